@@ -46,6 +46,14 @@ impl Pause {
         }
     }
 
+    /// Takes the request back, also that of the whole tree: the run was paused, and goes on.
+    pub fn withdraw(&self) {
+        self.0.set.store(false, Ordering::Release);
+        if let Some(above) = &self.0.above {
+            above.withdraw();
+        }
+    }
+
     /// True if these runs, or the whole tree, are to pause.
     pub fn is_requested(&self) -> bool {
         self.0.set.load(Ordering::Acquire) || self.0.above.as_ref().is_some_and(Self::is_requested)

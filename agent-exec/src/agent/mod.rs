@@ -73,6 +73,18 @@ impl Agent {
         &self.parts.name
     }
 
+    /// What tells its model, tools and middleware apart from those of another agent, in lines.
+    pub fn fingerprint(&self) -> &str {
+        &self.parts.fingerprint
+    }
+
+    /// The lines in which its [fingerprint](Self::fingerprint) is not that of the agent that a run began with; none if it is the
+    /// same. An engine that drives runs again from their beginning does so with the agent that they began with.
+    pub fn changes_since(&self, fingerprint: &str) -> Option<String> {
+        let now = self.fingerprint();
+        (now != fingerprint).then(|| crate::start::resume::difference(fingerprint, now))
+    }
+
     /// Its tools as they are, for who serves or calls them by themselves: without what the agent's middleware does about calls.
     pub fn shared_tools(&self) -> &[Arc<dyn Tool>] {
         &self.origin.builder.tools

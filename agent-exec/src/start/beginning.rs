@@ -99,7 +99,8 @@ impl Beginning {
             return Ok(self);
         }
         // Only a session that was named, in a store that was given, can have a past.
-        if agent.journal.is_none() || !terms.names_session {
+        let engine_keeps_it = terms.steps.as_ref().is_some_and(|steps| steps.engine().journal().is_some());
+        if (agent.journal.is_none() && !engine_keeps_it) || !terms.names_session {
             return Ok(self);
         }
         if terms.run_id.is_some() {

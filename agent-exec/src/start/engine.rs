@@ -24,6 +24,10 @@ pub(super) async fn drive_on(
     loop {
         let checkpoint = match drive(agent, prepared, slot.clone(), writer.clone()).await? {
             RunEnd::Interrupted(checkpoint) => checkpoint,
+            RunEnd::Paused(checkpoint) => match steps.paused(&checkpoint.ids.run_id).await {
+                Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Paused(checkpoint)),
+                goes_on => goes_on.map(|()| checkpoint)?,
+            },
             end => return Ok(end),
         };
         let answers = match answers_to(&checkpoint, steps, &terms).await {
@@ -31,6 +35,7 @@ pub(super) async fn drive_on(
             answers => answers?,
         };
         slot.inbox.reopen();
+        slot.pause.withdraw();
         let input = RunInput::Resume { checkpoint, answers };
         prepared = Prepared { input, state: BTreeMap::new(), system: None, terms: terms.clone() };
     }

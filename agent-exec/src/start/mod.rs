@@ -17,7 +17,7 @@ mod locks;
 mod parts;
 mod prepared;
 mod replay;
-mod resume;
+pub(crate) mod resume;
 mod slot;
 
 use std::sync::Arc;

@@ -92,7 +92,7 @@ fn fit(agent: &AgentParts, terms: &Terms, checkpoint: &mut Checkpoint) -> Result
 }
 
 /// The lines in which two fingerprints differ.
-fn difference(then: &str, now: &str) -> String {
+pub(crate) fn difference(then: &str, now: &str) -> String {
     let lines = then.lines().zip(now.lines()).filter(|(a, b)| a != b);
     lines.map(|(a, b)| format!("- {a}\n+ {b}")).collect::<Vec<_>>().join("\n")
 }

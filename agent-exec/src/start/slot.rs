@@ -35,9 +35,11 @@ impl RunSlot {
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.log().journal().clone(),
             (None, Some(journal)) => journal.clone(),
-            // What a run below noted is kept with its end.
-            (None, None) if request.steps.is_some() => Arc::new(MemoryJournal::default()),
-            (None, None) => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
+            (None, None) => match &request.steps {
+                // What a run below noted is kept with its end.
+                Some(steps) => steps.engine().journal().unwrap_or_else(|| Arc::new(MemoryJournal::default())),
+                None => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
+            },
         };
         let handle = request.parent.as_ref().and_then(|parent| parent.handle.as_ref());
         Self {

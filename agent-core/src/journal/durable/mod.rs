@@ -16,7 +16,8 @@ pub use self::{
     steps::Steps,
 };
 use crate::{
-    error::Result,
+    error::{Error, ErrorKind, Result},
+    journal::Journal,
     state::{Answer, Question},
     tooling::Effect,
 };
@@ -62,6 +63,15 @@ pub trait Durable: Send + Sync + 'static {
         body.await
     }
 
+    /// Where the run's session is, if the engine keeps sessions too: what was said in it is the run's past, and the run's entries
+    /// are written there. It holds what was there when the run began, in every attempt; what is written again by a later attempt
+    /// is the same entries, perhaps at other times and, of steps side by side, in another order.
+    ///
+    /// Default: none, so that the run has no past and leaves nothing but what its steps gave.
+    fn journal(&self) -> Option<Arc<dyn Journal>> {
+        None
+    }
+
     /// Waits until somebody answers a question of the run.
     ///
     /// Default: it does not wait, and the run ends [`Interrupted`](crate::RunEnd::Interrupted) with its checkpoint.
@@ -70,7 +80,18 @@ pub trait Durable: Send + Sync + 'static {
     /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run is to end and wait outside the engine.
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let _ = step;
-        Err(crate::error::Error::interrupted(question.clone()))
+        Err(Error::interrupted(question.clone()))
+    }
+
+    /// Waits until somebody lets a run go on that was paused.
+    ///
+    /// Default: it does not wait, and the run ends [`Paused`](crate::RunEnd::Paused) with its checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run is to end and wait outside the engine.
+    async fn paused(&self, step: &Step) -> Result<()> {
+        let _ = step;
+        Err(Error::new(ErrorKind::Interrupted, "the run is paused"))
     }
 
     /// Waits until this time has passed. After a restart the run asks for what is left of it.
@@ -148,6 +169,8 @@ pub enum StepKind {
         /// Its name.
         name: String,
     },
+    /// A pause.
+    Pause,
     /// The run of a sub-agent.
     Run {
         /// The key by which it was called.
@@ -174,6 +197,7 @@ impl fmt::Display for StepKind {
             Self::Steering { step } => write!(f, "steering/{step}"),
             Self::Answer { question } => write!(f, "answer/{question}"),
             Self::Sleep { name } => write!(f, "sleep/{name}"),
+            Self::Pause => f.write_str("pause"),
             Self::Run { run, .. } => write!(f, "run/{run}"),
         }
     }

@@ -85,6 +85,14 @@ impl Steps {
         self.named(run, kind, async |step| self.0.engine.answer(step, question).await).await
     }
 
+    /// Waits until the run, which was paused, is to go on.
+    ///
+    /// # Errors
+    /// As [`Durable::paused`].
+    pub async fn paused(&self, run: &Arc<str>) -> Result<()> {
+        self.named(run, StepKind::Pause, async |step| self.0.engine.paused(step).await).await
+    }
+
     /// Waits for this time, under a name of the run.
     ///
     /// # Errors

@@ -1,0 +1,178 @@
+//! Where what is too large for a journal is kept: [`BlobStore`].
+
+use std::{fmt, io, path::PathBuf, sync::Arc};
+
+use agent_core::{Error, ErrorKind, Result};
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::record::{Stored, raw};
+
+/// Keeps bytes by their content. All processes of a deployment see the same ones.
+#[async_trait]
+pub trait BlobStore: Send + Sync + 'static {
+    /// Keeps `bytes` under `name`, which is their SHA-256 in hexadecimal. The same bytes may come more than once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if they were not kept.
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<()>;
+
+    /// The bytes of that name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if they are not there, or cannot be read.
+    async fn get(&self, name: &str) -> Result<Bytes>;
+}
+
+/// Blobs as files of a folder that all processes share.
+#[derive(Clone, Debug)]
+pub struct FileBlobs(PathBuf);
+
+impl FileBlobs {
+    /// Those of this folder. It is made when the first blob comes.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into())
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf> {
+        let is_hash = name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        is_hash.then(|| self.0.join(name)).ok_or_else(|| Error::new(ErrorKind::Store, "that is no name of a blob"))
+    }
+}
+
+#[async_trait]
+impl BlobStore for FileBlobs {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<()> {
+        let (path, folder) = (self.path(name)?, self.0.clone());
+        let write = move || {
+            if path.exists() {
+                return Ok(());
+            }
+            std::fs::create_dir_all(&folder)?;
+            // Under its name only when it is whole.
+            let part = path.with_extension(agent_core::run::new_id());
+            let file = std::fs::File::create(&part)?;
+            io::Write::write_all(&mut &file, &bytes)?;
+            file.sync_all()?;
+            std::fs::rename(part, path)?;
+            std::fs::File::open(folder)?.sync_all()
+        };
+        in_background(write).await.map_err(|e| failed("kept", &e))
+    }
+
+    async fn get(&self, name: &str) -> Result<Bytes> {
+        let path = self.path(name)?;
+        in_background(|| std::fs::read(path)).await.map(Into::into).map_err(|e| failed("read", &e))
+    }
+}
+
+async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(io::Error::other(e)))
+}
+
+fn failed(what: &str, e: &io::Error) -> Error {
+    Error::new(ErrorKind::Store, format!("a blob could not be {what}: {e}; see to it that all processes share its folder"))
+}
+
+/// What puts large values elsewhere, if there is such a place.
+#[derive(Clone)]
+pub(crate) struct Blobs {
+    store: Option<Arc<dyn BlobStore>>,
+    /// Bytes from which on a value is large.
+    large: usize,
+}
+
+impl Blobs {
+    /// What Restate takes in one message by default, with some to spare.
+    const MOST: usize = 30 << 20;
+
+    pub(crate) fn new(store: Option<Arc<dyn BlobStore>>, large: usize) -> Self {
+        Self { store, large }
+    }
+
+    /// The value as it stands in a journal.
+    pub(crate) async fn store(&self, value: &impl Serialize) -> Result<Stored> {
+        let json = raw(value)?;
+        let length = json.get().len();
+        match &self.store {
+            Some(store) if length >= self.large => {
+                let bytes = Bytes::from(String::from(Box::<str>::from(json)));
+                let name = hex(&Sha256::digest(&bytes));
+                store.put(&name, bytes).await?;
+                Ok(Stored::Blob(name))
+            }
+            None if length > Self::MOST => Err(Error::new(
+                ErrorKind::Store,
+                format!("a step gave {length} bytes, which is more than Restate takes: give the endpoint blobs(..)"),
+            )),
+            _ => Ok(Stored::Here(json)),
+        }
+    }
+
+    /// The value that stands in a journal.
+    pub(crate) async fn fetch(&self, stored: Stored) -> Result<Box<RawValue>> {
+        let name = match stored {
+            Stored::Here(json) => return Ok(json),
+            Stored::Blob(name) => name,
+        };
+        let store = self.store.as_ref().ok_or_else(|| {
+            Error::new(ErrorKind::Store, "a result is kept elsewhere: give the endpoint the blobs(..) that it had")
+        })?;
+        let bytes = store.get(&name).await?;
+        if hex(&Sha256::digest(&bytes)) != name {
+            return Err(Error::new(ErrorKind::Store, format!("blob {name} is damaged")));
+        }
+        serde_json::from_slice(&bytes).map_err(|e| Error::new(ErrorKind::Store, "a blob is not JSON").with_source(e))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Debug for Blobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blobs").field("large", &self.large).field("is_given", &self.store.is_some()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_large_is_kept_once_by_its_content_and_found_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(Some(Arc::new(FileBlobs::new(folder.path().join("blobs")))), 100);
+        let small = blobs.store(&"small").await.expect("is kept");
+        assert!(matches!(small, Stored::Here(_)));
+        let large = "x".repeat(1_000);
+        for _ in 0..2 {
+            let stored = blobs.store(&large).await.expect("is kept");
+            assert!(matches!(stored, Stored::Blob(_)));
+            let found = blobs.fetch(stored).await.expect("is there");
+            assert_eq!(serde_json::from_str::<String>(found.get()).expect("JSON"), large);
+        }
+        assert_eq!(std::fs::read_dir(folder.path().join("blobs")).expect("a folder").count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_blob_is_not_taken_for_the_result() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(Some(Arc::new(FileBlobs::new(folder.path()))), 1);
+        let stored = blobs.store(&"what was said").await.expect("is kept");
+        let Stored::Blob(name) = &stored else { panic!("it is large") };
+        std::fs::write(folder.path().join(name), "\"something else\"").expect("writes");
+        let error = blobs.fetch(stored).await.expect_err("it is damaged");
+        assert!(error.message().contains("damaged"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_no_hash_leads_nowhere() {
+        let error = FileBlobs::new("/").get("../etc/passwd").await.expect_err("it is refused");
+        assert!(error.message().contains("no name of a blob"), "{error}");
+    }
+}

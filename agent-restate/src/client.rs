@@ -1,0 +1,265 @@
+//! Restate, as seen from outside: [`Restate`].
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use agent_core::{
+    Answer, Error, ErrorKind, Result, async_trait,
+    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    journal::RunStatus,
+};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    DEFAULT_SERVICE, Outcome,
+    http::{Address, answer, client, json as parsed, said},
+    session::Open,
+    tell::{AnswerRun, Tell, TellRun},
+};
+
+/// A Restate server with agents: takes runs over ([`Dispatch`]), has their sessions read
+/// ([`RestateJournal`](crate::RestateJournal)), and learns of endpoints ([`register`](Self::register)). Cheap to clone.
+///
+/// ```no_run
+/// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
+/// use agent_restate::Restate;
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let restate = Restate::builder("http://127.0.0.1:8080").admin("http://127.0.0.1:9070").build()?;
+/// restate.register("http://127.0.0.1:9080").await?;
+/// let job = Job::new("support", &RunRequest::user("A-17 came broken.").session("garden").run_id("r1"))?;
+/// let run = job.at.clone();
+/// restate.dispatch(job).await?;
+/// println!("{:?}", restate.outcome(&run).await?.answer);
+/// # Ok::<(), agent_core::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Restate(Arc<Inner>);
+
+struct Inner {
+    service: String,
+    ingress: Address,
+    admin: Option<Address>,
+}
+
+/// Makes a [`Restate`].
+#[must_use]
+pub struct RestateBuilder {
+    service: String,
+    ingress: String,
+    admin: Option<String>,
+    token: Option<Arc<str>>,
+}
+
+impl Restate {
+    /// A builder for the server whose ingress is at this URL.
+    pub fn builder(ingress: impl Into<String>) -> RestateBuilder {
+        RestateBuilder { service: DEFAULT_SERVICE.into(), ingress: ingress.into(), admin: None, token: None }
+    }
+
+    /// The server whose ingress is at this URL, with the default service and no admin address.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if that is no URL.
+    pub fn new(ingress: impl Into<String>) -> Result<Self> {
+        Self::builder(ingress).build()
+    }
+
+    /// Tells the server of an endpoint that serves agents, at a URL that the server reaches. New runs go there from now on; runs
+    /// that began at another one are driven there to their end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if there is no admin address, or the endpoint is not as it should be; [`ErrorKind::Store`] if the
+    /// server or the endpoint cannot be reached.
+    pub async fn register(&self, endpoint: &str) -> Result<()> {
+        let request = self.admin()?.request(Method::POST, &["deployments"]);
+        answer(request.json(&json!({"uri": endpoint}))).await.map(drop)
+    }
+
+    /// Waits for the end of a run, however long it takes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a run that is not known, or whose end is not kept any more; [`ErrorKind::Store`] if the server
+    /// cannot be reached.
+    pub async fn outcome(&self, run: &RunAddress) -> Result<Outcome> {
+        let request = self.0.ingress.request(Method::GET, &self.invocation(run, "attach"));
+        parsed(answer(request).await?)
+    }
+
+    /// The end of a run; none if it is under way or queued.
+    async fn output(&self, run: &RunAddress) -> Result<Known> {
+        let said = said(self.0.ingress.request(Method::GET, &self.invocation(run, "output"))).await?;
+        match said.status.as_u16() {
+            404 => Ok(Known::Not),
+            470 => Ok(Known::Open),
+            _ if said.status.is_success() => Ok(Known::Ended(parsed(said)?)),
+            // The invocation itself failed: it was killed, or nobody knew its agent.
+            _ => Ok(Known::Failed(said.refusal().message().to_owned())),
+        }
+    }
+
+    fn invocation<'a>(&'a self, run: &'a RunAddress, what: &'static str) -> [&'a str; 7] {
+        ["restate", "invocation", &self.0.service, &run.session, "run", &run.run, what]
+    }
+
+    /// Calls a handler of a session.
+    pub(crate) async fn call<T: serde::de::DeserializeOwned>(
+        &self,
+        session: &str,
+        handler: &str,
+        input: &impl serde::Serialize,
+    ) -> Result<T> {
+        self.0.ingress.call(&[&self.0.service, session, handler], input).await
+    }
+
+    /// The name of the service.
+    pub(crate) fn service(&self) -> &str {
+        &self.0.service
+    }
+
+    /// Rows of a query of the server's own tables.
+    pub(crate) async fn query(&self, sql: &str) -> Result<Vec<Value>> {
+        #[derive(Deserialize)]
+        struct Rows {
+            rows: Vec<Value>,
+        }
+        let request = self.admin()?.request(Method::POST, &["query"]).header("accept", "application/json");
+        let Rows { rows } = parsed(answer(request.json(&json!({"query": sql}))).await?)?;
+        Ok(rows)
+    }
+
+    fn admin(&self) -> Result<&Address> {
+        self.0.admin.as_ref().ok_or_else(|| Error::config("this needs Restate's admin address: give it with admin(..)"))
+    }
+
+    /// Cancels a run that has not begun.
+    async fn cancel_queued(&self, run: &RunAddress) -> Result<bool> {
+        let [service, session, key] = [self.service(), &run.session, &run.run].map(|text| text.replace('\'', "''"));
+        let sql = format!(
+            "SELECT id FROM sys_invocation WHERE target_service_name = '{service}' AND target_service_key = '{session}' \
+             AND idempotency_key = '{key}' AND status <> 'completed'"
+        );
+        let rows = self.query(&sql).await?;
+        for id in rows.iter().filter_map(|row| row["id"].as_str()) {
+            answer(self.admin()?.request(Method::PATCH, &["invocations", id, "cancel"])).await?;
+        }
+        Ok(!rows.is_empty())
+    }
+}
+
+/// What the server knows of a run.
+enum Known {
+    Not,
+    Open,
+    Ended(Outcome),
+    Failed(String),
+}
+
+#[async_trait]
+impl Dispatch for Restate {
+    async fn dispatch(&self, job: Job) -> Result<Dispatched> {
+        #[derive(Deserialize)]
+        struct Sent {
+            status: String,
+        }
+        let path = [self.service(), &job.at.session, "run", "send"];
+        let mut request = self.0.ingress.request(Method::POST, &path).header("idempotency-key", &*job.at.run);
+        if let Some(at) = job.not_before {
+            request = request.query(&[("delay", format!("{}ms", at.saturating_sub(crate::ledger::now())))]);
+        }
+        if let Some(trace) = &job.traceparent {
+            request = request.header("traceparent", trace);
+        }
+        let Sent { status } = parsed(answer(request.json(&job)).await?)?;
+        Ok(if status == "PreviouslyAccepted" { Dispatched::Known } else { Dispatched::New })
+    }
+
+    async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
+        self.call(&run.session, "answer", &AnswerRun { run: run.run.clone(), answers }).await
+    }
+
+    async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
+        let tell = match signal {
+            Signal::Cancel => Tell::Cancel,
+            Signal::Pause => Tell::Pause,
+            Signal::Steer(message) => Tell::Steer(message),
+            _ => return Err(Error::config("this release does not know that signal")),
+        };
+        let cancels = tell == Tell::Cancel;
+        if self.call(&run.session, "tell", &TellRun { run: run.run.clone(), tell }).await? {
+            return Ok(true);
+        }
+        match (self.output(run).await?, cancels) {
+            (Known::Open, true) => self.cancel_queued(run).await,
+            (Known::Open, false) => {
+                let message = "the run has not begun: it is told by the message that it begins with";
+                Err(Error::new(ErrorKind::Store, message))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+        Ok(match self.output(run).await? {
+            Known::Not => None,
+            Known::Ended(Outcome { status: RunStatus::Failed, error, .. }) => {
+                Some(Standing::Dead { error: error.unwrap_or_default() })
+            }
+            Known::Failed(error) => Some(Standing::Dead { error }),
+            Known::Ended(_) => Some(Standing::Done),
+            Known::Open => {
+                let open: Option<Open> = self.call(&run.session, "open", &()).await?;
+                Some(match open.filter(|open| open.run == run.run) {
+                    None => Standing::Queued,
+                    Some(open) if open.asked.is_empty() => Standing::Running { worker: open.invocation },
+                    Some(_) => Standing::AtRest,
+                })
+            }
+        })
+    }
+}
+
+impl RestateBuilder {
+    /// The URL of the server's admin interface, for [`register`](Restate::register), the list of all sessions, and to cancel runs
+    /// that are queued. Default: none.
+    pub fn admin(mut self, url: impl Into<String>) -> Self {
+        self.admin = Some(url.into());
+        self
+    }
+
+    /// The name of the service, as its endpoint has it. Default: `Sessions`.
+    pub fn service(mut self, name: impl Into<String>) -> Self {
+        self.service = name.into();
+        self
+    }
+
+    /// What is sent as a bearer token with every call. Default: nothing.
+    pub fn token(mut self, token: impl Into<Arc<str>>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// The server. It is not called yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] if an address is no URL.
+    pub fn build(self) -> Result<Restate> {
+        let client = client()?;
+        let ingress = Address::new(&client, &self.ingress, self.token.clone())?;
+        let admin = self.admin.map(|url| Address::new(&client, &url, self.token)).transpose()?;
+        Ok(Restate(Arc::new(Inner { service: self.service, ingress, admin })))
+    }
+}
+
+impl fmt::Debug for Restate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Restate").field("service", &self.0.service).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RestateBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestateBuilder").field("service", &self.service).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,241 @@
+//! Agents as a Restate service: [`AgentEndpoint`].
+
+use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use agent_core::{Error, Result, RunRequest, dispatch::Job};
+use agent_exec::Agent;
+use restate_sdk::{
+    discovery,
+    endpoint::{Endpoint, HandlerOptions, ServiceOptions},
+    http_server::HttpServer,
+    service::macro_support::service_definition,
+};
+use serde_json::json;
+use tokio::net::{TcpListener, TcpSocket};
+
+use crate::{
+    DEFAULT_SERVICE,
+    blobs::{BlobStore, Blobs},
+    service::{SessionObject, Sessions, ToRequest},
+};
+
+/// Agents as a Restate service. Each session is a virtual object, which one run writes at a time; each run is an invocation, whose
+/// model calls, tool calls and decisions are steps that Restate keeps.
+///
+/// Any number of processes may serve the same agents, behind one address. An agent that changed is served under an address of its
+/// own and [registered](crate::Restate::register) there: Restate drives the runs that began at the old one there to their end.
+#[derive(Clone)]
+pub struct AgentEndpoint {
+    service: String,
+    sessions: Arc<Sessions>,
+    limits: Limits,
+    identity: Option<String>,
+}
+
+/// What of time Restate is told.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    leaves_after: Duration,
+    longest_step: Duration,
+    retention: Duration,
+}
+
+/// Makes an [`AgentEndpoint`].
+#[must_use]
+pub struct AgentEndpointBuilder {
+    service: String,
+    agents: Vec<Agent>,
+    blobs: Option<Arc<dyn BlobStore>>,
+    large: usize,
+    limits: Limits,
+    to_request: ToRequest,
+    identity: Option<String>,
+}
+
+impl AgentEndpoint {
+    /// A builder without agents.
+    pub fn builder() -> AgentEndpointBuilder {
+        const HOUR: Duration = Duration::from_secs(3600);
+        AgentEndpointBuilder {
+            service: DEFAULT_SERVICE.into(),
+            agents: Vec::new(),
+            blobs: None,
+            large: 256 << 10,
+            limits: Limits {
+                leaves_after: Duration::from_secs(60),
+                longest_step: 24 * HOUR,
+                retention: 30 * 24 * HOUR,
+            },
+            to_request: Arc::new(|job| Ok(job.request())),
+            identity: None,
+        }
+    }
+
+    /// Listens on `address`. Restate answers step by step, so that small packets are sent at once: a listener that is made otherwise
+    /// costs 44 milliseconds a step, unless `TCP_NODELAY` is set on it before it listens.
+    ///
+    /// # Errors
+    /// Those of the operating system, such as an address that is taken.
+    pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.set_nodelay(true)?; // what is accepted has it too
+        socket.bind(address)?;
+        socket.listen(1024)
+    }
+
+    /// Serves until `shutdown` is done. Runs under way are cut off ten seconds later; Restate drives them again elsewhere, or
+    /// here, when there is a process again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key of [`identity`](AgentEndpointBuilder::identity) is none.
+    pub async fn serve(&self, listener: TcpListener, shutdown: impl Future) -> Result<()> {
+        HttpServer::new(self.endpoint()?).serve_with_cancel(listener, shutdown).await;
+        Ok(())
+    }
+
+    fn endpoint(&self) -> Result<Endpoint> {
+        let definition = service_definition(SessionObject(self.sessions.clone()), self.discovery()?);
+        let options = ServiceOptions::new()
+            .inactivity_timeout(self.limits.leaves_after)
+            .abort_timeout(self.limits.longest_step)
+            .enable_lazy_state(true)
+            .handler("run", HandlerOptions::new().idempotency_retention(self.limits.retention));
+        let builder = Endpoint::builder().bind(definition.options(options));
+        let builder = match &self.identity {
+            Some(key) => builder.identity_key(key).map_err(|e| {
+                Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
+            })?,
+            None => builder,
+        };
+        Ok(builder.build())
+    }
+
+    /// What Restate is told of the service.
+    fn discovery(&self) -> Result<discovery::Service> {
+        let handler = |(name, ty, what)| json!({"name": name, "ty": ty, "documentation": what});
+        let handlers = [
+            ("run", "EXCLUSIVE", "Runs an agent on new messages."),
+            ("answer", "SHARED", "Answers the questions of the run that waits."),
+            ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
+            ("open", "SHARED", "The run that is under way."),
+            ("head", "SHARED", "How far the session goes."),
+            ("read", "SHARED", "Entries of the session."),
+        ];
+        let service = json!({
+            "name": self.service,
+            "ty": "VIRTUAL_OBJECT",
+            "documentation": "Sessions of agents: each is an object, and a run an invocation of 'run'.",
+            "handlers": handlers.map(handler),
+        });
+        serde_json::from_value(service)
+            .map_err(|e| Error::config(format!("'{}' is no name of a Restate service", self.service)).with_source(e))
+    }
+}
+
+impl AgentEndpointBuilder {
+    /// Serves this agent, by its name. It has no store of its own: its sessions are Restate's.
+    pub fn agent(mut self, agent: Agent) -> Self {
+        self.agents.push(agent);
+        self
+    }
+
+    /// The name of the service. Two deployments with different agents need different ones. Default: `Sessions`.
+    pub fn service(mut self, name: impl Into<String>) -> Self {
+        self.service = name.into();
+        self
+    }
+
+    /// Keeps what is large outside Restate's journal, by its content. All processes see the same store. Default: none, so that a
+    /// step that gives more than 30 MiB fails.
+    pub fn blobs(mut self, store: impl BlobStore) -> Self {
+        self.blobs = Some(Arc::new(store));
+        self
+    }
+
+    /// From how many bytes of JSON on something is large. Default: 256 KiB.
+    pub fn large(mut self, bytes: usize) -> Self {
+        self.large = bytes;
+        self
+    }
+
+    /// After which time without a word a run that waits leaves the process. Default: a minute.
+    pub fn leaves_after(mut self, time: Duration) -> Self {
+        self.limits.leaves_after = time;
+        self
+    }
+
+    /// How long a step may take before Restate cuts its run off, and drives it again. Default: a day.
+    pub fn longest_step(mut self, time: Duration) -> Self {
+        self.limits.longest_step = time;
+        self
+    }
+
+    /// For how long a run's end is kept for whoever sends the same run again, or asks for it. Default: 30 days.
+    pub fn retention(mut self, time: Duration) -> Self {
+        self.limits.retention = time;
+        self
+    }
+
+    /// How a job becomes a request: where live handles and the tools of [`Job::extra`] are added. It must give the same request for
+    /// the same job. Default: [`Job::request`].
+    pub fn request(mut self, make: impl Fn(&Job) -> Result<RunRequest> + Send + Sync + 'static) -> Self {
+        self.to_request = Arc::new(make);
+        self
+    }
+
+    /// The public key of the Restate server or environment that may call this endpoint. Default: whoever reaches the address may.
+    pub fn identity(mut self, key: impl Into<String>) -> Self {
+        self.identity = Some(key.into());
+        self
+    }
+
+    /// The endpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, two have one name, one has a store of its own, the
+    /// service's name is none, or the identity key is none.
+    pub fn build(self) -> Result<AgentEndpoint> {
+        let mut agents = HashMap::new();
+        for agent in self.agents {
+            let name = Arc::<str>::from(agent.name());
+            if agent.store().is_some() {
+                return Err(Error::config(format!("agent '{name}' has a store, but its sessions are Restate's: build it without")));
+            }
+            if agents.insert(name.clone(), agent).is_some() {
+                return Err(Error::config(format!("there are two agents '{name}': give one another name")));
+            }
+        }
+        if agents.is_empty() {
+            return Err(Error::config("the endpoint serves no agent: give it one with agent(..)"));
+        }
+        let blobs = Blobs::new(self.blobs, self.large);
+        // Restate asks a silent run to leave: that must not cut off a step beside one that is done.
+        let patience = self.limits.leaves_after / 2;
+        let sessions = Arc::new(Sessions::new(agents, blobs, patience, self.to_request));
+        let endpoint = AgentEndpoint { service: self.service, sessions, limits: self.limits, identity: self.identity };
+        endpoint.endpoint()?;
+        Ok(endpoint)
+    }
+}
+
+impl fmt::Debug for AgentEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentEndpoint")
+            .field("service", &self.service)
+            .field("sessions", &self.sessions)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for AgentEndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let agents: Vec<_> = self.agents.iter().map(Agent::name).collect();
+        f.debug_struct("AgentEndpointBuilder")
+            .field("service", &self.service)
+            .field("agents", &agents)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

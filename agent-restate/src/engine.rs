@@ -1,0 +1,153 @@
+//! The engine of a run that Restate keeps.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use agent_core::{
+    Answer, Error, ErrorKind, Journal, Question, Result, async_trait,
+    engine::{Durable, Step, StepBody, StepKind, StepResult},
+    run::new_id,
+};
+use agent_exec::RunHandle;
+use serde_json::value::RawValue;
+
+use crate::{
+    blobs::Blobs,
+    ledger::{Ledger, now},
+    past::{SessionHandle, SessionLog},
+    record::{Record, parsed},
+};
+
+/// One attempt at a run: what its executor sees of Restate.
+pub(crate) struct Engine {
+    attempt: String,
+    ledger: Arc<Ledger>,
+    blobs: Blobs,
+    session: Arc<SessionLog>,
+    run: OnceLock<RunHandle>,
+}
+
+impl Engine {
+    pub(crate) fn new(ledger: Arc<Ledger>, blobs: Blobs, session: Arc<SessionLog>) -> Self {
+        Self { attempt: new_id(), ledger, blobs, session, run: OnceLock::new() }
+    }
+
+    /// Tells it what steers the run that it is the engine of.
+    pub(crate) fn drives(&self, run: RunHandle) {
+        _ = self.run.set(run);
+    }
+
+    /// Does what the run was told, as soon as that comes after all that was kept.
+    pub(crate) async fn obey<T>(&self) -> T {
+        let mut paused = 0;
+        loop {
+            self.ledger.until_told(|told| told.cancel || told.pause > Some(paused)).await;
+            let Some(run) = self.run.get() else { continue };
+            let (cancel, pause) = self.ledger.told(|told| (told.cancel, told.pause));
+            paused = pause.unwrap_or(paused);
+            if pause.is_some() {
+                run.pause();
+            }
+            if cancel {
+                run.cancel();
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Before a step that no earlier attempt made.
+    async fn begin(&self, step: &Step) -> Result<()> {
+        let Some(run) = self.run.get() else { return Ok(()) };
+        if matches!(step.kind, StepKind::Steering { .. }) && step.run == *self.session.run() {
+            self.ledger.look().await;
+            for message in self.ledger.told(|told| std::mem::take(&mut told.steer)) {
+                run.steer(message)?;
+            }
+        }
+        let (cancel, pause) = self.ledger.told(|told| (told.cancel, told.pause));
+        if pause.is_some() {
+            run.pause();
+        }
+        if cancel {
+            run.cancel();
+            return Err(Error::new(ErrorKind::Cancelled, "the run was cancelled"));
+        }
+        Ok(())
+    }
+
+    /// What an earlier attempt kept of a step.
+    async fn open(&self, kept: Box<RawValue>) -> Result<StepResult> {
+        let result = parsed(&kept)?;
+        if let StepResult::Messages(taken) = &result {
+            // They are not to be taken again.
+            self.ledger.told(|told| {
+                for message in taken {
+                    if let Some(at) = told.steer.iter().position(|told| told == message) {
+                        told.steer.remove(at);
+                    }
+                }
+            });
+        }
+        Ok(result)
+    }
+}
+
+#[async_trait]
+impl Durable for Engine {
+    fn attempt(&self) -> &str {
+        &self.attempt
+    }
+
+    fn journal(&self) -> Option<Arc<dyn Journal>> {
+        Some(Arc::new(SessionHandle(self.session.clone())))
+    }
+
+    async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
+        let name = step.name();
+        if let Some(kept) = self.ledger.earlier(&name).await {
+            return self.open(self.blobs.fetch(kept).await?).await;
+        }
+        self.begin(step).await?;
+        let running = self.ledger.running();
+        let made = body.await?;
+        let result = self.blobs.store(&made).await?;
+        self.ledger.push(Record::Kept { name: name.clone(), result });
+        drop(running);
+        self.ledger.kept(&name).await;
+        Ok(made)
+    }
+
+    async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
+        let name = step.name();
+        let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
+        let kept = self.ledger.wish(&name, None, asks).await;
+        parsed(&self.blobs.fetch(kept).await?)
+    }
+
+    async fn paused(&self, step: &Step) -> Result<()> {
+        let Some(pause) = self.ledger.told(|told| told.pause) else {
+            return Err(Error::new(ErrorKind::Interrupted, "the run paused itself, and nobody outside knows"));
+        };
+        // By the number of the pause: an attempt that begins after it does not pause again.
+        let name = format!("{}/pause/{pause}", step.run);
+        self.ledger.wish(&name, None, Record::Rests { name: name.clone(), pause }).await;
+        Ok(())
+    }
+
+    async fn sleep(&self, step: &Step, time: Duration) -> Result<()> {
+        let name = step.name();
+        let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let sleeps = Record::Sleeps { name: name.clone(), until };
+        self.ledger.wish(&name, Some(until), sleeps).await;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("attempt", &self.attempt).field("ledger", &self.ledger).finish_non_exhaustive()
+    }
+}

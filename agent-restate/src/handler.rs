@@ -1,0 +1,195 @@
+//! The handler's side of a run: it owns Restate's journal, which is positional, and reads and writes it in one order.
+
+use std::pin::Pin;
+
+use restate_sdk::{
+    context::{DurableFuture, RunFuture, macro_support::SealedDurableFuture},
+    endpoint::ContextInternal,
+    errors::{HandlerError, TerminalError},
+    serde::Json,
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    blobs::Blobs,
+    ledger::{Ledger, Taken, now},
+    record::{Batch, Noted, Record, Stored},
+    session::{self, Head, Open, TO_GO_ON},
+    tell::Tell,
+};
+
+type Command<'a, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'a>>;
+
+/// What a command of Restate gives: JSON.
+type Given = Box<RawValue>;
+
+/// What awaits what Restate keeps of a run, in the order in which it was kept, and does what belongs to it.
+///
+/// Which command stands at which place of the journal depends on the batches alone, which are read back the same: whoever drives
+/// the run again makes the same commands.
+pub(crate) struct Handler<'a> {
+    pub(crate) ctx: &'a ContextInternal,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) blobs: &'a Blobs,
+    pub(crate) head: Head,
+    pub(crate) open: Open,
+    /// What a begun run must have been begun with.
+    pub(crate) fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
+    /// Wishes that have not come true, in the order in which they were made.
+    pending: Vec<(String, Command<'a, Given>)>,
+    /// The next thing that somebody tells the run.
+    told: Command<'a, Json<Tell>>,
+}
+
+impl<'a> Handler<'a> {
+    pub(crate) fn new(
+        ctx: &'a ContextInternal,
+        ledger: &'a Ledger,
+        blobs: &'a Blobs,
+        head: Head,
+        open: Open,
+        fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
+    ) -> Self {
+        Self { ctx, ledger, blobs, head, open, fits, pending: Vec::new(), told: told(ctx) }
+    }
+
+    /// Goes on until the run's end is kept.
+    pub(crate) async fn run(mut self) -> Result<Given, HandlerError> {
+        loop {
+            let (ctx, ledger, blobs) = (self.ctx, self.ledger, self.blobs);
+            let taking = || async { Ok(Json(take(ledger, blobs).await?)) };
+            let Ok(Json(batch)) = ctx.run(taking).name("steps").await else {
+                self.cancelled(); // the only error of a batch: what was in it is not lost
+                continue;
+            };
+            if let Some(outcome) = self.read(batch).await? {
+                session::set_open(self.ctx, None);
+                return Ok(outcome);
+            }
+        }
+    }
+
+    fn cancelled(&self) {
+        self.ledger.put_back();
+        self.ledger.tell(|told| told.cancel = true);
+    }
+
+    /// Reads a batch, and does what it says; the run's end if that is in it.
+    async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
+        if let Some(noted) = batch.noted {
+            if !self.ledger.is_live() {
+                let entries = session::entries_of(noted.entries.clone(), self.blobs).await?;
+                self.ledger.know(&entries);
+            }
+            session::append(self.ctx, &mut self.head, noted);
+        }
+        self.ledger.landed();
+        for record in batch.records {
+            match &record {
+                Record::Began { fingerprint } => (self.fits)(fingerprint)?,
+                Record::Sleeps { name, until } => {
+                    let time = std::time::Duration::from_millis(until.saturating_sub(now()));
+                    let sleep = self.ctx.sleep(time).map_ok(|()| RawValue::NULL.to_owned());
+                    self.pending.push((name.clone(), Box::pin(sleep)));
+                }
+                Record::Asks { name, question } => self.asks(name, question),
+                Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
+                Record::Due { name } => {
+                    let at = self.pending.iter().position(|(pending, _)| pending == name);
+                    if let Some(at) = at {
+                        self.comes_true(at).await;
+                    }
+                }
+                Record::Ended { outcome } => return Ok(Some(outcome.clone())),
+                Record::Kept { .. } => {}
+            }
+            self.ledger.read(&record);
+        }
+        if batch.looks {
+            self.look().await;
+        }
+        if batch.waits {
+            self.wait().await;
+        }
+        Ok(None)
+    }
+
+    /// The run waits for a signal of this name, which is the answer to the question.
+    fn asks(&mut self, name: &str, question: &str) {
+        let signal = self.ctx.signal::<Json<Given>>(name).map_ok(Json::into_inner);
+        self.pending.push((name.to_owned(), Box::pin(signal)));
+        self.open.asked.insert(question.to_owned(), name.to_owned());
+        session::set_open(self.ctx, Some(&self.open));
+    }
+
+    /// Waits for a wish to come true. Nothing runs meanwhile: Restate takes the run out of this process if it takes long.
+    async fn wait(&mut self) {
+        let mut all: Vec<_> = self.pending.iter().map(|(_, command)| command.handle()).collect();
+        all.push(self.told.handle());
+        match self.ctx.select(all).await {
+            Ok(at) if at < self.pending.len() => self.comes_true(at).await,
+            Ok(_) => self.is_told().await,
+            Err(_) => self.cancelled(),
+        }
+    }
+
+    /// Takes what somebody told the run by now.
+    async fn look(&mut self) {
+        let end: Command<'a, ()> = Box::pin(self.ctx.sleep(std::time::Duration::ZERO));
+        loop {
+            match self.ctx.select(vec![self.told.handle(), end.handle()]).await {
+                Ok(0) => self.is_told().await,
+                Ok(_) => {
+                    if end.await.is_err() {
+                        self.cancelled();
+                    }
+                    break;
+                }
+                Err(_) => self.cancelled(),
+            }
+        }
+        self.ledger.has_looked();
+    }
+
+    async fn is_told(&mut self) {
+        let tell = std::mem::replace(&mut self.told, told(self.ctx));
+        match tell.await {
+            Ok(Json(tell)) => self.ledger.tell(|told| tell.add_to(told)),
+            Err(_) => self.cancelled(),
+        }
+    }
+
+    /// Waits for one wish, which is about to come true.
+    async fn comes_true(&mut self, at: usize) {
+        match (&mut self.pending[at].1).await {
+            Ok(given) => {
+                let (name, _) = self.pending.remove(at);
+                let before = self.open.asked.len();
+                self.open.asked.retain(|_, signal| *signal != name);
+                if self.open.asked.len() < before {
+                    session::set_open(self.ctx, Some(&self.open));
+                }
+                self.ledger.comes_true(&name, Stored::Here(given));
+            }
+            Err(_) => {
+                // It was polled, and gives nothing more.
+                _ = self.pending.remove(at);
+                self.cancelled();
+            }
+        }
+    }
+}
+
+/// What the executor has for the journal. This is not called for a place where a batch is kept.
+async fn take(ledger: &Ledger, blobs: &Blobs) -> Result<Batch, HandlerError> {
+    let Taken { mut batch, noted } = ledger.next().await;
+    if !noted.is_empty() {
+        let (count, anchors) = (noted.len() as u64, Noted::anchor_in(&noted));
+        batch.noted = Some(Noted { count, anchors, entries: blobs.store(&noted).await? });
+    }
+    Ok(batch)
+}
+
+fn told(ctx: &ContextInternal) -> Command<'_, Json<Tell>> {
+    Box::pin(ctx.signal("told"))
+}

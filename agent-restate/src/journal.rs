@@ -1,0 +1,86 @@
+//! The sessions that Restate keeps, for whoever reads them: [`RestateJournal`].
+
+use std::{fmt, sync::Arc};
+
+use agent_core::{
+    Error, ErrorKind, Journal, Result, async_trait,
+    journal::{Entry, IndexCache, JournalWriter, SharedIndex},
+};
+
+use crate::{
+    Restate,
+    session::Head,
+    tell::ReadEntries,
+};
+
+/// The sessions of a [`Restate`] server: what every reader of the framework takes. It is read from any machine that reaches the
+/// server. Only runs write, and those are Restate's: [`dispatch`](agent_core::dispatch::Dispatch::dispatch) them.
+///
+/// A run's entries are there when the results of its steps are kept, and in batches with them.
+pub struct RestateJournal {
+    restate: Restate,
+    indexes: IndexCache,
+}
+
+impl RestateJournal {
+    /// Those of this server.
+    pub fn new(restate: Restate) -> Self {
+        Self { restate, indexes: IndexCache::default() }
+    }
+
+    /// The server.
+    pub fn restate(&self) -> &Restate {
+        &self.restate
+    }
+
+    async fn head(&self, session: &str) -> Result<Head> {
+        self.restate.call(session, "head", &()).await
+    }
+}
+
+#[async_trait]
+impl Journal for RestateJournal {
+    async fn open(&self, _: &str, _: &str) -> Result<Arc<dyn JournalWriter>> {
+        Err(only_read())
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.restate.call(session, "read", &ReadEntries { after, limit }).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        let service = self.restate.service().replace('\'', "''");
+        let sql = format!("SELECT service_key FROM state WHERE service_name = '{service}' AND key = 'head' ORDER BY service_key");
+        let rows = self.restate.query(&sql).await?;
+        Ok(rows.iter().filter_map(|row| row["service_key"].as_str().map(str::to_owned)).collect())
+    }
+
+    async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        match self.head(session).await?.newest {
+            0 => Ok(None),
+            newest => Ok(self.read(session, newest - 1, 1).await?.pop()),
+        }
+    }
+
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        self.indexes.index(self, session).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        self.indexes.whole_index(self, session).await
+    }
+
+    async fn delete(&self, _: &str) -> Result<bool> {
+        Err(only_read())
+    }
+}
+
+fn only_read() -> Error {
+    Error::new(ErrorKind::Config, "Restate's sessions are only read here: runs are dispatched, and sessions deleted, at the server")
+}
+
+impl fmt::Debug for RestateJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestateJournal").field("restate", &self.restate).finish_non_exhaustive()
+    }
+}

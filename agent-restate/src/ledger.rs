@@ -1,0 +1,386 @@
+//! One run between its executor, which makes steps in any order, and its handler, which has Restate's journal.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt,
+    pin::pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use agent_core::{Message, journal::Entry};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::record::{Batch, Record, Stored};
+
+/// How long the executor may do something between two steps before a run that only sleeps leaves this process.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What the steps of a run came to, as far as it is in Restate's journal, and what is to come there.
+///
+/// The executor pushes records and waits until they are durable; the handler takes them in batches, has Restate keep a batch, and
+/// reads it back. After a restart it first reads the batches that are kept: only then is the run live.
+pub(crate) struct Ledger {
+    state: Mutex<State>,
+    /// Something changed.
+    changed: Notify,
+    /// How long results may wait for those of steps that still run before the handler asks Restate to keep them. Restate asks for
+    /// a run that was silent for longer to leave the process as soon as it speaks again, and would cut off what still runs.
+    patience: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    /// True once everything that was kept is read.
+    live: bool,
+    /// Results that nobody took yet.
+    kept: HashMap<String, Stored>,
+    /// To be kept.
+    out: Vec<Record>,
+    /// Handed to Restate, and not read back.
+    in_flight: InFlight,
+    noted: Vec<Entry>,
+    /// What earlier attempts noted, and this one did not yet: how often each.
+    known: HashMap<String, u32>,
+    /// Bodies under way.
+    running: usize,
+    /// The pauses that the run waits in, by the name of the wait.
+    rests: HashMap<String, u32>,
+    /// Wishes that are kept.
+    wished: HashSet<String>,
+    /// Wishes that the executor waits for, and when they are due: milliseconds since 1970.
+    awaited: BTreeMap<String, Option<u64>>,
+    /// It is to be looked whether somebody told the run something.
+    look: bool,
+    looked: Option<Instant>,
+    /// What the run was told.
+    told: Told,
+}
+
+#[derive(Default)]
+struct InFlight {
+    records: Vec<Record>,
+    noted: Vec<Entry>,
+}
+
+/// What a run was told from outside, and did not do yet.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) cancel: bool,
+    /// How many pauses it was told, and which of them it is to make.
+    pub(crate) pauses: u32,
+    pub(crate) pause: Option<u32>,
+    pub(crate) steer: Vec<Message>,
+}
+
+/// What the handler makes a batch of.
+pub(crate) struct Taken {
+    pub(crate) batch: Batch,
+    pub(crate) noted: Vec<Entry>,
+}
+
+impl Ledger {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), patience }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes whoever waits for it.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.lock());
+        self.changed.notify_waiters();
+        changed
+    }
+
+    /// What `find` finds, as soon as it does.
+    async fn find<T>(&self, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable(); // what changes from now on is not missed
+            if let Some(found) = find(&mut self.lock()) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// The executor's side.
+impl Ledger {
+    /// The result of a step of an earlier attempt; none, once all of those are read, if it has none.
+    pub(crate) async fn earlier(&self, name: &str) -> Option<Stored> {
+        self.find(|state| match state.kept.remove(name) {
+            Some(kept) => Some(Some(kept)),
+            None => state.live.then_some(None),
+        })
+        .await
+    }
+
+    /// Counts a body as running until the guard is dropped.
+    pub(crate) fn running(&self) -> Running<'_> {
+        self.change(|state| state.running += 1);
+        Running(self)
+    }
+
+    /// Puts a record into the next batch.
+    pub(crate) fn push(&self, record: Record) {
+        self.change(|state| state.out.push(record));
+    }
+
+    /// Waits until a result is durable, and takes it.
+    pub(crate) async fn kept(&self, name: &str) -> Stored {
+        self.find(|state| state.kept.remove(name)).await
+    }
+
+    /// Waits until a wish comes true that this record makes, unless an earlier attempt made it.
+    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Stored {
+        if let Some(kept) = self.earlier(name).await {
+            return kept;
+        }
+        self.change(|state| {
+            if state.wished.insert(name.to_owned()) {
+                state.out.push(record);
+            }
+            state.awaited.insert(name.to_owned(), due);
+        });
+        let _awaited = Awaited { ledger: self, name };
+        self.kept(name).await
+    }
+
+    /// Notes entries of the run: they are kept with the next batch.
+    pub(crate) fn note(&self, entries: &[Entry]) {
+        self.lock().noted.extend_from_slice(entries);
+    }
+
+    /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
+    pub(crate) async fn look(&self) {
+        let is_due = self.change(|state| {
+            let is_due = state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1));
+            state.look |= is_due;
+            is_due
+        });
+        if is_due {
+            self.find(|state| (!state.look).then_some(())).await;
+        }
+    }
+
+    /// Has the handler look whether the run was told something, as soon as it can.
+    pub(crate) fn poke(&self) {
+        self.change(|state| state.look = true);
+    }
+
+    /// What the run was told; `look` may take of it.
+    pub(crate) fn told<T>(&self, look: impl FnOnce(&mut Told) -> T) -> T {
+        look(&mut self.lock().told)
+    }
+
+    /// Waits until the run, which does nothing that was kept any more, was told something of this kind.
+    pub(crate) async fn until_told(&self, is_it: impl Fn(&Told) -> bool) {
+        self.find(|state| (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(()))
+            .await;
+    }
+}
+
+/// The handler's side.
+impl Ledger {
+    /// What is to be kept next, as soon as there is something. Whoever asks has read all that was kept.
+    pub(crate) async fn next(&self) -> Taken {
+        let began = Instant::now();
+        self.change(|state| state.live = true);
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let wake = {
+                let mut state = self.lock();
+                let is_late = began.elapsed() > self.patience && state.running > 0;
+                if !is_late && let Some(taken) = state.take(began) {
+                    return taken;
+                }
+                state.wake(began, self.patience)
+            };
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep_until(wake) => {}
+            }
+        }
+    }
+
+    /// Takes back what Restate did not keep, because the run was told to end meanwhile.
+    pub(crate) fn put_back(&self) {
+        self.change(|state| {
+            let InFlight { mut records, mut noted } = std::mem::take(&mut state.in_flight);
+            records.append(&mut state.out);
+            noted.append(&mut state.noted);
+            (state.out, state.noted) = (records, noted);
+        });
+    }
+
+    /// True if the run does nothing any more that was kept.
+    pub(crate) fn is_live(&self) -> bool {
+        self.lock().live
+    }
+
+    /// What was kept of the run's entries, in an earlier attempt: this one need not keep it again.
+    pub(crate) fn know(&self, entries: &[Entry]) {
+        let mut state = self.lock();
+        for entry in entries {
+            *state.known.entry(identity(entry)).or_default() += 1;
+        }
+    }
+
+    /// Reads a record that was kept.
+    pub(crate) fn read(&self, record: &Record) {
+        self.change(|state| match record {
+            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), result.clone()),
+            Record::Sleeps { name, .. } | Record::Asks { name, .. } => _ = state.wished.insert(name.clone()),
+            Record::Rests { name, pause } => {
+                state.wished.insert(name.clone());
+                state.rests.insert(name.clone(), *pause);
+            }
+            Record::Began { .. } | Record::Due { .. } | Record::Ended { .. } => {}
+        });
+    }
+
+    /// What was in flight is read back.
+    pub(crate) fn landed(&self) {
+        self.change(|state| state.in_flight = InFlight::default());
+    }
+
+    /// A wish came true.
+    pub(crate) fn comes_true(&self, name: &str, result: Stored) {
+        self.change(|state| {
+            if state.rests.remove(name).is_some_and(|pause| state.told.pause == Some(pause)) {
+                state.told.pause = None;
+            }
+            state.kept.insert(name.to_owned(), result);
+        });
+    }
+
+    /// It was looked whether the run was told something.
+    pub(crate) fn has_looked(&self) {
+        self.change(|state| {
+            state.look = false;
+            state.looked = Some(Instant::now());
+        });
+    }
+
+    /// The run is told something.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&mut Told)) {
+        self.change(|state| tell(&mut state.told));
+    }
+}
+
+impl State {
+    /// What is to be kept now, if there is anything.
+    fn take(&mut self, began: Instant) -> Option<Taken> {
+        let mut batch = Batch::default();
+        let now = now();
+        let due = self.awaited.extract_if(.., |_, due| due.is_some_and(|due| due <= now));
+        let due: Vec<_> = due.map(|(name, _)| name).collect();
+        for name in due.into_iter().filter(|name| !self.kept.contains_key(name)) {
+            self.out.push(Record::Due { name });
+        }
+        batch.records = std::mem::take(&mut self.out);
+        batch.looks = self.look;
+        let has_open_question = self.awaited.values().any(Option::is_none);
+        let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news();
+        batch.waits = batch.records.is_empty()
+            && !batch.looks
+            && only_waits
+            && (has_open_question || began.elapsed() >= GRACE);
+        if batch.records.is_empty() && !batch.looks && !batch.waits {
+            return None;
+        }
+        let known = &mut self.known;
+        let mut noted = std::mem::take(&mut self.noted);
+        noted.retain(|entry| known.is_empty() || !was_known(known, entry));
+        self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };
+        Some(Taken { batch, noted })
+    }
+
+    /// True if the executor waits for something that came true already, and will go on.
+    fn has_news(&self) -> bool {
+        self.awaited.keys().any(|name| self.kept.contains_key(name))
+    }
+
+    /// When to look again.
+    fn wake(&self, began: Instant, patience: Duration) -> Instant {
+        let due = self.awaited.values().flatten().min();
+        let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
+        let idle = (self.running == 0 && !self.awaited.is_empty()).then(|| began + GRACE);
+        let late = Instant::now() + patience;
+        let wakes = due.into_iter().chain(idle.filter(|at| *at > Instant::now()));
+        wakes.chain([late]).min().unwrap_or(late)
+    }
+}
+
+/// Takes an entry from those that were known; false if it is new.
+fn was_known(known: &mut HashMap<String, u32>, entry: &Entry) -> bool {
+    let name = identity(entry);
+    let Some(times) = known.get_mut(&name) else { return false };
+    *times -= 1;
+    if *times == 0 {
+        known.remove(&name);
+    }
+    true
+}
+
+/// An entry without what differs between attempts: times, nonces, and digests of nonces.
+fn identity(entry: &Entry) -> String {
+    let mut body = serde_json::to_value(&entry.body).unwrap_or_default();
+    strip(&mut body);
+    format!("{}\n{body}", entry.run)
+}
+
+fn strip(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.retain(|name, _| name != "attempt" && name != "digest");
+            fields.values_mut().for_each(strip);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// Milliseconds since 1970, UTC.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A body under way.
+pub(crate) struct Running<'a>(&'a Ledger);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.running -= 1);
+    }
+}
+
+/// A wish that the executor waits for.
+struct Awaited<'a> {
+    ledger: &'a Ledger,
+    name: &'a str,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.ledger.change(|state| _ = state.awaited.remove(self.name));
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let State { live, running, awaited, told, .. } = &*state;
+        f.debug_struct("Ledger")
+            .field("live", live)
+            .field("running", running)
+            .field("awaited", awaited)
+            .field("told", told)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! The session of a run, as the run sees it: what was said before, and what it notes itself.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use agent_core::{
+    Error, ErrorKind, Journal, Result, async_trait,
+    journal::{Ack, Entry, EntryBody, IndexCache, JournalWriter, SharedIndex},
+};
+
+use crate::{ledger::Ledger, session::numbered};
+
+/// A session in the memory of the process that drives its newest run: its entries from the newest anchor on, and those that the
+/// run notes, which go on to Restate.
+pub(crate) struct SessionLog {
+    run: Arc<str>,
+    session: Arc<str>,
+    entries: Mutex<Vec<Arc<Entry>>>,
+    indexes: IndexCache,
+    ledger: Arc<Ledger>,
+}
+
+impl SessionLog {
+    pub(crate) fn new(run: Arc<str>, session: Arc<str>, past: Vec<Arc<Entry>>, ledger: Arc<Ledger>) -> Self {
+        Self { run, session, entries: Mutex::new(past), indexes: IndexCache::new(1), ledger }
+    }
+
+    /// The run that notes.
+    pub(crate) fn run(&self) -> &Arc<str> {
+        &self.run
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn append(&self, entries: Vec<Entry>) -> u64 {
+        self.ledger.note(&entries);
+        let mut kept = self.lock();
+        let first = kept.last().map_or(0, |entry| entry.seq) + 1;
+        let new = (first..).zip(entries).map(|(seq, entry)| numbered(seq, entry));
+        kept.extend(new);
+        first
+    }
+}
+
+struct Writer(Arc<SessionLog>);
+
+impl JournalWriter for Writer {
+    /// It is durable with the results of the steps that come after it, before which nothing that it tells of is known to anybody.
+    fn append(&self, entries: Vec<Entry>) -> Ack {
+        Ack::Done(Some(Ok(self.0.append(entries))))
+    }
+}
+
+#[async_trait]
+impl Journal for SessionHandle {
+    async fn open(&self, _: &str, _: &str) -> Result<Arc<dyn JournalWriter>> {
+        Ok(Arc::new(Writer(self.0.clone())))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        if session != &*self.0.session {
+            return Ok(Vec::new());
+        }
+        let entries = self.0.lock();
+        let from = entries.partition_point(|entry| entry.seq <= after);
+        Ok(entries[from..].iter().take(limit).cloned().collect())
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        Ok(vec![self.0.session.to_string()])
+    }
+
+    async fn anchor(&self, _: &str) -> Result<Option<Arc<Entry>>> {
+        let is_anchor = |entry: &&Arc<Entry>| matches!(entry.body, EntryBody::Anchored { .. });
+        Ok(self.0.lock().iter().rfind(is_anchor).cloned())
+    }
+
+    async fn index(&self, session: &str) -> Result<SharedIndex> {
+        self.0.indexes.index(self, session).await
+    }
+
+    async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
+        self.index(session).await // what is before the anchor is not here
+    }
+
+    async fn delete(&self, _: &str) -> Result<bool> {
+        Err(Error::new(ErrorKind::Busy, "a run of the session is under way"))
+    }
+}
+
+/// A [`SessionLog`] as a journal.
+pub(crate) struct SessionHandle(pub(crate) Arc<SessionLog>);
+
+impl fmt::Debug for SessionLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionLog").field("session", &self.session).field("entries", &self.lock().len()).finish()
+    }
+}

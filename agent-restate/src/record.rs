@@ -1,0 +1,80 @@
+//! What the journal of a run's invocation holds.
+
+use agent_core::{Error, ErrorKind, Result, journal::Entry};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What became of a run since the batch before it: one recorded result of the handler's. Whatever the executor does at the same
+/// time or in another order, the log of batches has one order, and every record names itself.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    pub(crate) records: Vec<Record>,
+    /// The entries that the run noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) noted: Option<Noted>,
+    /// Set if nothing goes on before a wish comes true.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) waits: bool,
+    /// Set if it is to be looked whether somebody told the run something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) looks: bool,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// The run began, with the agent of this fingerprint.
+    Began { fingerprint: String },
+    /// A step came to this.
+    Kept { name: String, result: Stored },
+    /// A step sleeps until then: milliseconds since 1970, UTC.
+    Sleeps { name: String, until: u64 },
+    /// A step waits for the answer to a question, or until it is to go on.
+    Asks { name: String, question: String },
+    /// The run stopped because it was told the pause of this number, and waits until it is to go on.
+    Rests { name: String, pause: u32 },
+    /// The time that a step sleeps is up.
+    Due { name: String },
+    /// The run ended.
+    Ended { outcome: Box<RawValue> },
+}
+
+/// Entries of the run, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Noted {
+    pub(crate) count: u64,
+    /// True if one of them is an anchor: the session need not be read from further back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) anchors: bool,
+    pub(crate) entries: Stored,
+}
+
+/// JSON in its place, or by its content elsewhere.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stored {
+    Here(Box<RawValue>),
+    Blob(String),
+}
+
+impl Noted {
+    /// True if `entries` hold an anchor.
+    pub(crate) fn anchor_in(entries: &[Entry]) -> bool {
+        entries.iter().any(|entry| matches!(entry.body, agent_core::journal::EntryBody::Anchored { .. }))
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>> {
+    serde_json::value::to_raw_value(value)
+        .map_err(|e| Error::new(ErrorKind::Store, "what a step gave is not JSON").with_source(e))
+}
+
+/// A value of JSON that was kept.
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<T> {
+    serde_json::from_str(raw.get()).map_err(|e| {
+        Error::new(ErrorKind::Store, "what was kept of a step is not what this release writes: drive the run by the release that began it")
+            .with_source(e)
+    })
+}

@@ -1,0 +1,239 @@
+//! The virtual object that every session is, as Restate calls it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use agent_core::{
+    Error, ErrorKind, Result, RunEnd, RunRequest,
+    dispatch::Job,
+    journal::RunStatus,
+};
+use agent_exec::Agent;
+use futures::future::BoxFuture;
+use restate_sdk::{
+    endpoint::{ContextInternal, Error as EndpointError, InputMetadata},
+    errors::{HandlerError, HandlerResult, TerminalError},
+    serde::Json,
+    service::Service,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::{
+    blobs::Blobs,
+    engine::Engine,
+    handler::Handler,
+    ledger::Ledger,
+    past::SessionLog,
+    record::{Record, raw},
+    session::{self, Open, TO_GO_ON},
+    tell::{AnswerRun, Outcome, ReadEntries, Tell, TellRun},
+};
+
+/// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
+pub(crate) type ToRequest = Arc<dyn Fn(&Job) -> Result<RunRequest> + Send + Sync>;
+
+/// What all handlers of an endpoint share.
+pub(crate) struct Sessions {
+    pub(crate) agents: HashMap<Arc<str>, Agent>,
+    pub(crate) blobs: Blobs,
+    pub(crate) patience: Duration,
+    pub(crate) to_request: ToRequest,
+    /// The runs that this process drives.
+    present: Mutex<HashMap<Arc<str>, Weak<Ledger>>>,
+}
+
+/// [`Sessions`] as Restate's kit for services calls it.
+#[derive(Clone)]
+pub(crate) struct SessionObject(pub(crate) Arc<Sessions>);
+
+impl Service for SessionObject {
+    type Future = BoxFuture<'static, std::result::Result<(), EndpointError>>;
+
+    fn handle(&self, ctx: ContextInternal) -> Self::Future {
+        let sessions = self.0.clone();
+        Box::pin(async move {
+            match ctx.handler_name() {
+                "run" => on(&ctx, async |job, of| sessions.run(&ctx, job, of).await).await,
+                "answer" => on(&ctx, async |input, _| answer(&ctx, input).await).await,
+                "tell" => on(&ctx, async |input, _| sessions.tell(&ctx, input).await).await,
+                "open" => on(&ctx, async |(), _| Ok(session::open(&ctx).await?)).await,
+                "head" => on(&ctx, async |(), _| Ok(session::head(&ctx).await?)).await,
+                "read" => on(&ctx, async |input, _| sessions.read(&ctx, input).await).await,
+                unknown => return Err(EndpointError::unknown_handler(ctx.service_name(), unknown)),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Handles one call.
+async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
+    ctx: &ContextInternal,
+    handle: impl AsyncFnOnce(I, InputMetadata) -> HandlerResult<O>,
+) {
+    let (Json(input), metadata) = ctx.input::<Json<I>>().await;
+    let result = handle(input, metadata).await;
+    ctx.handle_handler_result(result.map(Json));
+    ctx.end();
+}
+
+impl Sessions {
+    pub(crate) fn new(agents: HashMap<Arc<str>, Agent>, blobs: Blobs, patience: Duration, to_request: ToRequest) -> Self {
+        Self { agents, blobs, patience, to_request, present: Mutex::default() }
+    }
+
+    /// Drives a run to its end.
+    async fn run(&self, ctx: &ContextInternal, mut job: Job, of: InputMetadata) -> HandlerResult<Box<RawValue>> {
+        job.at.session = of.key.as_str().into();
+        let agent = self.agents.get(&job.at.agent).ok_or_else(|| self.unknown(&job.at.agent))?;
+        let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
+        session::set_open(ctx, Some(&open));
+        let head = session::head(ctx).await?;
+        let past = session::since_anchor(ctx, head, &self.blobs).await?;
+
+        let ledger = Arc::new(Ledger::new(self.patience));
+        let _present = self.present(&open.run, &ledger);
+        let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, ledger.clone()));
+        let engine = Arc::new(Engine::new(ledger.clone(), self.blobs.clone(), log));
+        ledger.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
+        let fits = |fingerprint: &str| fits(agent, fingerprint);
+        let handler = Handler::new(ctx, &ledger, &self.blobs, head, open, &fits);
+        let drives = async {
+            let outcome = self.outcome(agent, &job, &engine).await;
+            ledger.push(Record::Ended { outcome: raw(&outcome)? });
+            std::future::pending::<HandlerResult<Box<RawValue>>>().await
+        };
+        tokio::select! {
+            biased;
+            done = handler.run() => done,
+            failed = drives => failed,
+            never = engine.obey() => never,
+        }
+    }
+
+    /// Runs the agent.
+    async fn outcome(&self, agent: &Agent, job: &Job, engine: &Arc<Engine>) -> Outcome {
+        let end = async {
+            let mut request = (self.to_request)(job)?.durable(engine.clone());
+            request.session = Some(job.at.session.clone());
+            request.run_id = Some(job.at.run.clone());
+            let run = agent.start(request);
+            engine.drives(run.handle());
+            run.await
+        };
+        outcome(&job.at.run, end.await)
+    }
+
+    fn unknown(&self, agent: &str) -> TerminalError {
+        let mut known: Vec<_> = self.agents.keys().map(|name| &**name).collect();
+        known.sort_unstable();
+        let message = format!("no agent '{agent}' is here: there are {}", known.join(", "));
+        TerminalError::new_with_code(404, message)
+    }
+
+    /// Lets whoever tells the run something find it, until the guard is dropped.
+    fn present<'a>(&'a self, run: &Arc<str>, ledger: &Arc<Ledger>) -> Gone<'a> {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        present.insert(run.clone(), Arc::downgrade(ledger));
+        Gone { sessions: self, run: run.clone() }
+    }
+
+    /// Tells the run that is under way something; false if it is another one.
+    async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
+        let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
+        let invocation = ctx.invocation_handle(open.invocation);
+        match tell {
+            Tell::Cancel => invocation.cancel(),
+            tell => invocation.signal("told").resolve(Json(tell)),
+        }
+        // If the run is in this process and busy, it looks at once: a moment later, when Restate has passed on the signal.
+        ctx.sleep(Duration::from_millis(20)).await?;
+        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
+        if let Some(ledger) = present {
+            ledger.poke();
+        }
+        Ok(true)
+    }
+
+    async fn read(&self, ctx: &ContextInternal, ReadEntries { after, limit }: ReadEntries) -> HandlerResult<Box<RawValue>> {
+        let entries = session::read(ctx, after, limit, &self.blobs).await?;
+        Ok(raw(&entries)?)
+    }
+}
+
+/// Gives answers to the run that is under way.
+async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) -> HandlerResult<()> {
+    let stale = |what: String| TerminalError::new_with_code(409, what);
+    let open = session::open(ctx).await?.filter(|open| open.run == run);
+    let open = open.ok_or_else(|| stale(format!("run '{run}' waits for nothing")))?;
+    let answers = match answers.is_empty() {
+        true => vec![(open.asked.get(TO_GO_ON).cloned(), "going on".to_owned(), serde_json::Value::Null)],
+        false => {
+            let each = answers.into_iter().map(|(id, answer)| {
+                let signal = open.asked.get(&id).cloned();
+                (signal, id, serde_json::to_value(answer).unwrap_or_default())
+            });
+            each.collect()
+        }
+    };
+    if let Some((_, id, _)) = answers.iter().find(|(signal, ..)| signal.is_none()) {
+        return Err(stale(format!("run '{run}' does not wait for an answer to '{id}'")).into());
+    }
+    for (signal, _, value) in answers {
+        ctx.resolve_signal(&open.invocation, &signal.unwrap_or_default(), Json(value));
+    }
+    Ok(())
+}
+
+/// Refuses to drive a run again with another agent than it began with. Restate tries again, perhaps where the right one is.
+fn fits(agent: &Agent, fingerprint: &str) -> std::result::Result<(), HandlerError> {
+    match agent.changes_since(fingerprint) {
+        None => Ok(()),
+        Some(changes) => Err(Error::new(
+            ErrorKind::NonDeterminism,
+            format!(
+                "the run began with another agent '{}': keep the deployment that began it until its runs are over, and register \
+                 the new one under an address of its own:\n{changes}",
+                agent.name()
+            ),
+        )
+        .into()),
+    }
+}
+
+fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
+    let (status, answer, error) = match end {
+        Ok(RunEnd::Finished(finished)) => (RunStatus::Finished(finished.reason), Some(finished.answer), None),
+        Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None, None),
+        Ok(RunEnd::Paused(_)) => (RunStatus::Paused, None, None),
+        Ok(RunEnd::Cancelled(_)) => (RunStatus::Cancelled, None, None),
+        Ok(other) => (RunStatus::Other(other.as_str().into()), None, None),
+        Err(e) if e.kind() == ErrorKind::Cancelled => (RunStatus::Cancelled, None, None),
+        Err(e) => (RunStatus::Failed, None, Some(e)),
+    };
+    let error_kind = error.as_ref().map(Error::kind);
+    Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind }
+}
+
+/// Forgets a run that this process drives no more.
+struct Gone<'a> {
+    sessions: &'a Sessions,
+    run: Arc<str>,
+}
+
+impl Drop for Gone<'_> {
+    fn drop(&mut self) {
+        self.sessions.present.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.run);
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").field("agents", &self.agents.keys()).field("blobs", &self.blobs).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! A session in the state of its virtual object.
+//!
+//! Under `open` stands the run that is under way, under `head` how far the session goes, and under `piece/N` what one batch of a run
+//! noted: a value is written once, and none grows with the conversation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{Result, journal::Entry};
+use restate_sdk::{endpoint::ContextInternal, errors::TerminalError, serde::Json};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    blobs::Blobs,
+    record::{Noted, Stored, parsed},
+};
+
+/// How far a session goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// The number of its newest entry.
+    pub(crate) newest: u64,
+    /// How many pieces there are, numbered from 1.
+    pub(crate) pieces: u64,
+    /// The piece from which on it can be read; 0 if from its beginning.
+    #[serde(default)]
+    pub(crate) anchor: u64,
+}
+
+/// What one batch noted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Piece {
+    /// The number of its first entry.
+    pub(crate) first: u64,
+    pub(crate) entries: Stored,
+}
+
+/// The run that is under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) run: Arc<str>,
+    pub(crate) invocation: String,
+    /// The signal that each question waits for.
+    #[serde(default)]
+    pub(crate) asked: BTreeMap<String, String>,
+}
+
+/// What stands for the question of a paused run.
+pub(crate) const TO_GO_ON: &str = "";
+
+const OPEN: &str = "open";
+const HEAD: &str = "head";
+
+pub(crate) type Read<T> = std::result::Result<T, TerminalError>;
+
+/// A value of the object's state.
+async fn value<T: DeserializeOwned + 'static>(ctx: &ContextInternal, key: &str) -> Read<Option<T>> {
+    Ok(ctx.get::<Json<T>>(key).await?.map(Json::into_inner))
+}
+
+pub(crate) async fn open(ctx: &ContextInternal) -> Read<Option<Open>> {
+    value(ctx, OPEN).await
+}
+
+pub(crate) fn set_open(ctx: &ContextInternal, open: Option<&Open>) {
+    match open {
+        Some(open) => ctx.set(OPEN, Json(open.clone())),
+        None => ctx.clear(OPEN),
+    }
+}
+
+pub(crate) async fn head(ctx: &ContextInternal) -> Read<Head> {
+    Ok(value(ctx, HEAD).await?.unwrap_or_default())
+}
+
+/// Writes a piece and what is known of the session with it.
+pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
+    head.pieces += 1;
+    ctx.set(&key(head.pieces), Json(Piece { first: head.newest + 1, entries: noted.entries }));
+    head.newest += noted.count;
+    if noted.anchors {
+        head.anchor = head.pieces;
+    }
+    ctx.set(HEAD, Json(*head));
+}
+
+/// The entries from the newest anchor on.
+pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+    let mut all = Vec::new();
+    for number in head.anchor.max(1)..=head.pieces {
+        all.extend(piece(ctx, number, blobs).await?);
+    }
+    Ok(all)
+}
+
+/// At most `limit` entries after the one of the number `after`.
+pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+    let head = head(ctx).await?;
+    if after >= head.newest {
+        return Ok(Vec::new());
+    }
+    // The last piece whose first entry is not above the wanted one. Those who follow a session read its end.
+    let (mut low, mut high, mut step) = (1, head.pieces, 1);
+    while low < high {
+        let middle = if step > 0 { high.saturating_sub(step).max(low) + 1 } else { low + (high - low).div_ceil(2) };
+        let middle = middle.min(high);
+        match first(ctx, middle).await? <= after + 1 {
+            true => (low, step) = (middle, 0),
+            false => (high, step) = (middle - 1, step * 2),
+        }
+    }
+    let mut found = Vec::new();
+    while found.len() < limit && low <= head.pieces {
+        found.extend(piece(ctx, low, blobs).await?.into_iter().filter(|entry| entry.seq > after));
+        low += 1;
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+async fn first(ctx: &ContextInternal, number: u64) -> Read<u64> {
+    Ok(value::<Piece>(ctx, &key(number)).await?.map_or(u64::MAX, |piece| piece.first))
+}
+
+async fn piece(ctx: &ContextInternal, number: u64, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+    let Some(Piece { first, entries }) = value(ctx, &key(number)).await? else {
+        return Err(TerminalError::new(format!("piece {number} of the session is missing")));
+    };
+    let entries = entries_of(entries, blobs).await.map_err(TerminalError::from_error)?;
+    Ok((first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
+}
+
+/// The entries of a batch, without their numbers.
+pub(crate) async fn entries_of(stored: Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
+    parsed(&blobs.fetch(stored).await?)
+}
+
+fn key(number: u64) -> String {
+    format!("piece/{number:09}")
+}
+
+/// The entry in its place.
+pub(crate) fn numbered(seq: u64, mut entry: Entry) -> Arc<Entry> {
+    entry.seq = seq;
+    Arc::new(entry)
+}

@@ -1,0 +1,133 @@
+//! The agent of the runs whose processes are killed, and the world that it works in: a file that all processes append to.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use agent_core::{
+    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
+    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    tool::{Doubt, Reconciled},
+};
+use agent_exec::Agent;
+use serde_json::{Value, json};
+
+/// What was done, a line each: the key of the call.
+#[derive(Clone, Debug)]
+pub(crate) struct World(pub(crate) PathBuf);
+
+impl World {
+    fn did(&self, key: &str) {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&self.0);
+        file.and_then(|mut file| file.write_all(format!("{key}\n").as_bytes())).expect("the file can be written");
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.done().contains_key(&format!("{DELICATE_MARK}{key}"))
+    }
+
+    /// How often each thing was done.
+    pub(crate) fn done(&self) -> BTreeMap<String, u32> {
+        let mut done = BTreeMap::new();
+        for line in std::fs::read_to_string(&self.0).unwrap_or_default().lines() {
+            *done.entry(line.to_owned()).or_default() += 1;
+        }
+        done
+    }
+
+    /// What a person answers who looks here.
+    pub(crate) fn answer(&self, question: &Question) -> Value {
+        if question.kind != Doubt::KIND {
+            return json!(true);
+        }
+        let key = question.payload["idempotency_key"].as_str().expect("a doubt has a key");
+        if self.has(key) { json!({"happened": "done"}) } else { json!("did_not") }
+    }
+}
+
+/// The calls of each step. Calls of one step run side by side.
+const STEPS: [&[&str]; 5] = [&["pure", "again", "looks", "once"], &["asks"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+
+/// How many calls of which the effect must not be repeated a run makes.
+pub(crate) const DELICATE: usize = 6;
+
+/// What the lines of those begin with.
+pub(crate) const DELICATE_MARK: &str = "!";
+
+/// The final text.
+pub(crate) const ANSWER: &str = "all is done";
+
+struct Script;
+
+#[async_trait]
+impl Model for Script {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("script")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
+        let call = |(n, name): (usize, &&str)| Block::tool_call(format!("c{step}-{n}"), *name, "{}");
+        let message = match STEPS.get(step) {
+            Some(calls) => AssistantMessage::new(calls.iter().enumerate().map(call).collect()),
+            None => ANSWER.into(),
+        };
+        Ok(ModelResponse::new(message).with_usage(Usage::new(1, 1)))
+    }
+}
+
+struct Deed {
+    name: &'static str,
+    effect: Effect,
+    world: World,
+}
+
+#[async_trait]
+impl Tool for Deed {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new(self.name, "", json!({"type": "object"}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(self.effect)
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        match self.name {
+            "asks" => _ = req.ask::<bool>("may", json!("May I?"))?,
+            "sleeps" => req.cx.sleep(&req.call.id, Duration::from_millis(150)).await?,
+            _ => {}
+        }
+        let delicate = matches!(self.effect, Effect::Reconcilable | Effect::AtMostOnce);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let mark = if delicate { DELICATE_MARK } else { "" };
+        self.world.did(&format!("{mark}{}", req.idempotency_key()));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Ok(ToolOutput::text("done"))
+    }
+
+    async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
+        Ok(match self.world.has(&req.idempotency_key()) {
+            true => Reconciled::Happened(ToolOutput::text("done")),
+            false => Reconciled::DidNot,
+        })
+    }
+}
+
+/// The agent, as each process builds it.
+pub(crate) fn agent(world: &Path) -> Agent {
+    let deed = |name, effect| Deed { name, effect, world: World(world.to_owned()) };
+    Agent::builder("worker", Script)
+        .tool(deed("pure", Effect::Pure))
+        .tool(deed("again", Effect::Idempotent))
+        .tool(deed("looks", Effect::Reconcilable))
+        .tool(deed("once", Effect::AtMostOnce))
+        .tool(deed("asks", Effect::Pure))
+        .tool(deed("sleeps", Effect::Pure))
+        .build()
+        .expect("an agent")
+}

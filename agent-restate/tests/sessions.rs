@@ -1,0 +1,270 @@
+//! Runs on a real server, whose processes come and go.
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{
+    Answer, AssistantMessage, Block, Effect, Journal, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
+    RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    journal::RunStatus,
+};
+use agent_exec::Agent;
+use agent_restate::{AgentEndpoint, FileBlobs, Outcome, Restate, RestateJournal};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use self::common::Server;
+
+/// Says what belongs to the number of answers since the newest message of the user, and `heard N` at the end.
+#[derive(Clone)]
+struct Steps(Vec<(&'static str, &'static str, Value)>);
+
+#[async_trait]
+impl Model for Steps {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("steps")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let said = req.messages.iter().rev().take_while(|message| !matches!(message, Message::User(_)));
+        let step = said.filter(|message| matches!(message, Message::Assistant(_))).count();
+        let users = req.messages.iter().filter(|message| matches!(message, Message::User(_))).count();
+        Ok(ModelResponse::new(match self.0.get(step) {
+            Some((id, name, args)) => AssistantMessage::new(vec![Block::tool_call(*id, *name, args.to_string())]),
+            None => AssistantMessage::from(format!("heard {users}").as_str()),
+        }))
+    }
+}
+
+/// Counts its calls, and asks, sleeps or gives much if its arguments say so.
+#[derive(Clone, Default)]
+struct Deed(Arc<AtomicU32>);
+
+#[async_trait]
+impl Tool for Deed {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("deed", "", json!({"type": "object", "additionalProperties": true}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Pure)
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let args = req.args.clone();
+        if args["asks"] == true {
+            let may: bool = req.ask("may", json!("May I?"))?;
+            return Ok(ToolOutput::text(may.to_string()));
+        }
+        if let Some(ms) = args["sleeps"].as_u64() {
+            req.cx.sleep("a while", Duration::from_millis(ms)).await?;
+        }
+        if let Some(ms) = args["takes"].as_u64() {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let bytes = usize::try_from(args["gives"].as_u64().unwrap_or(4)).expect("fits");
+        Ok(ToolOutput::text("x".repeat(bytes)))
+    }
+}
+
+/// A process: it serves until it is dropped.
+struct Process(JoinHandle<()>);
+
+impl Process {
+    fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
+        let endpoint = endpoint.clone();
+        let listener = AgentEndpoint::listen(address).expect("the address is free");
+        Self(tokio::spawn(async move {
+            endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves");
+        }))
+    }
+}
+
+struct World {
+    server: Server,
+    restate: Restate,
+    address: SocketAddr,
+    deed: Deed,
+    process: Process,
+}
+
+impl World {
+    async fn new(steps: &[(&'static str, &'static str, Value)]) -> Option<Self> {
+        Self::with(steps, |builder| builder).await
+    }
+
+    async fn with(
+        steps: &[(&'static str, &'static str, Value)],
+        change: impl FnOnce(agent_restate::AgentEndpointBuilder) -> agent_restate::AgentEndpointBuilder,
+    ) -> Option<Self> {
+        let server = Server::start().await?;
+        let (restate, address, deed) = (server.restate(), common::free_address(), Deed::default());
+        let endpoint = change(AgentEndpoint::builder().agent(agent(steps, &deed))).build().expect("an endpoint");
+        let process = Process::start(&endpoint, address);
+        restate.register(&format!("http://{address}")).await.expect("registers");
+        Some(Self { server, restate, address, deed, process })
+    }
+
+    async fn dispatch(&self, text: &str, run: &str) -> RunAddress {
+        let job = job(text, run);
+        let at = job.at.clone();
+        assert_eq!(self.restate.dispatch(job).await.expect("is taken"), Dispatched::New);
+        at
+    }
+
+    async fn run(&self, text: &str, run: &str) -> Outcome {
+        let at = self.dispatch(text, run).await;
+        self.end(&at).await
+    }
+
+    async fn end(&self, at: &RunAddress) -> Outcome {
+        let end = tokio::time::timeout(Duration::from_secs(60), self.restate.outcome(at)).await;
+        end.unwrap_or_else(|_| panic!("it does not end: {}", self.server.log())).expect("it ended")
+    }
+
+    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
+        for _ in 0..400 {
+            if self.restate.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("it stands at {:?}: {}", self.restate.standing(at).await, self.server.log());
+    }
+
+    fn deeds(&self) -> u32 {
+        self.deed.0.load(Ordering::SeqCst)
+    }
+}
+
+fn agent(steps: &[(&'static str, &'static str, Value)], deed: &Deed) -> Agent {
+    Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).build().expect("an agent")
+}
+
+fn job(text: &str, run: &str) -> Job {
+    Job::new("clerk", &RunRequest::user(text).session("a session/with any name").run_id(run)).expect("is data")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_where_its_run_before_ended_and_anybody_reads_it() {
+    let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
+    let one = world.run("hello", "r1").await;
+    assert_eq!((one.answer.as_deref(), one.status), (Some("heard 1"), RunStatus::Finished(agent_core::ExitReason::Text)));
+    let two = world.run("again", "r2").await;
+    assert_eq!(two.answer.as_deref(), Some("heard 2"));
+    assert_eq!(world.deeds(), 2);
+
+    let journal = RestateJournal::new(world.restate.clone());
+    let session = "a session/with any name";
+    assert_eq!(journal.sessions().await.expect("are listed"), [session]);
+    let index = journal.index(session).await.expect("is read");
+    assert_eq!(index.look(|index| index.history("clerk").len()), 8);
+    let all = journal.read(session, 0, 1_000).await.expect("is read");
+    let numbers: Vec<_> = all.iter().map(|entry| entry.seq).collect();
+    assert_eq!(numbers, (1..=all.len() as u64).collect::<Vec<_>>());
+    for after in 0..all.len() {
+        let two = journal.read(session, after as u64, 2).await.expect("is read");
+        assert_eq!(two, all[after..].iter().take(2).cloned().collect::<Vec<_>>(), "after {after}");
+    }
+    assert_eq!(journal.newest(session).await.expect("is read"), all.last().cloned());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_sent_twice_runs_once() {
+    let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
+    let one = world.run("hello", "r1").await;
+    assert_eq!(world.restate.dispatch(job("hello", "r1")).await.expect("is taken"), Dispatched::Known);
+    assert_eq!(world.end(&job("hello", "r1").at).await, one);
+    assert_eq!(world.deeds(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_after_the_server_and_the_process_died() {
+    let steps = [("d1", "deed", json!({})), ("d2", "deed", json!({"asks": true}))];
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else { return };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.server.kill_and_start().await;
+    let wrong = BTreeMap::from([("nobody asked".to_owned(), Answer::from(json!(true)))]);
+    let refused = world.restate.answer(&at, wrong).await.expect_err("is refused");
+    assert_eq!(refused.kind(), agent_core::ErrorKind::Stale, "{refused}");
+
+    let journal = RestateJournal::new(world.restate.clone());
+    let index = journal.index(&at.session).await.expect("is read");
+    let questions = index.look(|index| index.unfinished("clerk")).expect("it waits").questions;
+    world.restate.answer(&at, BTreeMap::from([(questions[0].id.clone(), json!(true).into())])).await.expect("is taken");
+    let end = world.end(&at).await;
+    assert_eq!(end.answer.as_deref(), Some("heard 1"));
+    let history = journal.index(&at.session).await.expect("is read").look(|index| index.history("clerk"));
+    assert!(json!(history.iter().collect::<Vec<_>>()).to_string().contains("true"));
+    assert_eq!(world.deeds(), 1, "what was done is not done again");
+    let late = world.restate.answer(&at, BTreeMap::new()).await.expect_err("it waits for nothing");
+    assert_eq!(late.kind(), agent_core::ErrorKind::Stale);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleep_is_restates_and_steps_beside_it_go_on() {
+    let Some(world) = World::new(&[("d1", "deed", json!({"sleeps": 1_500}))]).await else { return };
+    let began = std::time::Instant::now();
+    assert_eq!(world.run("hello", "r1").await.answer.as_deref(), Some("heard 1"));
+    assert!(began.elapsed() >= Duration::from_millis(1_500), "{:?}", began.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_cancelled_in_the_middle_of_a_call() {
+    let Some(world) = World::new(&[("d1", "deed", json!({"takes": 60_000}))]).await else { return };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(world.restate.signal(&at, Signal::Cancel).await.expect("is told"));
+    assert_eq!(world.end(&at).await.status, RunStatus::Cancelled);
+    assert!(!world.restate.signal(&at, Signal::Cancel).await.expect("is told"), "it is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_takes_what_steers_it_before_its_next_model_call() {
+    let steps = [("d1", "deed", json!({"takes": 1_500})), ("d2", "deed", json!({}))];
+    let Some(world) = World::new(&steps).await else { return };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    assert!(world.restate.signal(&at, Signal::Steer(Message::user("be quick"))).await.expect("is told"));
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 2"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_waits_for_its_session_is_queued_and_can_be_cancelled() {
+    let Some(world) = World::new(&[("d1", "deed", json!({"takes": 3_000}))]).await else { return };
+    let first = world.dispatch("hello", "r1").await;
+    world.stands(&first, |standing| matches!(standing, Standing::Running { .. })).await;
+    let second = world.dispatch("again", "r2").await;
+    world.stands(&second, |standing| *standing == Standing::Queued).await;
+    assert!(world.restate.signal(&second, Signal::Cancel).await.expect("is told"));
+    assert_eq!(world.end(&first).await.answer.as_deref(), Some("heard 1"));
+    world.stands(&second, |standing| matches!(standing, Standing::Done | Standing::Dead { .. })).await;
+    assert_eq!(world.deeds(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_large_is_kept_by_its_content_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = FileBlobs::new(folder.path());
+    let steps = [("d1", "deed", json!({"gives": 100_000}))];
+    let Some(world) = World::with(&steps, |builder| builder.blobs(blobs).large(10_000)).await else { return };
+    assert_eq!(world.run("hello", "r1").await.answer.as_deref(), Some("heard 1"));
+    assert_eq!(world.run("again", "r2").await.answer.as_deref(), Some("heard 2"));
+    assert!(std::fs::read_dir(folder.path()).expect("a folder").count() >= 2);
+    let journal = RestateJournal::new(world.restate.clone());
+    let all = journal.read("a session/with any name", 0, 1_000).await.expect("is read");
+    assert!(json!(all).to_string().len() > 200_000);
+}
