@@ -3,9 +3,12 @@
 mod abuse;
 mod document;
 mod drain;
+mod elsewhere;
 mod events;
+mod kept;
 mod questions;
 mod runs;
 mod sessions;
+mod stops;
 mod support;
 mod tenants;
