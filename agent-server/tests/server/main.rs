@@ -1,6 +1,7 @@
 //! The server through real sockets, by a plain HTTP client.
 
 mod abuse;
+mod dispatch;
 mod document;
 mod drain;
 mod elsewhere;
