@@ -130,18 +130,30 @@ impl Drain {
     /// A run begins.
     pub(crate) fn enter(&self, run: RunHandle) -> Result<Present> {
         let mut state = self.state();
-        if state.closed {
-            let message = "the application is shutting down: the run did not begin; start it in another process";
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
+        state.admits()?;
         state.last += 1;
         let id = state.last;
         state.runs.insert(id, run);
         Ok(Present { drain: self.clone(), id })
     }
 
+    /// Refuses a run that waited for its turn until none begins any more.
+    pub(crate) fn admits(&self) -> Result<()> {
+        self.state().admits()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn admits(&self) -> Result<()> {
+        if self.closed {
+            let message = "the application is shutting down: the run did not begin; start it in another process";
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        Ok(())
     }
 }
 

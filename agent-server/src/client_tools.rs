@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent::{
-    Checkpoint, Effect, Error, ErrorKind, Question, Result, Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
+    Checkpoint, Effect, Error, ErrorKind, Question, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest,
+    async_trait,
     message::Part,
     run::{Answer, Ask},
     tool::ToolSpec,
@@ -19,7 +20,7 @@ struct ClientTool(ToolSpec);
 ///
 /// # Errors
 /// [`ErrorKind::InvalidRequest`] for a name that the agent has already, or that comes twice.
-pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec]) -> Result<Vec<Arc<dyn Tool>>> {
+pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec]) -> Result<ClientTools> {
     let mut tools = BTreeMap::new();
     for mut spec in specs {
         spec.parameters = open(spec.parameters);
@@ -28,9 +29,32 @@ pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec
             let message = format!("there is a tool '{name}' already: give yours another name");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
-        tools.insert(name, Arc::new(ClientTool(spec)) as Arc<dyn Tool>);
+        tools.insert(name, spec);
     }
-    Ok(tools.into_values().collect())
+    Ok(ClientTools(tools.into_values().collect()))
+}
+
+/// Tools that a client brings, as it describes them.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientTools(Vec<ToolSpec>);
+
+/// The tools that a request brings, for whoever keeps what it brought.
+#[derive(Clone, Debug)]
+pub(crate) struct Specs(pub(crate) Vec<ToolSpec>);
+
+/// What a client says that the run's state is.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientState(pub(crate) Value);
+
+impl ClientTools {
+    /// The request with these tools beside the agent's own.
+    pub(crate) fn bring(self, request: RunRequest) -> RunRequest {
+        if self.0.is_empty() {
+            return request;
+        }
+        let tools = self.0.iter().map(|spec| Arc::new(ClientTool(spec.clone())) as Arc<dyn Tool>).collect();
+        request.more_tools(tools).resource(Specs(self.0))
+    }
 }
 
 /// A schema that says nothing of properties takes any, as JSON Schema has it.

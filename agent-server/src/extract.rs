@@ -1,14 +1,18 @@
 //! What a request brings: JSON bodies with limits.
 
+use std::time::Duration;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, FromRequestParts, Request, rejection::BytesRejection},
 };
-use http::{StatusCode, header, request::Parts};
+use http::{HeaderMap, StatusCode, header, request::Parts};
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
+/// How long a body may take as a whole, however steadily it trickles.
+const BODY_TIME: Duration = Duration::from_secs(120);
 /// How deep JSON may be nested.
 const DEPTH: usize = 64;
 
@@ -38,11 +42,13 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 
 /// All of a body, if it is not too large and does not come too slowly.
 pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
-    Bytes::from_request(request, &()).await.map_err(|rejection| match rejection {
+    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly");
+    let all = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, &()));
+    all.await.map_err(|_| slow())?.map_err(|rejection| match rejection {
         BytesRejection::FailedToBufferBody(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes")
         }
-        _ => ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly"),
+        _ => slow(),
     })
 }
 
@@ -57,6 +63,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let query = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         query.map(|query| Self(query.0)).map_err(|e| ApiError::invalid(e.body_text()))
     }
+}
+
+/// The key by which a client makes a request safe to send again.
+///
+/// # Errors
+/// 400 for one that is none.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
+    key.map(Some).ok_or_else(|| ApiError::invalid("an Idempotency-Key has 1 to 200 visible letters"))
 }
 
 fn is_json(kind: &str) -> bool {

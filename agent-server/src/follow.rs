@@ -5,7 +5,11 @@ use std::collections::VecDeque;
 use agent::{Event, event::Position, journal::RunStatus};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 
-use crate::{ApiError, App, FoundRun, speech::Ending};
+use crate::{
+    ApiError, App, FoundRun,
+    app::{OpenStream, Viewer},
+    speech::Ending,
+};
 
 /// A protocol in which a run is told: a state machine that is given events, and in the end how it ended.
 pub(crate) trait Teller: Send + 'static {
@@ -22,7 +26,7 @@ pub(crate) trait Teller: Send + 'static {
     fn end(&mut self, ending: &Ending) -> Vec<Self::Told>;
 }
 
-/// What becomes of a run whose client goes away.
+/// What becomes of a run when its last client goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenGone {
     /// It is cancelled: nobody can come back for what it says.
@@ -36,37 +40,46 @@ pub(crate) enum WhenGone {
 /// # Errors
 /// Those of the store.
 pub(crate) async fn follow<T: Teller>(
+    open: OpenStream,
     run: FoundRun,
     after: Option<Position>,
     when_gone: WhenGone,
     mut teller: T,
 ) -> Result<impl Stream<Item = T::Told> + Send + use<T>, ApiError> {
+    let viewer = viewer(&run, when_gone);
     let events = run.events(after).await?;
-    let guard = (when_gone == WhenGone::Cancel).then(|| Guard(run.clone()));
     let ready = teller.start().into();
-    let following = Following { events, run, teller, ready, guard, is_over: false };
+    let following = Following { events, run, teller, ready, viewer, is_over: false, _open: open };
     Ok(stream::unfold(following, |mut following| async {
         let told = following.next().await?;
         Some((told, following))
     }))
 }
 
-/// Tells `teller` of the run from a place on, to its end; who goes away meanwhile cancels it. What is told on the way is of no use.
+fn viewer(run: &FoundRun, when_gone: WhenGone) -> Option<Viewer> {
+    if when_gone == WhenGone::GoOn {
+        run.detach();
+    }
+    (when_gone == WhenGone::Cancel).then(|| run.viewer())
+}
+
+/// Tells `teller` of the run from a place on, to its end. What is told on the way is of no use.
 ///
 /// # Errors
 /// Those of the store.
 pub(crate) async fn finish<T: Teller>(
     run: &FoundRun,
     after: Option<Position>,
+    when_gone: WhenGone,
     teller: &mut T,
 ) -> Result<Ending, ApiError> {
-    let guard = Guard(run.clone());
+    let viewer = viewer(run, when_gone);
     let mut events = run.events(after).await?;
     while let Some(event) = events.next().await {
         teller.event(&event);
     }
     let ending = ending(run).await?;
-    drop(guard);
+    drop(viewer);
     Ok(ending)
 }
 
@@ -90,6 +103,8 @@ pub(crate) async fn ending(run: &FoundRun) -> Result<Ending, ApiError> {
         Some(RunStatus::Finished(reason)) => Ending::Finished { answer: view.answer.unwrap_or_default(), reason },
         Some(RunStatus::Paused) => Ending::Paused,
         Some(RunStatus::Cancelled) => Ending::Cancelled,
+        // It is told no further here: another process goes on with it.
+        None if view.status != crate::RunStatus::Failed => Ending::Paused,
         _ => {
             let message = view.error.unwrap_or_else(|| "the run stopped before its end".to_owned());
             Ending::Failed { kind: agent::ErrorKind::Unexpected, message }
@@ -102,17 +117,9 @@ struct Following<T: Teller> {
     run: FoundRun,
     teller: T,
     ready: VecDeque<T::Told>,
-    guard: Option<Guard>,
+    viewer: Option<Viewer>,
     is_over: bool,
-}
-
-/// Cancels the run, unless it is over.
-struct Guard(FoundRun);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
+    _open: OpenStream,
 }
 
 impl<T: Teller> Following<T> {
@@ -131,7 +138,7 @@ impl<T: Teller> Following<T> {
                         kind: e.kind().unwrap_or(agent::ErrorKind::Store),
                         message: e.message().to_owned(),
                     });
-                    self.guard = None;
+                    self.viewer = None;
                     self.is_over = true;
                     self.ready.extend(self.teller.end(&ending));
                 }

@@ -16,9 +16,15 @@ use crate::{
     error::ApiError,
 };
 
-/// `/health` and `/ready`, for who watches over processes, and `/openapi.json`. None needs a key.
+/// `/health` and `/ready`, for who watches over processes: without a key, and by any name, since probes ask by the address of a
+/// container. They tell nothing of what is served.
+pub(crate) fn probes() -> Router<App> {
+    Router::new().route("/health", get(health)).route("/ready", get(ready))
+}
+
+/// `/openapi.json`, without a key.
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/health", get(health)).route("/ready", get(ready)).route("/openapi.json", get(document))
+    Router::new().route("/openapi.json", get(document))
 }
 
 /// What can be asked, for programs that make clients.
@@ -34,7 +40,7 @@ async fn ready(State(app): State<App>) -> impl IntoResponse {
     if app.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "draining"})));
     }
-    (StatusCode::OK, Json(json!({"status": "ready", "agents": app.names()})))
+    (StatusCode::OK, Json(json!({"status": "ready"})))
 }
 
 /// `/metrics`, for who may see what all tenants do.

@@ -46,7 +46,7 @@ mod studio;
 mod ui_stream;
 
 pub use self::{
-    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting},
+    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of},
     auth::{Key, Keys},
     caller::{Caller, CallerLimits, Scope},
     decision::decision,

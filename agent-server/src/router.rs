@@ -55,6 +55,7 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .layer(CatchPanicLayer::custom(|_| axum::response::IntoResponse::into_response(ApiError::internal())))
         .layer(cors(&guards.origins))
         .layer(middleware::from_fn_with_state(guards.guard.clone(), guard::guard))
+        .merge(health::probes().with_state(app.clone()))
 }
 
 async fn unknown() -> ApiError {

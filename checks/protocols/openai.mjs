@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 
-const client = new OpenAI({ baseURL: `${process.env.SERVER}/v1`, apiKey: 'none', maxRetries: 0 });
+const client = new OpenAI({ baseURL: `${process.env.SERVER}/v1`, apiKey: 'none' });
 const parameters = { type: 'object', properties: { from: { type: 'array', items: { type: 'string' } } } };
 
 const checks = {

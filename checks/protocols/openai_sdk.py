@@ -4,7 +4,7 @@ import os
 
 import openai
 
-client = openai.OpenAI(base_url=os.environ["SERVER"] + "/v1", api_key="none", max_retries=0)
+client = openai.OpenAI(base_url=os.environ["SERVER"] + "/v1", api_key="none")
 COLOR = {"name": "pick_color", "description": "Asks for a colour.", "parameters": {"type": "object", "properties": {"from": {"type": "array", "items": {"type": "string"}}}}}
 
 
@@ -64,6 +64,7 @@ def errors():
             client.chat.completions.create(model=wrong, messages=[user("ask")])
         except kind as error:
             assert error.code and error.message, error
+            assert error.response.request.headers["x-stainless-retry-count"] == "0", "the run was repeated"
         else:
             raise AssertionError(f"no {kind}")
     try:

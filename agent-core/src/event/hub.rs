@@ -129,13 +129,27 @@ impl EventHub {
     /// # });
     /// ```
     pub fn at_rest(journal: Arc<dyn Journal>, ids: &Arc<RunIds>, began: u64, last: u64) -> Self {
-        let hub = Self::new(journal, ids.session.clone());
-        hub.set_root(ids);
-        if began <= last {
-            hub.ring().reached(began, last);
-        }
+        let hub = Self::elsewhere(journal, ids, began);
+        hub.grew(last);
         hub.close();
         hub
+    }
+
+    /// The hub of a tree that another process drives: the run `ids` at its top began with the entry `began`. Readers get what the
+    /// journal has as far as the hub is [told](Self::grew) that it is there, and end when it is [closed](Self::close).
+    pub fn elsewhere(journal: Arc<dyn Journal>, ids: &Arc<RunIds>, began: u64) -> Self {
+        let hub = Self::new(journal, ids.session.clone());
+        hub.set_root(ids);
+        hub.ring().reached(began, began.saturating_sub(1));
+        hub
+    }
+
+    /// Says that the journal has the session's entries up to `last`.
+    pub fn grew(&self, last: u64) {
+        let first = self.ring().position.seq + 1;
+        if first <= last {
+            self.skip(first, usize::try_from(last + 1 - first).unwrap_or(usize::MAX));
+        }
     }
 
     /// A reader of the tree's events after the place `after`. The tree began with the entry `began`, perhaps in an earlier

@@ -29,6 +29,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -152,6 +153,21 @@ pub trait Journal: Send + Sync + 'static {
         Ok(names)
     }
 
+    /// Waits until a session has an entry after `after`, whoever writes it. The default looks again and again, at first after 20
+    /// milliseconds and then less and less often, down to once a second; a store that is told of what others write overrides it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn news(&self, session: &str, after: u64) -> Result<()> {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let mut pause = Duration::from_millis(20);
+        while self.read(session, after, 1).await?.is_empty() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST);
+        }
+        Ok(())
+    }
+
     /// Deletes a session and everything in it; true if there was one.
     ///
     /// # Errors
@@ -234,6 +250,10 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         (**self).list(prefix, after, limit).await
+    }
+
+    async fn news(&self, session: &str, after: u64) -> Result<()> {
+        (**self).news(session, after).await
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {

@@ -80,6 +80,9 @@ async fn run(agent: &AgentParts, request: Box<RunRequest>, slot: RunSlot) -> Res
     let prepared = Prepared::of(agent, *request)?;
     match admit(agent, &prepared, slot).await? {
         Admission::Runs(Admitted { slot, writer, guard }) => {
+            if let Some(drain) = agent.drain.as_ref().filter(|_| slot.ids.depth == 0) {
+                drain.admits()?;
+            }
             let end = match prepared.terms.steps.clone() {
                 Some(steps) => engine::drive_on(&steps, agent, prepared, slot, writer).await,
                 None => drive(agent, prepared, slot, writer).await,

@@ -3,11 +3,12 @@
 use std::{
     io::{BufRead, BufReader},
     process::{Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use agent_core::{
-    ErrorKind, RunRequest, ToolOutput,
+    ErrorKind, Journal, MemoryJournal, RunRequest, ToolOutput, WhenBusy,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, Drain, shutdown_signal};
@@ -42,6 +43,27 @@ async fn runs_pause_at_a_boundary_and_those_that_reach_none_are_cancelled_with_t
     assert!(cancelled.as_str() == "cancelled" && cancelled.checkpoint().is_some());
     let late = Agent::builder("a", ScriptedModel::new([])).drain(&drain).build().expect("builds");
     assert_eq!(late.run("go").await.expect_err("too late").kind(), ErrorKind::Busy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_its_session_does_not_begin_when_a_drain_sets_it_free() {
+    let (drain, journal) = (Drain::new(), Arc::new(MemoryJournal::default()));
+    let nap = tool("look", async |_| {
+        tokio::time::sleep(ms(100)).await;
+        Ok(ToolOutput::text("ok"))
+    });
+    let agent = Agent::builder("a", ScriptedModel::new(looks(50))).tool(nap).store(journal.clone()).drain(&drain);
+    let agent = agent.build().expect("builds");
+    let start = |id: &str| RunRequest::user("go").session("s").run_id(id).when_busy(WhenBusy::queue());
+    let first = tokio::spawn(agent.start(start("first")));
+    tokio::time::sleep(ms(150)).await;
+    let second = tokio::spawn(agent.start(start("second")));
+    tokio::time::sleep(ms(10)).await;
+    assert_eq!(drain.drain(Duration::from_secs(5)).await.ended, 2);
+    assert_eq!(first.await.expect("no panic").expect("no failure").as_str(), "paused");
+    assert_eq!(second.await.expect("no panic").expect_err("it did not begin").kind(), ErrorKind::Busy);
+    let open = journal.index("s").await.expect("reads").look(|index| index.unfinished("a").map(|open| open.ids.run_id));
+    assert_eq!(open.as_deref(), Some("first"), "it is the one that the next process goes on with");
 }
 
 const STORE: &str = "DRAIN_TEST_STORE";

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start,
+    app::OpenStream,
     conversation::{Began, check_media},
     extract::JsonBody,
     follow::{self, WhenGone, follow},
@@ -70,13 +71,14 @@ impl Desk {
                 whole(task(&run).await?)
             }
             "message/stream" => {
+                let open = self.app.stream()?;
                 let began = self.begin(&read(&request.params)?).await?;
-                self.stream(&request.id, began).await
+                self.stream(open, &request.id, began).await
             }
             "tasks/get" => whole(task(&self.run(&request.params, Scope::Read).await?).await?),
             "tasks/cancel" => {
                 let run = self.run(&request.params, Scope::Run).await?;
-                if !run.cancel() {
+                if !run.call_off().await? {
                     return Err(RpcError::not_cancelable());
                 }
                 run.ended().await;
@@ -84,7 +86,7 @@ impl Desk {
             }
             "tasks/resubscribe" => {
                 let run = self.run(&request.params, Scope::Read).await?;
-                self.stream(&request.id, Began { run, after: None }).await
+                self.stream(self.app.stream()?, &request.id, Began { run, after: None }).await
             }
             method if method.starts_with("tasks/pushNotificationConfig/") => Err(RpcError::no_push()),
             method => Err(RpcError::unknown_method(method)),
@@ -114,11 +116,11 @@ impl Desk {
         Ok(Began { run, after: Some(after) })
     }
 
-    async fn stream(&self, request: &Value, began: Began) -> Result<Response, RpcError> {
+    async fn stream(&self, open: OpenStream, request: &Value, began: Began) -> Result<Response, RpcError> {
         let Began { run, after } = began;
         let names = Names { task: run.id().to_owned(), context: run.session().to_string() };
         // A task is gone back to: who goes away does not end it.
-        Ok(sse::plain(follow(run, after, WhenGone::GoOn, Told::new(request.clone(), names)).await?))
+        Ok(sse::plain(follow(open, run, after, WhenGone::GoOn, Told::new(request.clone(), names)).await?))
     }
 
     async fn run(&self, params: &Value, scope: Scope) -> Result<FoundRun, RpcError> {

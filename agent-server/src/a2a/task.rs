@@ -39,7 +39,7 @@ fn status(view: &RunView, names: &Names) -> Value {
         RunStatus::Waiting => asked(&view.questions, names),
         RunStatus::Finished => json!({"state": "completed"}),
         RunStatus::Cancelled => json!({"state": "canceled"}),
-        RunStatus::Failed | RunStatus::Stopped => failed(view.error.as_deref().unwrap_or("the run stopped"), names),
+        RunStatus::Failed => failed(view.error.as_deref().unwrap_or("the run stopped"), names),
         RunStatus::Queued => json!({"state": "submitted"}),
         _ => json!({"state": "working"}),
     }

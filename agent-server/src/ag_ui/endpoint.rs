@@ -10,9 +10,10 @@ use axum::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::{Projection, event::AgUiEvent, input::RunAgentInput, state::ClientState};
+use super::{Projection, event::AgUiEvent, input::RunAgentInput};
 use crate::{
     ApiError, App, Caller, Scope,
+    client_tools::ClientState,
     conversation::Began,
     extract::JsonBody,
     follow::{Teller, WhenGone, follow},
@@ -62,8 +63,9 @@ async fn run(
         true => request.resource(ClientState(state)),
         false => request,
     };
+    let open = app.stream()?;
     let Began { run, after } = input.turn()?.begin(&app, &caller, &agent, &input.thread_id, shape).await?;
-    let events = follow(run, after, gone, projection).await?;
+    let events = follow(open, run, after, gone, projection).await?;
     Ok(sse::plain(events.map(|event| Frame::new(event.to_json()))))
 }
 

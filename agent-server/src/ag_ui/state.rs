@@ -4,6 +4,7 @@ use agent::{EventKind, Middleware, Result, RunCx, RunEnd, Verdict, async_trait, 
 use serde_json::{Map, Value};
 
 use super::STATE;
+use crate::client_tools::ClientState;
 
 /// Shares values of the run's state with front ends: they are told of each change, and what they send as the state is where these
 /// values begin. What is not named here no front end sees or sets.
@@ -21,10 +22,6 @@ use super::STATE;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SharedState(Vec<String>);
-
-/// What a front end says that the state is.
-#[derive(Clone, Debug)]
-pub(super) struct ClientState(pub(super) Value);
 
 impl SharedState {
     /// Shares the values under these keys, which the agent's state has.

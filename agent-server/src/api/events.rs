@@ -14,7 +14,7 @@ use http::HeaderMap;
 use serde::Deserialize;
 
 use crate::{
-    app::{App, FoundRun},
+    app::{App, FoundRun, OpenStream},
     caller::{Caller, Scope},
     error::ApiError,
     extract::Query,
@@ -48,14 +48,13 @@ async fn events(
         wanted.after = Some(last.to_owned());
     }
     let run = app.run(&caller, &run, wanted.session.as_deref()).await?;
-    stream(&app, &run, &wanted).await
+    stream(app.stream()?, &run, &wanted).await
 }
 
 /// The events of a run, and then how it stands.
-pub(super) async fn stream(app: &App, run: &FoundRun, wanted: &Wanted) -> Result<Response, ApiError> {
+pub(super) async fn stream(open: OpenStream, run: &FoundRun, wanted: &Wanted) -> Result<Response, ApiError> {
     let after = wanted.after.as_deref().map(place).transpose()?;
     let (chunks, mut renamed) = (wanted.chunks.unwrap_or(true), Renamed { session: run.session(), last: None });
-    let open = app.stream()?;
     let events = run.events(after).await?;
     let frames = events.filter_map(move |event| {
         let _ = &open; // as long as somebody reads

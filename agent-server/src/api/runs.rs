@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent::{ModelParams, RunRequest, WhenBusy, WhenWaiting};
+use agent::{ModelParams, RunRequest, WhenBusy, WhenWaiting, core::dispatch::Signal};
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -19,7 +19,7 @@ use crate::{
     app::{App, FoundRun, RunStatus, RunView, Start},
     caller::{Caller, Scope},
     error::ApiError,
-    extract::{JsonBody, Query},
+    extract::{JsonBody, Query, idempotency_key},
 };
 
 /// How long a client may wait for a run's end in one request.
@@ -93,14 +93,12 @@ async fn start(
     let session = wanted.session.take();
     let mut start = Start::new(agent, wanted.into_request()?).body(bytes.as_bytes());
     start = session.into_iter().fold(start, Start::session);
-    if let Some(key) = headers.get("idempotency-key") {
-        let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
-        start = start.key(key.ok_or_else(|| ApiError::invalid("an Idempotency-Key has 1 to 200 visible letters"))?);
-    }
+    start = idempotency_key(&headers)?.into_iter().fold(start, Start::key);
+    let open = wants_stream(&headers).then(|| app.stream()).transpose()?;
     let run = app.start(&caller, start).await?;
     let name = HeaderValue::from_str(run.id()).map_err(|_| ApiError::internal())?;
-    let mut response = if wants_stream(&headers) {
-        events::stream(&app, &run, &events::Wanted::default()).await?
+    let mut response = if let Some(open) = open {
+        events::stream(open, &run, &events::Wanted::default()).await?
     } else {
         let status = if run.is_new() { StatusCode::ACCEPTED } else { StatusCode::OK };
         (status, Json(run.view().await?)).into_response()
@@ -163,33 +161,31 @@ async fn one(
 
 type Told = Result<(StatusCode, Json<RunView>), ApiError>;
 
-async fn cancel(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
-    stop(app, caller, run, of, FoundRun::cancel).await
-}
-
-async fn pause(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
-    stop(app, caller, run, of, FoundRun::pause).await
-}
-
-/// Stops a run as a person wishes: it is not gone on with before somebody says so, even if the server begins anew.
-async fn stop(
-    State(app): State<App>,
-    caller: Caller,
-    Path(run): Path<String>,
-    Query(of): Query<In>,
-    stop: impl FnOnce(&FoundRun) -> bool,
-) -> Told {
+async fn cancel(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
-    if stop(&run) {
-        return Ok((StatusCode::ACCEPTED, Json(run.view().await?)));
-    }
+    let is_stopped = run.call_off().await?;
+    stopped(&run, is_stopped).await
+}
+
+async fn pause(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
+    caller.require(Scope::Run)?;
+    let run = app.run(&caller, &run, of.session.as_deref()).await?;
+    let is_stopped = run.tell_run(Signal::Pause).await?;
+    stopped(&run, is_stopped).await
+}
+
+/// A run that was stopped as a person wishes: it is not gone on with before somebody says so, even if the server begins anew.
+async fn stopped(run: &FoundRun, is_stopped: bool) -> Told {
     let view = run.view().await?;
-    if view.status == RunStatus::Stopped {
-        let message = "another process has the run, or goes on with it in a moment: ask there, or ask again";
-        return Err(ApiError::conflict("elsewhere", message));
+    match view.status {
+        _ if is_stopped => Ok((StatusCode::ACCEPTED, Json(view))),
+        RunStatus::Stopped | RunStatus::Queued => {
+            let message = "another process has the run, or goes on with it in a moment: ask there, or ask again";
+            Err(ApiError::conflict("elsewhere", message))
+        }
+        _ => Ok((StatusCode::OK, Json(view))),
     }
-    Ok((StatusCode::OK, Json(view)))
 }
 
 async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
@@ -216,6 +212,8 @@ async fn steer(
     let message = said.input.into_message()?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let over = || ApiError::conflict("over", "the run is not under way: start another one in its session");
-    run.handle().ok_or_else(over)?.steer(message)?;
+    if !run.tell_run(Signal::Steer(message)).await? {
+        return Err(over());
+    }
     Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
 }

@@ -9,11 +9,10 @@ use std::{
 };
 
 use agent::{
-    Checkpoint, Event, ExitReason, Message, Result as Outcome, RunEnd, RunHandle, Usage,
-    engine::EventHub,
+    Checkpoint, ErrorKind, Event, ExitReason, Message, Result as Outcome, RunEnd, RunHandle, SessionId, Usage,
+    core::dispatch::RunAddress,
     event::Position,
-    journal::{RunRecord, RunStatus as Kept},
-    run::RunIds,
+    journal::{RunRecord, RunStatus as Status, SessionIndex},
 };
 use futures::{
     StreamExt,
@@ -22,8 +21,10 @@ use futures::{
 
 use super::{
     App, RunStatus, RunView,
+    brought::{Kept, Over},
     live::{LiveRun, Phase},
     names,
+    viewers::Viewers,
 };
 use crate::{caller::Caller, error::ApiError};
 
@@ -48,7 +49,7 @@ impl App {
     pub async fn run(&self, caller: &Caller, id: &str, session: Option<&str>) -> Result<FoundRun, ApiError> {
         let unknown = || ApiError::not_found(format!("there is no run '{id}'"));
         let live = self.0.live.find(id).filter(|run| *run.tenant == *caller.tenant());
-        if let Some(live) = live.filter(|run| run.begun().is_some() || !run.is_over()) {
+        if let Some(live) = live.filter(|run| run.is_known() || !run.is_over()) {
             return if caller.may_use(&live.agent) {
                 Ok(FoundRun::of_live(self.clone(), live))
             } else {
@@ -57,12 +58,36 @@ impl App {
         }
         let named = session.map(str::to_owned).or_else(|| names::session_of(id)).ok_or_else(unknown)?;
         let store_name: Arc<str> = self.session_id(caller, &named).into();
-        let index = self.journal().whole_index(&store_name).await?;
-        let agent = index.look(|index| index.run(id).map(|(agent, _)| agent.clone())).ok_or_else(unknown)?;
+        let agent_of = |index: &SessionIndex| {
+            let begun = index.run(id).map(|(agent, _)| agent.clone());
+            begun.or_else(|| Kept::of_run(index, id).map(|kept| kept.agent))
+        };
+        let agent = self.look(&store_name, agent_of).await?.ok_or_else(unknown)?;
         if !caller.may_use(&agent) {
             return Err(unknown());
         }
         Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
+    }
+
+    /// Where the newest run of an agent in a session stands, unless it is finished.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn open(&self, session: &SessionId, agent: &str) -> Result<Option<Checkpoint>, ApiError> {
+        Ok(self.journal().index(&session.to_string()).await?.look(|index| open(index, agent)))
+    }
+
+    /// What the index of a session has; the whole one is read only where the newest part does not have it.
+    pub(super) async fn look<T>(
+        &self,
+        session: &str,
+        find: impl Fn(&SessionIndex) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let newest = self.journal().index(session).await?;
+        match newest.look(&find) {
+            None if !newest.look(SessionIndex::is_whole) => Ok(self.journal().whole_index(session).await?.look(&find)),
+            found => Ok(found),
+        }
     }
 
     /// The runs of the caller's tenant that are under way in this process or ended lately, newest first.
@@ -76,6 +101,11 @@ impl FoundRun {
     pub(super) fn of_live(app: App, live: Arc<LiveRun>) -> Self {
         let store_name = live.session().clone();
         Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
+    }
+
+    /// A run that is not of this process.
+    pub(super) fn elsewhere_of(app: App, at: RunAddress) -> Self {
+        Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false }
     }
 
     pub(super) fn started(self) -> Self {
@@ -137,9 +167,31 @@ impl FoundRun {
     }
 
     /// Waits until it is not under way in this process.
-    pub async fn ended(&self) {
+    pub(super) async fn ended_here(&self) {
         if let Some(live) = &self.live {
             live.ends().await;
+        }
+    }
+
+    /// Who watches it, while it is under way in this process.
+    pub(super) fn viewers(&self) -> Option<&Viewers> {
+        self.live.as_ref().map(|live| &live.viewers)
+    }
+
+    /// What the handlers share.
+    pub(super) fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Waits until it is at rest, in whatever process it is under way, or until this one is about to end.
+    pub async fn ended(&self) {
+        if let Some(live) = &self.live
+            && !goes_on(&*live.ends().await)
+        {
+            return;
+        }
+        if let Err(error) = self.rests().await {
+            tracing::warn!(run = self.id(), %error, "whether a run is at rest was not read");
         }
     }
 
@@ -150,10 +202,9 @@ impl FoundRun {
     /// Those of the store.
     pub async fn events(&self, after: Option<Position>) -> Result<BoxStream<'static, Event>, ApiError> {
         let after = after.unwrap_or_default();
-        let Some((live, seq)) = self.begun().await else { return self.recorded(after).await };
+        let Some((live, seq)) = self.begun().await else { return self.elsewhere(after).await };
         let told = live.handle.events_after(seq, after);
-        let went_on =
-            matches!(live.phase(), Phase::Ended(end) if matches!(&*end, Ok(end) if end.checkpoint().is_some()));
+        let went_on = matches!(live.phase(), Phase::Ended(end) if goes_on(&*end));
         if !went_on {
             return Ok(told.boxed());
         }
@@ -163,7 +214,7 @@ impl FoundRun {
         let told = told.inspect(move |event| seen.store(event.position.seq, Ordering::Relaxed));
         let since = stream::once(async move {
             let after = Position { seq: last.load(Ordering::Relaxed), after: u32::MAX };
-            run.recorded(after).await.unwrap_or_else(|error| {
+            run.elsewhere(after).await.unwrap_or_else(|error| {
                 tracing::error!(run = run.id(), %error, "what came of a run elsewhere was not read");
                 stream::empty().boxed()
             })
@@ -180,25 +231,14 @@ impl FoundRun {
         Some((live, live.begun()?.seq))
     }
 
-    /// The events after a place that the journal has.
-    async fn recorded(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
-        let journal = self.app.journal();
-        let Some(record) = self.record().await? else { return Ok(stream::empty().boxed()) };
-        let newest = journal.newest(self.store_name()).await?.map_or(0, |entry| entry.seq);
-        let mut ids = RunIds::root(self.agent.clone(), self.store_name().clone());
-        (ids.run_id, ids.root_run_id) = (self.id.clone(), self.id.clone());
-        let hub = EventHub::at_rest(journal.clone(), &Arc::new(ids), record.seq, newest);
-        Ok(hub.subscribe_after(record.seq, after).boxed())
-    }
-
-    /// Where it stands, if it is its agent's newest run in the session and not finished: with the questions that it waits for.
+    /// Where it stands, if it is its agent's newest run in the session and not finished: with the questions that it waits for. One that
+    /// was cancelled asks nothing any more.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn checkpoint(&self) -> Result<Option<Checkpoint>, ApiError> {
         let index = self.app.journal().index(self.store_name()).await?;
-        let open = index.look(|index| index.unfinished(&self.agent));
-        Ok(open.filter(|open| open.ids.run_id == self.id))
+        Ok(index.look(|index| open(index, &self.agent)).filter(|open| open.ids.run_id == self.id))
     }
 
     /// What the journal has of it.
@@ -206,8 +246,7 @@ impl FoundRun {
     /// # Errors
     /// Those of the store.
     pub async fn record(&self) -> Result<Option<RunRecord>, ApiError> {
-        let index = self.app.journal().whole_index(self.store_name()).await?;
-        Ok(index.look(|index| index.run(&self.id).map(|(_, record)| record.clone())))
+        self.app.look(self.store_name(), |index| index.run(&self.id).map(|(_, record)| record.clone())).await
     }
 
     /// The run as clients see it.
@@ -217,16 +256,30 @@ impl FoundRun {
     pub async fn view(&self) -> Result<RunView, ApiError> {
         let record = self.record().await?;
         let is_live = self.handle().is_some();
+        let kept = match (&record, is_live) {
+            (None, false) => self.app.kept(self.store_name(), &self.id).await?,
+            _ => None,
+        };
         let status = match (&record, is_live) {
             (None, true) => RunStatus::Queued,
             (_, true) => RunStatus::Running,
-            (record, false) => RunStatus::of(record.as_ref().and_then(|record| record.status.as_ref())),
+            (None, false) => RunStatus::of_kept(kept.as_ref()),
+            (Some(record), false) => RunStatus::of(record.status.as_ref()),
         };
+        let standing = match status {
+            RunStatus::Queued | RunStatus::Stopped if !is_live => self.standing().await?,
+            _ => None,
+        };
+        let (status, given_up) = standing.unwrap_or((status, None));
+        let refused = kept.as_ref().and_then(|kept| match &kept.over {
+            Some(Over::Refused(why)) => Some(why.replace(&**self.store_name(), &self.session())),
+            _ => None,
+        });
         let questions = match status {
             RunStatus::Waiting => self.checkpoint().await?.map(|open| open.questions).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let asked = self.live.as_ref().map_or(0, |live| live.asked);
+        let asked = self.live.as_ref().map(|live| live.asked).or(kept.map(|kept| kept.asked)).unwrap_or_default();
         Ok(RunView {
             run: self.id.to_string(),
             agent: self.agent.to_string(),
@@ -238,7 +291,12 @@ impl FoundRun {
             steps: record.as_ref().map_or(0, |record| record.steps),
             usage: record.as_ref().map_or_else(Usage::default, |record| record.usage),
             reason: record.as_ref().and_then(reason),
-            error: record.as_ref().and_then(|record| record.error.clone()).filter(|_| !is_live),
+            error: record
+                .as_ref()
+                .and_then(|record| record.error.clone())
+                .or(refused)
+                .or(given_up)
+                .filter(|_| !is_live),
             answer: if status == RunStatus::Finished { self.answer().await? } else { None },
             questions,
         })
@@ -260,9 +318,26 @@ impl FoundRun {
     }
 }
 
+/// Where the newest run of an agent in a session stands, unless it is finished. One that was cancelled asks nothing any more.
+pub(super) fn open(index: &SessionIndex, agent: &str) -> Option<Checkpoint> {
+    let mut open = index.unfinished(agent)?;
+    if index.run(&open.ids.run_id).is_some_and(|(_, record)| record.status == Some(Status::Cancelled)) {
+        open.questions.clear();
+    }
+    Some(open)
+}
+
+/// True if a run that ended so in this process may go on in another one.
+fn goes_on(end: &Outcome<RunEnd>) -> bool {
+    match end {
+        Ok(end) => end.checkpoint().is_some(),
+        Err(error) => error.kind() == ErrorKind::Stale,
+    }
+}
+
 fn reason(record: &RunRecord) -> Option<ExitReason> {
     match &record.status {
-        Some(Kept::Finished(reason)) => Some(reason.clone()),
+        Some(Status::Finished(reason)) => Some(reason.clone()),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use agent::{Checkpoint, RunRequest, run::Answer};
 
 use super::{
     App, FoundRun,
+    brought::Kept,
     live::{Asked, LiveRun, Phase},
     names::{self, Named},
     start::caps,
@@ -14,7 +15,8 @@ use crate::{caller::Caller, error::ApiError};
 
 impl App {
     /// Goes on with a run where the journal says that it stands, with answers by question id, and answers when it has begun to. `shape`
-    /// adds what a request brings again: tools, parameters. If the run is under way in this process already, that is the answer.
+    /// adds what a request brings again: tools, parameters. What it does not bring is as it was when the run began, and so are the run's
+    /// limits. If the run is under way in this process already, that is the answer.
     ///
     /// # Errors
     /// 409 if an answer is refused, if the session is busy, if the run is over, or if it goes on already without these answers; 429 if the
@@ -33,22 +35,32 @@ impl App {
         if run.handle().is_some() {
             return if brings_answers { Err(untaken()) } else { Ok(run.clone()) };
         }
-        self.allow(caller)?;
+        self.allow()?;
+        if let Some(dispatch) = self.dispatch() {
+            return run.answer_elsewhere(&**dispatch, answers).await;
+        }
         let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
         let open = run.checkpoint().await?.ok_or_else(over)?;
         let began = run.record().await?.map(|record| record.seq);
+        let before = self.kept(run.store_name(), run.id()).await?;
         let mut request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
         request.caps = caps(caller, request.caps);
+        if let Some(before) = &before {
+            request = before.brought.again(request, agent.tools())?;
+        }
+        let kept = Kept::lasting(agent.name(), &request);
+        let brought = |kept: &Option<Kept>| kept.as_ref().map(|kept| kept.brought.clone());
         let asked = Asked {
+            caller,
             id: open.ids.run_id.clone(),
             agent: agent.name().into(),
-            tenant: caller.tenant().into(),
-            subject: caller.subject().into(),
             session: run.store_name().clone(),
             digest: None,
             began,
+            is_kept: brought(&kept) == brought(&before),
+            kept,
         };
-        let (live, is_new) = self.0.live.drive(asked, || agent.start(request));
+        let (live, is_new) = self.0.live.drive(asked, || agent.start(request))?;
         if !is_new && brings_answers {
             return Err(untaken());
         }
@@ -63,22 +75,15 @@ impl App {
     /// What kept the run from beginning.
     pub(crate) async fn start_fork(&self, caller: &Caller, mut fork: Checkpoint) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, &fork.ids.agent)?.agent().clone();
-        let session = names::public(&fork.ids.session);
-        let id: Arc<str> = Named::new(caller, agent.name(), Some(&session), None)?.run.into();
-        (fork.ids.run_id, fork.ids.root_run_id) = (id.clone(), id);
-        let asked = Asked {
-            id: fork.ids.run_id.clone(),
-            agent: agent.name().into(),
-            tenant: caller.tenant().into(),
-            subject: caller.subject().into(),
-            session: fork.ids.session.clone(),
-            digest: None,
-            began: None,
-        };
-        self.allow(caller)?;
+        let session = fork.ids.session.clone();
+        let id: Arc<str> = Named::new(caller, agent.name(), Some(&names::public(&session)), None)?.run.into();
+        (fork.ids.run_id, fork.ids.root_run_id) = (id.clone(), id.clone());
+        self.allow()?;
         let mut request = RunRequest::resume(fork, []).streaming(true);
         request.caps = caps(caller, request.caps);
-        let (live, _) = self.0.live.drive(asked, || agent.start(request));
+        let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
+        let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
+        let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
         self.begun(live).await
     }
 

@@ -9,21 +9,27 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use agent::{Drain, Event, Result, Run, RunEnd, RunHandle, event::EventStream};
+use agent::{Drain, Event, Result, Run, RunEnd, RunHandle, event::EventStream, journal::Journal};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::metrics::Metrics;
+use super::{
+    brought::Kept,
+    settled::{keep, settle},
+    viewers::Viewers,
+};
+use crate::{caller::Caller, metrics::Metrics};
 
 /// Runs that are over of which the end is kept here; the journal has all.
 const RECENT: usize = 100;
 
 /// The runs of this process, by id.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Live {
     runs: Arc<Mutex<Runs>>,
     metrics: Arc<Metrics>,
     drain: Drain,
+    journal: Arc<dyn Journal>,
 }
 
 #[derive(Debug, Default)]
@@ -31,8 +37,6 @@ struct Runs {
     under_way: HashMap<Arc<str>, Arc<LiveRun>>,
     /// The newest last.
     recent: VecDeque<Arc<LiveRun>>,
-    /// Those that stopped because the process is about to end.
-    drained: Vec<Arc<LiveRun>>,
 }
 
 /// A run of this process.
@@ -49,6 +53,12 @@ pub(super) struct LiveRun {
     pub(super) handle: RunHandle,
     /// Somebody stopped it.
     is_stopped: AtomicBool,
+    /// It is marked to be gone on with by the next process.
+    is_marked: AtomicBool,
+    /// What is to be kept of its request.
+    kept: Option<Kept>,
+    is_kept: AtomicBool,
+    pub(super) viewers: Viewers,
     /// The session that was asked for.
     wanted: Arc<str>,
     /// A reader from the beginning that takes nothing: what passes is kept for those who come later, or come back.
@@ -75,26 +85,43 @@ pub(super) enum Phase {
 }
 
 /// A run as it is asked for.
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
+    pub(super) caller: &'a Caller,
     pub(super) id: Arc<str>,
     pub(super) agent: Arc<str>,
-    pub(super) tenant: Arc<str>,
-    pub(super) subject: Arc<str>,
     pub(super) session: Arc<str>,
     pub(super) digest: Option<[u8; 32]>,
     /// Where it began, if it goes on.
     pub(super) began: Option<u64>,
+    /// What is to be kept of its request.
+    pub(super) kept: Option<Kept>,
+    /// True if that is kept already.
+    pub(super) is_kept: bool,
 }
+
+/// A caller has as many runs under way as the key allows: so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooMany(pub(super) usize);
 
 impl Live {
     /// Nothing is under way.
-    pub(super) fn new(metrics: Arc<Metrics>, drain: Drain) -> Self {
-        Self { runs: Arc::default(), metrics, drain }
+    pub(super) fn new(metrics: Arc<Metrics>, drain: Drain, journal: Arc<dyn Journal>) -> Self {
+        Self { runs: Arc::default(), metrics, drain, journal }
     }
 
-    /// The runs that stopped because the process is about to end, and that nobody else stopped.
-    pub(super) fn take_drained(&self) -> Vec<Arc<LiveRun>> {
-        std::mem::take(&mut self.runs().drained)
+    /// All runs under way.
+    pub(super) fn all(&self) -> Vec<Arc<LiveRun>> {
+        self.runs().under_way.values().cloned().collect()
+    }
+
+    /// True if the process is about to end.
+    pub(super) fn is_draining(&self) -> bool {
+        self.drain.is_draining()
+    }
+
+    /// Where all sessions are kept.
+    pub(super) fn journal(&self) -> &dyn Journal {
+        &*self.journal
     }
 
     /// The run of this id, under way or of the recent ones.
@@ -120,41 +147,33 @@ impl Live {
         of_tenant
     }
 
-    /// How many runs somebody has under way.
-    pub(super) fn under_way(&self, tenant: &str, subject: &str) -> usize {
-        self.runs().under_way.values().filter(|run| *run.tenant == *tenant && *run.subject == *subject).count()
-    }
-
     /// Drives a run in a task of its own; nobody needs to watch. Gives the run that is there already if there is one of this id.
-    pub(super) fn drive(&self, asked: Asked, run: impl FnOnce() -> Run) -> (Arc<LiveRun>, bool) {
+    ///
+    /// # Errors
+    /// If the caller has as many runs under way as the key allows.
+    pub(super) fn drive(&self, asked: Asked<'_>, run: impl FnOnce() -> Run) -> Result<(Arc<LiveRun>, bool), TooMany> {
         let mut runs = self.runs();
         if let Some(there) = runs.under_way.get(&asked.id) {
-            return (there.clone(), false);
+            return Ok((there.clone(), false));
+        }
+        let (tenant, subject) = (asked.caller.tenant(), asked.caller.subject());
+        let is_own = |run: &&Arc<LiveRun>| *run.tenant == *tenant && *run.subject == *subject;
+        if let Some(most) = asked.caller.limited().runs
+            && runs.under_way.values().filter(is_own).count() >= most
+        {
+            return Err(TooMany(most));
         }
         let run = run();
-        let handle = run.handle();
-        let (kept, first) = (handle.events(), handle.events());
-        let live = Arc::new(LiveRun {
-            id: asked.id.clone(),
-            agent: asked.agent,
-            tenant: asked.tenant,
-            subject: asked.subject,
-            asked: now(),
-            digest: asked.digest,
-            handle,
-            is_stopped: AtomicBool::new(false),
-            wanted: asked.session,
-            _kept: Mutex::new(kept),
-            begun: OnceLock::new(),
-            phase: watch::Sender::new(Phase::Waiting),
-        });
-        runs.recent.retain(|run| run.id != asked.id);
-        runs.under_way.insert(asked.id, live.clone());
+        let first = run.handle().events();
+        let began = asked.began;
+        let live = Arc::new(LiveRun::new(asked, run.handle()));
+        runs.recent.retain(|run| run.id != live.id);
+        runs.under_way.insert(live.id.clone(), live.clone());
         drop(runs);
         self.metrics.started(&live.agent);
         let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
-        tokio::spawn(drive(leaving, run, first, asked.began));
-        (live, true)
+        tokio::spawn(drive(leaving, run, first, began));
+        Ok((live, true))
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
@@ -167,7 +186,10 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
     let end = tokio::select! {
         biased;
         Some(event) = durable(&mut first) => {
-            leaving.run.begin(Begun { session: event.ids.session.clone(), seq: began.unwrap_or(event.position.seq) });
+            // Until its limits are kept, the run takes no further step.
+            let session = event.ids.session.clone();
+            keep(&leaving.live, &leaving.run, &session).await;
+            leaving.run.begin(Begun { session, seq: began.unwrap_or(event.position.seq) });
             drop(first);
             run.await
         }
@@ -178,6 +200,7 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
             end
         }
     };
+    settle(&leaving.live, &leaving.run, &end).await;
     leaving.end = Some(end);
 }
 
@@ -204,15 +227,11 @@ impl Drop for Leaving {
         let end = Arc::new(self.end.take().unwrap_or_else(panicked));
         let mut runs = self.live.runs();
         runs.under_way.remove(&self.run.id);
-        if self.run.begun.get().is_some() {
+        if self.run.is_known() {
             if runs.recent.len() == RECENT {
                 runs.recent.pop_front();
             }
             runs.recent.push_back(self.run.clone());
-        }
-        let is_at_a_safe_point = matches!(&*end, Ok(RunEnd::Paused(_) | RunEnd::Cancelled(_)));
-        if is_at_a_safe_point && self.live.drain.is_draining() && !self.run.is_stopped.load(Ordering::Relaxed) {
-            runs.drained.push(self.run.clone());
         }
         drop(runs);
         let (status, tokens) = match &*end {
@@ -226,6 +245,27 @@ impl Drop for Leaving {
 }
 
 impl LiveRun {
+    fn new(asked: Asked<'_>, handle: RunHandle) -> Self {
+        Self {
+            id: asked.id,
+            agent: asked.agent,
+            tenant: asked.caller.tenant().into(),
+            subject: asked.caller.subject().into(),
+            asked: now(),
+            digest: asked.digest,
+            is_stopped: AtomicBool::new(false),
+            is_marked: AtomicBool::new(false),
+            kept: asked.kept,
+            is_kept: AtomicBool::new(asked.is_kept),
+            viewers: Viewers::default(),
+            wanted: asked.session,
+            _kept: Mutex::new(handle.events()),
+            handle,
+            begun: OnceLock::new(),
+            phase: watch::Sender::new(Phase::Waiting),
+        }
+    }
+
     fn begin(&self, begun: Begun) {
         if self.begun.set(begun).is_ok() {
             self.phase.send_replace(Phase::Begun);
@@ -236,6 +276,39 @@ impl LiveRun {
     pub(super) fn stop(&self, stop: impl FnOnce(&RunHandle)) {
         self.is_stopped.store(true, Ordering::Relaxed);
         stop(&self.handle);
+    }
+
+    /// True if somebody stopped it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// True if it is marked to be gone on with by the next process.
+    pub(super) fn is_marked(&self) -> bool {
+        self.is_marked.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_marked(&self) {
+        self.is_marked.store(true, Ordering::Relaxed);
+    }
+
+    /// What is to be kept of its request.
+    pub(super) fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+
+    /// True if that is kept.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_kept(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
+    }
+
+    /// True if it began, or somebody was told that it will.
+    pub(super) fn is_known(&self) -> bool {
+        self.begun().is_some() || self.kept().is_some_and(|kept| kept.queued.is_some())
     }
 
     /// The session, by its name in the store: where it runs, or else where it was asked for.

@@ -1,28 +1,38 @@
 //! The agents that are served, their runs and their sessions: what every protocol stands on.
 
+mod at_rest;
+mod brought;
+mod dispatched;
 mod drained;
+mod elsewhere;
 mod found;
 mod go_on;
 mod live;
 mod names;
+mod notes;
 mod questions;
 mod recovery;
+mod settled;
 mod start;
 mod view;
+mod viewers;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use agent::{Agent, Drain, SessionId, event::Event, exec::Sessions, journal::Journal};
+use agent::{Agent, Drain, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-use self::live::Live;
+pub(crate) use self::viewers::Viewer;
 pub use self::{
+    dispatched::{answer_of, request_of},
     found::FoundRun,
     questions::Waiting,
     start::Start,
     view::{RunStatus, RunView},
 };
+use self::{live::Live, questions::Memo};
 use crate::{caller::Caller, error::ApiError, metrics::Metrics};
 
 /// An agent that is served, with what people are told of it.
@@ -75,19 +85,33 @@ struct Inner {
     agents: BTreeMap<String, Served>,
     journal: Arc<dyn Journal>,
     drain: Drain,
+    /// The process is about to end: nobody waits for others any more.
+    ending: CancellationToken,
     live: Live,
+    /// Who runs the agents, if that is not this process.
+    dispatch: Option<Arc<dyn Dispatch>>,
     metrics: Arc<Metrics>,
     /// One for each stream of events that there may be.
     streams: Arc<Semaphore>,
+    /// What waits in the sessions that were looked at.
+    waiting: Memo,
 }
 
 impl App {
     /// These agents, which are on this store and drained together.
-    pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain, streams: usize) -> Self {
+    pub(crate) fn new(
+        agents: Vec<Served>,
+        journal: Arc<dyn Journal>,
+        drain: Drain,
+        streams: usize,
+        dispatch: Option<Arc<dyn Dispatch>>,
+    ) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
-        let live = Live::new(metrics.clone(), drain.clone());
-        Self(Arc::new(Inner { agents, journal, drain, live, metrics, streams: Arc::new(Semaphore::new(streams)) }))
+        let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
+        let streams = Arc::new(Semaphore::new(streams));
+        let (ending, waiting) = (CancellationToken::new(), Memo::default());
+        Self(Arc::new(Inner { agents, journal, drain, ending, live, dispatch, metrics, streams, waiting }))
     }
 
     /// Room for one more stream of events; it is given back when it is dropped.
@@ -160,12 +184,13 @@ impl App {
         event
     }
 
-    pub(crate) fn names(&self) -> Vec<&str> {
+    fn names(&self) -> Vec<&str> {
         self.0.agents.keys().map(String::as_str).collect()
     }
 
-    pub(crate) fn drain(&self) -> &Drain {
-        &self.0.drain
+    /// Waits until the server was told to end.
+    async fn ends(&self) {
+        self.0.ending.cancelled().await;
     }
 }
 

@@ -1,9 +1,14 @@
 //! What runs wait for.
 
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
 use agent::{Question, SessionId};
 use serde::{Deserialize, Serialize};
 
-use super::App;
+use super::{App, found::open};
 use crate::{
     caller::{Caller, Scope},
     error::ApiError,
@@ -11,6 +16,8 @@ use crate::{
 
 /// Sessions that are looked at in one go.
 const PAGE: usize = 100;
+/// Sessions of which is remembered what waits there.
+const REMEMBERED: usize = 10_000;
 
 /// A question that waits, and the run that asks it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,18 +59,46 @@ impl App {
     }
 
     async fn waiting_in(&self, caller: &Caller, id: &SessionId, waiting: &mut Vec<Waiting>) -> Result<(), ApiError> {
-        let index = self.journal().index(&id.to_string()).await?;
-        for agent in self.agents(caller) {
-            let Some(open) = index.look(|index| index.unfinished(agent.name())) else { continue };
-            let of_run = |question: Question| Waiting {
+        let is_wanted =
+            |one: &&Waiting| caller.may_use(&one.agent) && self.0.live.find(&one.run).is_none_or(|run| run.is_over());
+        waiting.extend(self.asked_in(id).await?.iter().filter(is_wanted).cloned());
+        Ok(())
+    }
+
+    /// What all agents ask in a session. What was found is remembered until the session is written to.
+    async fn asked_in(&self, id: &SessionId) -> Result<Arc<Vec<Waiting>>, ApiError> {
+        let name = id.to_string();
+        let Some(info) = self.journal().info(&name).await? else { return Ok(Arc::default()) };
+        if let Some((_, known)) = self.0.waiting.lock().get(&name).filter(|(entries, _)| *entries == info.entries) {
+            return Ok(known.clone());
+        }
+        let index = self.journal().index(&name).await?;
+        let mut asked = Vec::new();
+        for agent in self.0.agents.keys() {
+            let Some(open) = index.look(|index| open(index, agent)) else { continue };
+            asked.extend(open.questions.into_iter().map(|question| Waiting {
                 run: open.ids.run_id.to_string(),
-                agent: agent.name().to_owned(),
+                agent: agent.clone(),
                 session: id.session().to_owned(),
                 question,
-            };
-            let is_live = self.0.live.find(&open.ids.run_id).is_some_and(|run| !run.is_over());
-            waiting.extend(open.questions.clone().into_iter().filter(|_| !is_live).map(of_run));
+            }));
         }
-        Ok(())
+        let asked = Arc::new(asked);
+        let mut known = self.0.waiting.lock();
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(name, (info.entries, asked.clone()));
+        Ok(asked)
+    }
+}
+
+/// What waits in a session, by its name, with how many entries the session had then.
+#[derive(Debug, Default)]
+pub(super) struct Memo(Mutex<HashMap<String, (u64, Arc<Vec<Waiting>>)>>);
+
+impl Memo {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (u64, Arc<Vec<Waiting>>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

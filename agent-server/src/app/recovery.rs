@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use agent::{SessionId, journal::RunStatus as Kept};
+use agent::{SessionId, journal::RunStatus as Status};
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::{App, FoundRun, drained::is_drained};
+use super::{App, FoundRun, brought::Kept, drained::is_drained};
 use crate::{caller::Caller, error::ApiError};
 
 /// Sessions that are read at once.
@@ -19,15 +19,20 @@ const SOON: Duration = Duration::from_secs(2);
 /// Between two looks otherwise.
 const LATER: Duration = Duration::from_secs(60);
 
-/// A run that stopped without its end in the journal, or with the process that drained.
-struct Stopped {
-    caller: Caller,
-    run: FoundRun,
+/// A run that no process has, as far as the journal tells.
+enum Stopped {
+    /// It stopped without its end in the journal, or with the process that drained.
+    Begun(Caller, FoundRun),
+    /// It waits for its turn.
+    Queued(Caller, Kept),
 }
 
 impl App {
     /// Goes on with stopped runs, now and again, until the server drains.
     pub(crate) async fn keep_recovering(&self) {
+        if self.dispatch().is_some() {
+            return; // whoever runs them does
+        }
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut looked: HashMap<String, u64> = HashMap::new();
         while !self.is_draining() {
@@ -68,7 +73,10 @@ impl App {
                         return Ok(false);
                     }
                     is_quiet = false;
-                    is_held |= !self.recover_one(stopped, permits).await;
+                    if !self.recover_one(stopped, permits).await {
+                        is_held = true;
+                        break; // those that wait for their turn wait for this one
+                    }
                 }
                 if is_quiet {
                     looked.insert(name, info.entries);
@@ -80,20 +88,26 @@ impl App {
     /// Goes on with a run; false if another process may have it.
     async fn recover_one(&self, stopped: Stopped, permits: &Arc<Semaphore>) -> bool {
         let Ok(permit) = permits.clone().acquire_owned().await else { return true };
-        let Stopped { caller, run } = stopped;
         sleep(PACE).await;
-        match self.go_on(&caller, &run, Vec::new(), |request| request).await {
-            Ok(run) => {
+        let run = stopped.id().to_owned();
+        let run = &*run;
+        let recovered = match stopped {
+            Stopped::Begun(caller, run) => self.go_on(&caller, &run, Vec::new(), |request| request).await.map(Some),
+            Stopped::Queued(caller, kept) => self.start_again(&caller, kept),
+        };
+        match recovered {
+            Ok(None) => true,
+            Ok(Some(run)) => {
                 tracing::info!(run = run.id(), agent = run.agent(), "a run that had stopped goes on");
                 tokio::spawn(async move {
-                    run.ended().await;
+                    run.ended_here().await;
                     drop(permit);
                 });
                 true
             }
             Err(error) if error.code() == "busy" => false,
             Err(error) => {
-                tracing::warn!(run = run.id(), agent = run.agent(), %error, "a run that had stopped does not go on");
+                tracing::warn!(run, %error, "a run that had stopped does not go on");
                 true
             }
         }
@@ -102,23 +116,45 @@ impl App {
     /// The runs of a session that are neither under way here nor at rest: their process died, or was about to end.
     async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
         let name = id.to_string();
-        let index = self.journal().whole_index(&name).await?;
-        let caller = Caller::new(id.user(), "recovery");
+        let index = self.journal().index(&name).await?;
+        let is_here = |run: &str| self.0.live.find(run).is_some_and(|run| !run.is_over());
         let mut stopped = Vec::new();
-        for agent in self.agents(&caller) {
-            let open = index.look(|index| index.unfinished(agent.name()).map(|open| open.ids.run_id));
-            let Some(run_id) = open else { continue };
-            let goes_on = index.look(|index| match index.run(&run_id).and_then(|(_, record)| record.status.as_ref()) {
-                None => true,
-                Some(Kept::Paused | Kept::Cancelled) => is_drained(index, &run_id),
-                Some(_) => false,
-            });
-            let is_here = self.0.live.find(&run_id).is_some_and(|run| !run.is_over());
-            if goes_on && !is_here {
-                let run = self.run(&caller, &run_id, Some(id.session())).await?;
-                stopped.push(Stopped { caller: caller.clone(), run });
+        for agent in self.0.agents.keys() {
+            let Some(ids) = index.look(|index| index.unfinished(agent).map(|open| open.ids)) else { continue };
+            let goes_on =
+                index.look(|index| match index.run(&ids.run_id).and_then(|(_, record)| record.status.as_ref()) {
+                    None => true,
+                    Some(Status::Paused | Status::Cancelled) => is_drained(index, &ids.run_id),
+                    Some(_) => false,
+                });
+            if goes_on && !is_here(&ids.run_id) {
+                let caller = on_behalf_of(id, ids.user.as_deref());
+                let run = self.run(&caller, &ids.run_id, Some(id.session())).await?;
+                stopped.push(Stopped::Begun(caller, run));
             }
         }
+        let waiting = index.look(Kept::waiting).into_iter();
+        stopped.extend(waiting.filter(|(run, kept)| !is_here(run) && self.0.agents.contains_key(&*kept.agent)).map(
+            |(_, kept)| {
+                let user = kept.queued.as_ref().and_then(|job| job.user.as_deref());
+                Stopped::Queued(on_behalf_of(id, user), kept)
+            },
+        ));
         Ok(stopped)
     }
+}
+
+impl Stopped {
+    fn id(&self) -> &str {
+        match self {
+            Self::Begun(_, run) => run.id(),
+            Self::Queued(_, kept) => kept.queued.as_ref().map_or("", |job| &job.at.run),
+        }
+    }
+}
+
+/// Who asked for the run, as far as it tells.
+fn on_behalf_of(session: &SessionId, user: Option<&str>) -> Caller {
+    let subject = user.and_then(SessionId::parse).map_or_else(|| "recovery".to_owned(), |id| id.session().to_owned());
+    Caller::new(session.user(), subject)
 }

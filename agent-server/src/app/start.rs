@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::{
     App, FoundRun,
-    live::{Asked, Phase},
+    brought::Kept,
+    live::{Asked, Phase, TooMany},
     names::Named,
 };
 use crate::{
@@ -90,26 +91,40 @@ impl App {
         if let (Some(_), Some(there)) = (key, self.0.live.find(&named.run)) {
             return self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
         }
-        self.allow(caller)?;
+        self.allow()?;
         request.stream = request.stream.or(Some(true));
         request.caps = caps(caller, request.caps);
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
+        if let Some(dispatch) = self.dispatch() {
+            return self.hand_over(&**dispatch, caller, agent.name().into(), &request).await;
+        }
+        let is_queued = matches!(busy, Some(WhenBusy::Queue { .. }));
+        let kept = self.keep_first(agent.name(), &request, is_queued, &store_name).await?;
         let asked = Asked {
+            caller,
             id: named.run.as_str().into(),
             agent: agent.name().into(),
-            tenant: caller.tenant().into(),
-            subject: caller.subject().into(),
-            session: store_name.into(),
+            session: store_name.as_str().into(),
             digest: start.digest,
             began: None,
+            kept,
+            is_kept: is_queued,
         };
-        let (live, is_new) = self.0.live.drive(asked, || agent.start(request));
+        let (live, is_new) = match self.0.live.drive(asked, || agent.start(request)) {
+            Ok(driven) => driven,
+            Err(too_many) => {
+                if is_queued {
+                    Kept::forget(&**self.journal(), &store_name, &named.run).await?;
+                }
+                return Err(too_many.into());
+            }
+        };
         let found = FoundRun::of_live(self.clone(), live.clone());
         if !is_new {
             return self.again(live.digest, start.digest, found);
         }
-        if let Some(WhenBusy::Queue { .. }) = busy {
+        if is_queued {
             return Ok(found.started());
         }
         match live.begins().await {
@@ -125,19 +140,52 @@ impl App {
         }
     }
 
-    /// Checks that a caller may have one more run under way: runs begin here, and the key allows it.
-    pub(super) fn allow(&self, caller: &Caller) -> Result<(), ApiError> {
-        if self.is_draining() {
-            return Err(draining());
+    /// What is to be kept of a request. One that waits for its turn is kept at once, unless it was before: it is answered as soon as
+    /// that is durable.
+    async fn keep_first(
+        &self,
+        agent: &str,
+        request: &RunRequest,
+        is_queued: bool,
+        session: &str,
+    ) -> Result<Option<Kept>, ApiError> {
+        let Some(run) = request.run_id.as_deref().filter(|_| is_queued) else {
+            return Ok(Kept::lasting(agent, request));
+        };
+        let before = self.kept(session, run).await?;
+        if before.is_none() && !self.journal().has_run(session, run).await? {
+            let kept = Kept::new(agent, request).queued(request)?;
+            kept.keep(&**self.journal(), session, run).await?;
+            return Ok(Some(kept));
         }
-        let under_way = || self.0.live.under_way(caller.tenant(), caller.subject());
-        match caller.limited().runs {
-            Some(most) if under_way() >= most => {
-                let message = format!("{most} runs are under way, and the key allows no more: wait for one to end");
-                Err(ApiError::too_many("too_many_runs", message, Duration::from_secs(5)))
-            }
-            _ => Ok(()),
-        }
+        Ok(before)
+    }
+
+    /// Starts a run that waited for its turn in a process that is no more.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(super) fn start_again(&self, caller: &Caller, kept: Kept) -> Result<Option<FoundRun>, ApiError> {
+        let agent = self.agent(caller, &kept.agent)?.agent().clone();
+        let Some(job) = &kept.queued else { return Ok(None) };
+        let request = kept.brought.first(job.request(), agent.tools())?;
+        let asked = Asked {
+            caller,
+            id: job.at.run.clone(),
+            agent: kept.agent.clone(),
+            session: job.at.session.clone(),
+            digest: None,
+            began: None,
+            kept: Some(kept),
+            is_kept: true,
+        };
+        let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
+        Ok(Some(FoundRun::of_live(self.clone(), live)))
+    }
+
+    /// Checks that runs begin here.
+    pub(super) fn allow(&self) -> Result<(), ApiError> {
+        if self.is_draining() { Err(draining()) } else { Ok(()) }
     }
 
     /// The run that a key gave before.
@@ -148,6 +196,13 @@ impl App {
             return Err(ApiError::new(http::StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message));
         }
         Ok(found)
+    }
+}
+
+impl From<TooMany> for ApiError {
+    fn from(TooMany(most): TooMany) -> Self {
+        let message = format!("{most} runs are under way, and the key allows no more: wait for one to end");
+        Self::too_many("too_many_runs", message, Duration::from_secs(5))
     }
 }
 

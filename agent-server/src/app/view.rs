@@ -3,6 +3,8 @@
 use agent::{ExitReason, Question, Usage, journal::RunStatus as Kept};
 use serde::{Deserialize, Serialize};
 
+use super::brought::{Kept as Asked, Over};
+
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -37,6 +39,16 @@ impl RunStatus {
             Some(Kept::Cancelled) => Self::Cancelled,
             Some(Kept::Failed) => Self::Failed,
             _ => Self::Stopped,
+        }
+    }
+
+    /// Of a run that did not begin, by what is kept of its request.
+    pub(super) fn of_kept(kept: Option<&Asked>) -> Self {
+        match kept.map(|kept| &kept.over) {
+            Some(Some(Over::Cancelled)) => Self::Cancelled,
+            Some(Some(Over::Refused(_))) => Self::Failed,
+            Some(None) => Self::Queued,
+            None => Self::Stopped,
         }
     }
 

@@ -33,16 +33,29 @@ struct Login {
     key: String,
 }
 
-async fn login(State(auth): State<Auth>, JsonBody(said): JsonBody<Login>) -> Result<Response, ApiError> {
+async fn login(
+    State(auth): State<Auth>,
+    headers: HeaderMap,
+    JsonBody(said): JsonBody<Login>,
+) -> Result<Response, ApiError> {
     let is_known = auth.0.keys.as_ref().is_some_and(|keys| keys.caller(&said.key).is_some());
     if !is_known {
         return Err(ApiError::unauthenticated("this server does not know that key"));
     }
-    Ok(with_cookie(&format!("{COOKIE}={}; Max-Age=604800; {TERMS}", said.key)))
+    let secure = if is_https(&headers) { "; Secure" } else { "" };
+    Ok(with_cookie(&format!("{COOKIE}={}; Max-Age=604800; {TERMS}{secure}", said.key)))
 }
 
 async fn logout() -> Response {
     with_cookie(&format!("{COOKIE}=; Max-Age=0; {TERMS}"))
+}
+
+/// True if the page came encrypted: it says so itself, or a proxy in front does.
+fn is_https(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    text("origin").starts_with("https://")
+        || text("x-forwarded-proto") == "https"
+        || text("forwarded").contains("proto=https")
 }
 
 fn with_cookie(cookie: &str) -> Response {

@@ -5,7 +5,12 @@ mod news;
 mod resume;
 
 use agent::{
-    Checkpoint, Message, Part, RunRequest, WhenWaiting, event::Position, message::UserMessage, run::Answer,
+    Checkpoint, Message, Part, RunRequest, WhenWaiting,
+    core::dispatch::Signal,
+    event::Position,
+    journal::{EntryBody, RunRecord, RunStatus, each_entry},
+    message::UserMessage,
+    run::Answer,
     tool::ToolSpec,
 };
 
@@ -59,14 +64,19 @@ impl Turn {
         caller.require(Scope::Run)?;
         let own = app.agent(caller, agent)?.agent().tools().to_vec();
         let tools = client_tools::tools(std::mem::take(&mut self.tools), &own)?;
-        let shape = |request: RunRequest| shape(request.more_tools(tools));
+        let shape = |request: RunRequest| shape(tools.bring(request));
         let kept = app.sessions().session(&app.session_id(caller, session), agent);
         let known = news::known(&self.said, &kept.history().await?);
         self.said.drain(..known);
         let said = self.said.last().map(|saying| (saying.id.clone(), said_as_bytes(saying)));
         let messages = self.messages();
         check_media(&messages)?;
-        let open = kept.unfinished().await?;
+        if self.is_for_the_paused()
+            && let Some(began) = went_on(app, caller, &kept.runs().await?, session).await?
+        {
+            return Ok(began);
+        }
+        let open = app.open(&app.session_id(caller, session), agent).await?;
         if let Some(open) = &open
             && let Some(answers) = self.goes_on(open, caller, &messages)?
         {
@@ -76,8 +86,8 @@ impl Turn {
             let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
             let after = follow::at_rest(app, &run).await?;
             let run = app.go_on(caller, &run, answers, shape).await?;
-            if let Some(handle) = run.handle() {
-                messages.into_iter().try_for_each(|message| handle.steer(message))?;
+            for message in messages {
+                run.tell_run(Signal::Steer(message)).await?;
             }
             return Ok(Began { run, after: Some(after) });
         }
@@ -116,6 +126,13 @@ impl Turn {
         Ok((is_asked || is_retried).then(|| answers.into_iter().map(by).collect()))
     }
 
+    /// True if it says nothing but that a paused run is to go on.
+    fn is_for_the_paused(&self) -> bool {
+        self.said.is_empty()
+            && !self.resume.is_empty()
+            && self.resume.iter().all(|resume| resume.interrupt_id == PAUSED)
+    }
+
     fn messages(&mut self) -> Vec<Message> {
         let mut said = std::mem::take(&mut self.said);
         if let Some(last) = said.last_mut() {
@@ -123,6 +140,26 @@ impl Turn {
         }
         said.into_iter().map(|saying| Message::User(UserMessage::new(saying.parts))).collect()
     }
+}
+
+/// The newest run of a conversation since it was paused, if it went on by itself: a server that was about to end paused it, and the next one
+/// does not wait for anybody.
+async fn went_on(app: &App, caller: &Caller, runs: &[RunRecord], session: &str) -> Result<Option<Began>, ApiError> {
+    let Some(newest) = runs.iter().rev().find(|run| !run.is_edit && !run.undone) else { return Ok(None) };
+    let run = app.run(caller, &newest.run_id, Some(session)).await?;
+    if run.handle().is_none() && newest.status == Some(RunStatus::Paused) {
+        return Ok(None);
+    }
+    let mut paused = None;
+    each_entry(&**app.journal(), run.store_name(), newest.seq, |entry| {
+        if let EntryBody::RunEnded { status: RunStatus::Paused, .. } = entry.body
+            && entry.run == newest.run_id
+        {
+            paused = Some(Position { seq: entry.seq, after: 0 });
+        }
+    })
+    .await?;
+    Ok(paused.map(|after| Began { run, after: Some(after) }))
 }
 
 fn said_as_bytes(saying: &Saying) -> Vec<u8> {

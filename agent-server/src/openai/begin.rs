@@ -1,40 +1,41 @@
 //! From a request to a run.
 
-use agent::{Message, RunRequest};
+use agent::{RunRequest, core::dispatch::Signal};
 use http::HeaderMap;
 
 use super::{error::OpenAiError, items::read_id, wire::Asked};
 use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start, client_tools,
     conversation::{Began, check_media},
-    follow,
+    extract::idempotency_key,
+    follow::{self, WhenGone},
 };
 
 /// The header by which a client names a session: then only what is new in the messages counts.
 pub(crate) const SESSION: &str = "agent-session";
 
 /// Goes on with the run whose calls the request answers, or with a session that it names; or starts a run of which the messages are the
-/// history.
+/// history. Who brings an idempotency key can come back for the run, so it goes on when he goes away.
 pub(super) async fn begin(
     app: &App,
     caller: &Caller,
     headers: &HeaderMap,
     asked: &Asked,
-) -> Result<Began, OpenAiError> {
+) -> Result<(Began, WhenGone), OpenAiError> {
     caller.require(Scope::Run)?;
     let own = app.agent(caller, &asked.agent)?.agent().tools().to_vec();
     let tools = client_tools::tools(asked.tools.iter().cloned(), &own)?;
     let params = asked.params.clone();
-    let shape = move |request: RunRequest| request.more_tools(tools).params(params);
+    let shape = move |request: RunRequest| tools.bring(request).params(params);
     check_media(&asked.messages)?;
     check_media(&asked.newest)?;
     if let Some((run, answers)) = waiting(app, caller, asked).await? {
         let after = follow::at_rest(app, &run).await?;
         let run = app.go_on(caller, &run, answers, shape).await?;
-        if let Some(handle) = run.handle() {
-            asked.newest.iter().cloned().try_for_each(|message: Message| handle.steer(message))?;
+        for message in &asked.newest {
+            run.tell_run(Signal::Steer(message.clone())).await.map_err(OpenAiError::of_run)?;
         }
-        return Ok(Began { run, after: Some(after) });
+        return Ok((Began { run, after: Some(after) }, WhenGone::Cancel));
     }
     let named =
         headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("'agent-session' is no text")));
@@ -49,7 +50,11 @@ pub(super) async fn begin(
     }
     let start = Start::new(&asked.agent, shape(RunRequest::new(messages.clone())));
     let start = session.into_iter().fold(start, Start::session);
-    Ok(Began { run: app.start(caller, start).await?, after: None })
+    let (start, gone) = match idempotency_key(headers)? {
+        Some(key) => (start.key(key).body(&serde_json::to_vec(&asked.body).unwrap_or_default()), WhenGone::GoOn),
+        None => (start, WhenGone::Cancel),
+    };
+    Ok((Began { run: app.start(caller, start).await?, after: None }, gone))
 }
 
 /// The run that waits for the results in the request. One that is not found is somebody else's, or long gone: then the messages are

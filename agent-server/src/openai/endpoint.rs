@@ -22,7 +22,7 @@ use crate::{
     ApiError, App, Caller, Scope,
     conversation::Began,
     extract::JsonBody,
-    follow::{WhenGone, finish, follow},
+    follow::{finish, follow},
     sse,
 };
 
@@ -56,14 +56,15 @@ async fn chat(
     body: Result<JsonBody<Map<String, Value>>, ApiError>,
 ) -> Result<Response, OpenAiError> {
     let asked = Wire::Chat.read(body?.0)?;
-    let Began { run, after } = begin(&app, &caller, &headers, &asked).await?;
+    let open = asked.stream.then(|| app.stream()).transpose()?;
+    let (Began { run, after }, gone) = begin(&app, &caller, &headers, &asked).await?;
     let with_usage = asked.body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
     let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
     let mut chat = Chat::new(head, with_usage);
-    if asked.stream {
-        return Ok(sse::plain(follow(run, after, WhenGone::Cancel, chat).await?));
+    if let Some(open) = open {
+        return Ok(sse::plain(follow(open, run, after, gone, chat).await.map_err(OpenAiError::of_run)?));
     }
-    let ending = finish(&run, after, &mut chat).await?;
+    let ending = finish(&run, after, gone, &mut chat).await.map_err(OpenAiError::of_run)?;
     let whole = chat.whole(&ending).map_err(|(kind, message)| of_whole(kind, message))?;
     Ok(Json(whole).into_response())
 }
@@ -75,15 +76,16 @@ async fn responses(
     body: Result<JsonBody<Map<String, Value>>, ApiError>,
 ) -> Result<Response, OpenAiError> {
     let asked = Wire::Responses.read(body?.0)?;
-    let Began { run, after } = begin(&app, &caller, &headers, &asked).await?;
+    let open = asked.stream.then(|| app.stream()).transpose()?;
+    let (Began { run, after }, gone) = begin(&app, &caller, &headers, &asked).await?;
     let previous = asked.body.get("previous_response_id").cloned().unwrap_or_default();
     let client_tools = asked.client_tools();
     let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
     let mut told = Told::new(head, client_tools, previous);
-    if asked.stream {
-        return Ok(sse::plain(follow(run, after, WhenGone::Cancel, told).await?));
+    if let Some(open) = open {
+        return Ok(sse::plain(follow(open, run, after, gone, told).await.map_err(OpenAiError::of_run)?));
     }
-    let ending = finish(&run, after, &mut told).await?;
+    let ending = finish(&run, after, gone, &mut told).await.map_err(OpenAiError::of_run)?;
     let whole = told.whole(&ending).map_err(|(kind, message)| of_whole(kind, message))?;
     Ok(Json(whole).into_response())
 }

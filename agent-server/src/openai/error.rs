@@ -5,6 +5,7 @@ use axum::{
     Json,
     response::{IntoResponse, Response},
 };
+use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,25 +13,39 @@ use crate::{
     speech::{Ending, code},
 };
 
+/// By which OpenAI's clients are told whether to send a request again. Without it they do so after 409 and 5xx.
+const RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
 /// An error in OpenAI's form.
 #[derive(Debug)]
-pub(super) struct OpenAiError(ApiError);
+pub(super) struct OpenAiError {
+    error: ApiError,
+    /// True if a run began: sent again, the request would be another one.
+    began: bool,
+}
+
+impl OpenAiError {
+    /// Says that a run began, so that no client runs it again by itself.
+    pub(super) fn of_run(error: impl Into<ApiError>) -> Self {
+        Self { error: error.into(), began: true }
+    }
+}
 
 impl From<ApiError> for OpenAiError {
     fn from(error: ApiError) -> Self {
-        Self(error)
+        Self { error, began: false }
     }
 }
 
 impl From<agent::Error> for OpenAiError {
     fn from(error: agent::Error) -> Self {
-        Self(error.into())
+        Self { error: error.into(), began: false }
     }
 }
 
 impl IntoResponse for OpenAiError {
     fn into_response(self) -> Response {
-        let status = self.0.status();
+        let status = self.error.status();
         let kind = match status.as_u16() {
             401 => "authentication_error",
             403 => "permission_error",
@@ -38,10 +53,14 @@ impl IntoResponse for OpenAiError {
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let body = json!({"error": {"message": self.0.message(), "type": kind, "param": null, "code": self.0.code()}});
-        let mut response = self.0.into_response();
+        let body =
+            json!({"error": {"message": self.error.message(), "type": kind, "param": null, "code": self.error.code()}});
+        let mut response = self.error.into_response();
         *response.body_mut() = Json(body).into_response().into_body();
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
+        if self.began {
+            response.headers_mut().insert(RETRY, HeaderValue::from_static("false"));
+        }
         response
     }
 }
@@ -69,7 +88,7 @@ pub(super) fn in_stream(kind: ErrorKind, message: &str) -> Value {
 
 /// The error of an answer that was to come whole.
 pub(super) fn of_whole(kind: ErrorKind, message: String) -> OpenAiError {
-    OpenAiError(match kind {
+    OpenAiError::of_run(match kind {
         ErrorKind::Interrupted | ErrorKind::Stopped | ErrorKind::Cancelled => {
             ApiError::conflict("not_finished", message)
         }

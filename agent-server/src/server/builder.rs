@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent::{
     Drain, Error, Result,
+    core::dispatch::Dispatch,
     journal::{Journal, MemoryJournal},
 };
 
@@ -36,6 +37,7 @@ pub struct ServerBuilder {
     streams: usize,
     recovers: bool,
     studio: Option<Studio>,
+    dispatch: Option<Arc<dyn Dispatch>>,
 }
 
 impl Default for ServerBuilder {
@@ -51,6 +53,7 @@ impl Default for ServerBuilder {
             streams: STREAMS,
             recovers: true,
             studio: None,
+            dispatch: None,
         }
     }
 }
@@ -118,6 +121,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Hands all runs to whoever runs the agents elsewhere: starts, answers, and what runs are told. This process then reads the store,
+    /// which both sides have, and goes on with nothing by itself. Whoever takes a job makes it a request with
+    /// [`request_of`](crate::request_of). A run goes on when its client goes away. Default: runs are of this process.
+    pub fn dispatch(mut self, dispatch: Arc<dyn Dispatch>) -> Self {
+        self.dispatch = Some(dispatch);
+        self
+    }
+
     /// Serves a page for people, at `/studio/`. Default: none.
     pub fn studio(mut self, studio: Studio) -> Self {
         self.studio = Some(studio);
@@ -154,7 +165,7 @@ impl ServerBuilder {
             origins: self.origins,
             body: self.body,
         };
-        let app = App::new(agents, journal, drain, self.streams);
+        let app = App::new(agents, journal, drain, self.streams, self.dispatch);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }

@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// Goes on with the runs that were under way when a process died that had this store, now and whenever one does: those that are
-    /// found stopped in the journal, a few at a time. Runs that wait for answers, that failed, and that somebody paused or cancelled are left.
+    /// found stopped in the journal, and those that wait for their turn, a few at a time. Runs that wait for answers, that failed, and that somebody paused or cancelled are left.
     /// It ends when the server [drains](Self::drain).
     pub async fn recover(&self) {
         self.app.keep_recovering().await;
@@ -82,9 +82,7 @@ impl Server {
 
     /// Lets no run begin any more and brings those under way to a safe point `within` this time, from which another process goes on.
     pub async fn drain(&self, within: Duration) -> agent::exec::Drained {
-        let drained = self.app.drain().drain(within).await;
-        self.app.mark_drained().await;
-        drained
+        self.app.end_runs(within).await
     }
 
     /// Serves, and [recovers](Self::recover) unless the builder said otherwise, until `shutdown` is ready; then [drains](Self::drain) `within` this time, while readers get the

@@ -34,12 +34,13 @@ async fn run(
     let turn = input.turn();
     let mut projection =
         UiStream::new().client_tools(turn.tools.iter().map(|tool| tool.name.clone())).calls(input.calls());
+    let open = app.stream()?;
     let Began { run, after } = turn.begin(&app, &caller, &agent, &input.id, |request| request).await?;
     if !input.goes_on() {
         projection = projection.message(run.id());
     }
     let gone = if input.detach { WhenGone::GoOn } else { WhenGone::Cancel };
-    let parts = follow(run, after, gone, projection).await?;
+    let parts = follow(open, run, after, gone, projection).await?;
     let done = stream::once(async { Frame::new("[DONE]") });
     let mut response = sse::plain(parts.map(|part| Frame::new(part.to_string())).chain(done));
     response.headers_mut().insert("x-vercel-ai-ui-message-stream", HeaderValue::from_static("v1"));

@@ -126,6 +126,33 @@ async fn a_response_is_gone_on_with_by_its_id_and_by_the_results_of_its_calls() 
 }
 
 #[tokio::test]
+async fn no_client_is_told_to_repeat_a_run_that_began() {
+    let served = Served::start().await;
+    for (scene, status) in [("ask", 409), ("fail", 500), ("cancel", 409)] {
+        let told = served.post("/v1/chat/completions", &json!({"model": "actor", "messages": [user(scene)]})).await;
+        assert_eq!(told.status, status, "{told:?}");
+        assert!(told.head.contains("x-should-retry: false"), "{scene}: {}", told.head);
+        let told = served.post("/v1/responses", &json!({"model": "actor", "input": scene})).await;
+        assert!(told.status >= 400 && told.head.contains("x-should-retry: false"), "{scene}: {}", told.head);
+    }
+    let unknown = served.post("/v1/chat/completions", &json!({"model": "nobody", "messages": [user("hi")]})).await;
+    assert!(!unknown.head.contains("x-should-retry"), "nothing began: {}", unknown.head);
+}
+
+#[tokio::test]
+async fn an_idempotency_key_makes_a_completion_safe_to_send_again() {
+    let served = Served::start().await;
+    let headers = "content-type: application/json\r\nidempotency-key: 7f3c\r\n";
+    let body = json!({"model": "actor", "messages": [user("hello")]}).to_string();
+    let first = served.send("POST", "/v1/chat/completions", headers, &body).await.json();
+    let again = served.send("POST", "/v1/chat/completions", headers, &body).await.json();
+    assert_eq!((&first["id"], &first["choices"]), (&again["id"], &again["choices"]));
+    let other = json!({"model": "actor", "messages": [user("tool")]}).to_string();
+    let refused = served.send("POST", "/v1/chat/completions", headers, &other).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (422, &json!("idempotency_mismatch")));
+}
+
+#[tokio::test]
 async fn errors_have_the_protocols_form() {
     let served = Served::start().await;
     let unknown = served.post("/v1/chat/completions", &json!({"model": "nobody", "messages": [user("hi")]})).await;

@@ -26,7 +26,8 @@ pub(crate) fn actor() -> Agent {
         .tool(Prop::new("plan", |args| ToolOutput::value(args.clone())))
         .tool(Prop::new("refund", |args| ToolOutput::text(format!("refunded {}", args["order"]))))
         .tool(GiveUp)
-        .tool(Wait)
+        .tool(Wait("wait", Duration::from_secs(16), "waited"))
+        .tool(Wait("nap", Duration::from_millis(900), "napped"))
         .state(
             StateSchema::default()
                 .key("plan", StateField::of::<Vec<String>>().merge(Merge::Replace))
@@ -93,6 +94,7 @@ fn blocks(scene: &str, results: &[String]) -> Vec<Block> {
         ("cancel", 0) => vec![call("c1", "give_up", json!({}))],
         ("fail", 0) => Vec::new(),
         ("slow", 0) => vec![call("c1", "wait", json!({}))],
+        ("nap", 0) => vec![call("c1", "nap", json!({}))],
         ("color", 0) => vec![call("c1", "pick_color", json!({"from": ["red", "blue"]}))],
         ("both", 0) => {
             vec![call("c1", "weather", json!({"city": "Bern"})), call("c2", "pick_color", json!({"from": ["red"]}))]
@@ -144,17 +146,17 @@ impl Tool for GiveUp {
     }
 }
 
-/// Takes longer than a silent connection is left alone.
-struct Wait;
+/// Takes some time; `wait` longer than a silent connection is left alone.
+struct Wait(&'static str, Duration, &'static str);
 
 #[async_trait]
 impl Tool for Wait {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::new("wait", "Waits for 16 seconds.", json!({"type": "object"}))
+        ToolSpec::new(self.0, format!("Waits for {} milliseconds.", self.1.as_millis()), json!({"type": "object"}))
     }
 
     async fn call(&self, _: ToolRequest) -> Result<ToolOutput> {
-        tokio::time::sleep(Duration::from_secs(16)).await;
-        Ok(ToolOutput::text("waited"))
+        tokio::time::sleep(self.1).await;
+        Ok(ToolOutput::text(self.2))
     }
 }

@@ -1,11 +1,15 @@
 //! The server through real sockets, by a plain HTTP client.
 
 mod abuse;
+mod dispatch;
 mod document;
 mod drain;
+mod elsewhere;
 mod events;
+mod kept;
 mod questions;
 mod runs;
 mod sessions;
+mod stops;
 mod support;
 mod tenants;

@@ -199,7 +199,7 @@ async fn health_readiness_and_figures_are_told() {
     let client = serving.client();
     client.run(&json!({"input": "Hi."})).await;
     assert_eq!(client.get("/health").await.json()["status"], "ok");
-    assert_eq!(client.get("/ready").await.json(), json!({"status": "ready", "agents": ["support"]}));
+    assert_eq!(client.get("/ready").await.json(), json!({"status": "ready"}));
     let figures = client.get("/metrics").await.text;
     assert!(figures.contains(r#"agent_runs_ended_total{agent="support",status="finished"} 1"#), "{figures}");
     assert!(figures.contains("agent_runs_under_way 0"), "{figures}");

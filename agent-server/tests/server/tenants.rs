@@ -77,6 +77,10 @@ async fn a_key_is_needed_and_does_what_its_scopes_say() {
         assert_eq!((answer.status, answer.headers["www-authenticate"].to_str().ok()), (401, Some("Bearer")));
     }
     let run = ada.run(&json!({"input": "Hi.", "session": "garden"})).await;
+    for path in ["/api/sessions/garden/entries", "/api/sessions/garden/export"] {
+        let told = ada.get(path).await.text;
+        assert!(told.contains("\"user\":\"ada\"") && !told.contains("teapots"), "{path}: {told}");
+    }
     let id = run["run"].as_str().expect("an id");
     assert_eq!(eye.get(&format!("/api/runs/{id}")).await.json()["answer"], "Hello.");
     assert_eq!(eye.post("/api/agents/support/runs", &json!({"input": "Hi."})).await.status, 403);
@@ -96,6 +100,11 @@ async fn a_page_keeps_its_key_in_a_cookie_that_no_script_reads() {
     let answer = client.post("/api/login", &json!({"key": secret})).await;
     let cookie = answer.headers["set-cookie"].to_str().expect("a cookie").to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert!(!cookie.contains("Secure"), "a page without encryption could not send it: {cookie}");
+    let mut encrypted = client.json(Method::POST, "/api/login", &json!({"key": secret}));
+    encrypted.headers_mut().insert("x-forwarded-proto", "https".parse().expect("a value"));
+    let encrypted = client.answer(encrypted).await;
+    assert!(encrypted.headers["set-cookie"].to_str().is_ok_and(|cookie| cookie.contains("; Secure")));
     let pair = cookie.split(';').next().expect("a pair");
     let request = client.request(Method::GET, "/api/agents").header("cookie", pair);
     assert_eq!(client.answer(request.body(http_body_util::Full::default()).expect("a request")).await.status, 200);

@@ -66,8 +66,11 @@ impl Found {
     }
 }
 
-/// The text of JSON in which a session is called as the client knows it.
+/// The text of JSON in which a session and the users of its runs are called as the client knows them.
 fn renamed(json: &str, id: &SessionId) -> String {
-    let named = |name: &str| format!("\"session\":{}", serde_json::Value::from(name));
-    json.replace(&named(&id.to_string()), &named(id.session()))
+    let named = |field: &str, name: &str| format!("\"{field}\":{}", serde_json::Value::from(name));
+    let text = json.replace(&named("session", &id.to_string()), &named("session", id.session()));
+    // A user is named as a session is: the tenant, and then who it is.
+    let prefix = SessionId::new(id.user(), "").to_string();
+    text.replace(&format!("\"user\":\"{prefix}"), "\"user\":\"")
 }

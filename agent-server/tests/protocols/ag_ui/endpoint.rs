@@ -162,6 +162,19 @@ async fn the_same_message_again_is_the_same_run() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_drawn_twice_does_not_cancel_its_run_when_the_first_is_taken_down() {
+    let served = Served::start().await;
+    let message = json!({"id": "u1", "role": "user", "content": "nap"});
+    let body = json!({"threadId": "twice", "runId": "r", "messages": [message]});
+    let (left, stayed) =
+        tokio::join!(served.leave_at("/ag-ui/actor", &body, "TOOL_CALL_START"), served.post("/ag-ui/actor", &body),);
+    assert!(left.contains("TOOL_CALL_START"));
+    let events = stayed.frames();
+    assert_eq!(events.last().expect("an end")["type"], "RUN_FINISHED", "{events:#?}");
+    assert_eq!(said(&events), "So it is: napped.");
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_refused_before_anything_happens() {
     let served = Served::start().await;
     let input = json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "hi"}]});

@@ -1,0 +1,115 @@
+//! Runs that are handed to whoever runs the agents elsewhere: this process reads the journal, and passes on what runs are told.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent::{
+    Agent, Error, Result, RunRequest,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    run::Answer,
+};
+use serde::Deserialize;
+
+use super::{
+    App, FoundRun,
+    brought::{Brought, Kept},
+    view::RunStatus,
+};
+use crate::{caller::Caller, error::ApiError};
+
+/// The request that a job of a server is: with the tools of its client, which the job has as data. For whoever runs what
+/// [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch) hands over.
+///
+/// # Errors
+/// If the job was not sent by a server, or if the agent has a tool that is named as one of the client's.
+pub fn request_of(job: &Job, agent: &Agent) -> Result<RunRequest> {
+    brought(job)?.first(job.request(), agent.tools())
+}
+
+/// As [`request_of`], of a run that goes on with these answers, by question id.
+///
+/// # Errors
+/// As [`request_of`].
+pub fn answer_of(job: &Job, agent: &Agent, answers: BTreeMap<String, Answer>) -> Result<RunRequest> {
+    let request = RunRequest::recover_with(job.at.session.clone(), answers).streaming(job.stream.unwrap_or(true));
+    brought(job)?.again(request, agent.tools())
+}
+
+fn brought(job: &Job) -> Result<Brought> {
+    let unreadable = |e| Error::config(format!("the job '{}' is none of a server's: {e}", job.at.run));
+    Brought::deserialize(&job.extra).map_err(unreadable)
+}
+
+impl App {
+    /// Who runs the agents, if that is not this process.
+    pub(super) fn dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
+        self.0.dispatch.as_ref()
+    }
+
+    /// Hands a run over. It is found again by what is kept of it in its session until it begins.
+    pub(super) async fn hand_over(
+        &self,
+        dispatch: &dyn Dispatch,
+        caller: &Caller,
+        agent: Arc<str>,
+        request: &RunRequest,
+    ) -> Result<FoundRun, ApiError> {
+        let kept = Kept::new(agent.clone(), request).queued(request)?;
+        let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
+        let extra = serde_json::to_value(&kept.brought).unwrap_or_default();
+        let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
+        if self.kept(&at.session, &at.run).await?.is_none() && !self.journal().has_run(&at.session, &at.run).await? {
+            kept.keep(&**self.journal(), &at.session, &at.run).await?;
+        }
+        let found = FoundRun::elsewhere_of(self.clone(), at);
+        Ok(match dispatch.dispatch(job).await? {
+            Dispatched::New => found.started(),
+            _ => found,
+        })
+    }
+}
+
+impl FoundRun {
+    /// Tells it something, wherever it is under way; false if it is nowhere.
+    ///
+    /// # Errors
+    /// Those of whoever runs it.
+    pub async fn tell_run(&self, signal: Signal) -> Result<bool, ApiError> {
+        if let Some(dispatch) = self.app().dispatch() {
+            return Ok(dispatch.signal(&self.address(), signal).await?);
+        }
+        match signal {
+            Signal::Cancel => Ok(self.cancel()),
+            Signal::Pause => Ok(self.pause()),
+            Signal::Steer(message) => match self.handle() {
+                Some(handle) => Ok(handle.steer(message).map(|()| true)?),
+                None => Ok(false),
+            },
+            _ => Err(ApiError::invalid("this release does not know that signal")),
+        }
+    }
+
+    /// Goes on with it elsewhere.
+    pub(super) async fn answer_elsewhere(
+        &self,
+        dispatch: &dyn Dispatch,
+        answers: Vec<(String, Answer)>,
+    ) -> Result<Self, ApiError> {
+        dispatch.answer(&self.address(), answers.into_iter().collect()).await?;
+        Ok(self.clone())
+    }
+
+    /// Where it stands, as far as whoever runs it knows more than the journal.
+    pub(super) async fn standing(&self) -> Result<Option<(RunStatus, Option<String>)>, ApiError> {
+        let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
+        Ok(match dispatch.standing(&self.address()).await? {
+            Some(Standing::Queued) => Some((RunStatus::Queued, None)),
+            Some(Standing::Running { .. }) => Some((RunStatus::Running, None)),
+            Some(Standing::Dead { error }) => Some((RunStatus::Failed, Some(error))),
+            _ => None,
+        })
+    }
+
+    fn address(&self) -> RunAddress {
+        RunAddress::new(self.agent(), self.store_name().clone(), self.id())
+    }
+}

@@ -1,0 +1,101 @@
+//! A run that another process drives, as the journal tells of it.
+
+use std::sync::Arc;
+
+use agent::{Event, engine::EventHub, event::Position, journal::RunStatus, run::RunIds};
+use futures::{
+    StreamExt,
+    future::{self, Either},
+    stream::{self, BoxStream},
+};
+
+use super::{FoundRun, brought::Kept, drained::is_drained};
+use crate::error::ApiError;
+
+impl FoundRun {
+    /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
+    pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
+        while self.record().await?.is_none() {
+            if self.is_at_rest().await? {
+                return Ok(stream::empty().boxed());
+            }
+            self.wait_for_news().await?;
+        }
+        let Some(record) = self.record().await? else { return Ok(stream::empty().boxed()) };
+        let mut ids = RunIds::root(self.agent(), self.store_name().clone());
+        (ids.run_id, ids.root_run_id) = (self.id().into(), self.id().into());
+        let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
+        hub.grew(self.newest().await?);
+        let events = hub.subscribe_after(record.seq, after);
+        if self.is_at_rest().await? {
+            hub.grew(self.newest().await?);
+            hub.close();
+            return Ok(events.boxed());
+        }
+        let run = self.clone();
+        let growing = stream::once(async move {
+            if let Err(error) = run.tell(&hub).await {
+                tracing::error!(run = run.id(), %error, "what came of a run elsewhere was not read");
+            }
+            hub.close();
+        });
+        let both = stream::select(events.map(Either::Left), growing.map(Either::Right));
+        Ok(both
+            .filter_map(|one| {
+                future::ready(match one {
+                    Either::Left(event) => Some(event),
+                    Either::Right(()) => None,
+                })
+            })
+            .boxed())
+    }
+
+    /// Tells a hub what the journal has, until the run is at rest.
+    async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
+        loop {
+            let is_at_rest = self.is_at_rest().await?;
+            hub.grew(self.newest().await?);
+            if is_at_rest {
+                return Ok(());
+            }
+            self.wait_for_news().await?;
+        }
+    }
+
+    /// Waits until the run is at rest, or until this process is about to end.
+    pub(super) async fn rests(&self) -> Result<(), ApiError> {
+        while !self.is_at_rest().await? {
+            self.wait_for_news().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the session has something new, or this process is about to end.
+    async fn wait_for_news(&self) -> Result<(), ApiError> {
+        let newest = self.newest().await?;
+        tokio::select! {
+            news = self.app().journal().news(self.store_name(), newest) => Ok(news?),
+            () = self.app().ends() => Ok(()),
+        }
+    }
+
+    async fn newest(&self) -> Result<u64, ApiError> {
+        Ok(self.app().journal().newest(self.store_name()).await?.map_or(0, |entry| entry.seq))
+    }
+
+    /// True if nothing of the run goes on by itself, or nobody here waits for it any more.
+    async fn is_at_rest(&self) -> Result<bool, ApiError> {
+        if self.app().is_draining() {
+            return Ok(true);
+        }
+        let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
+            Some((_, record)) => Some(match record.status {
+                None => false,
+                Some(RunStatus::Paused | RunStatus::Cancelled) => !is_drained(index, self.id()),
+                Some(_) => true,
+            }),
+            None => Kept::of_run(index, self.id()).map(|kept| kept.queued.is_none() || kept.over.is_some()),
+        });
+        Ok(known.await?.unwrap_or(true))
+    }
+}

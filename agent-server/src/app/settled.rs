@@ -1,0 +1,56 @@
+//! What is noted of a run when it stops, before anybody is told that it has.
+
+use agent::{ErrorKind, Result, RunEnd};
+
+use super::{
+    brought::{Kept, Over},
+    drained::mark,
+    live::{Live, LiveRun},
+};
+
+/// Keeps what the run's request brought, as soon as it has begun in this session.
+pub(super) async fn keep(live: &Live, run: &LiveRun, session: &str) {
+    let Some(kept) = run.kept().filter(|_| !run.is_kept()) else { return };
+    match kept.keep(live.journal(), session, &run.id).await {
+        Ok(()) => run.set_kept(),
+        Err(error) => tracing::error!(run = &*run.id, %error, "what a request brought was not kept"),
+    }
+}
+
+/// Notes what the next process has to know: whether the run goes on by itself, and why it never began.
+pub(super) async fn settle(live: &Live, run: &LiveRun, end: &Result<RunEnd>) {
+    let settled = match run.begun().is_some() {
+        true => stopped(live, run, end).await,
+        false => never_began(live, run, end).await,
+    };
+    if let Err(error) = settled {
+        tracing::error!(run = &*run.id, %error, "what the next process has to know of a run was not kept");
+    }
+}
+
+async fn stopped(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()> {
+    let is_at_a_safe_point = matches!(end, Ok(RunEnd::Paused(_) | RunEnd::Cancelled(_)));
+    let goes_on = is_at_a_safe_point && live.is_draining() && !run.is_stopped();
+    if goes_on != run.is_marked() {
+        mark(live.journal(), run.session(), &run.id, goes_on).await?;
+    }
+    match end {
+        Ok(RunEnd::Finished(_)) if run.is_kept() => Kept::forget(live.journal(), run.session(), &run.id).await?,
+        Ok(RunEnd::Finished(_)) => {}
+        _ => keep(live, run, run.session()).await,
+    }
+    Ok(())
+}
+
+/// A run that was answered before its turn came is not forgotten: it waits for the next process, or it is told why it never began.
+async fn never_began(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()> {
+    let (Some(kept), Err(error)) = (run.kept().filter(|kept| kept.queued.is_some()), end) else { return Ok(()) };
+    let over = match error.kind() {
+        // It began in another process.
+        ErrorKind::Stale => return Ok(()),
+        _ if run.is_stopped() => Over::Cancelled,
+        _ if live.is_draining() => return Ok(()),
+        _ => Over::Refused(error.message().to_owned()),
+    };
+    kept.clone().end(live.journal(), run.session(), &run.id, over).await
+}

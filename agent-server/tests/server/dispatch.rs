@@ -1,0 +1,117 @@
+//! A server that runs nothing itself: whoever runs the agents is elsewhere.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex},
+};
+
+use agent::{
+    Agent, Error, ErrorKind, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    middleware::Approval,
+    run::Answer,
+    testing::{ScriptedModel, Turn},
+};
+use agent_server::{Server, answer_of, request_of};
+use futures::StreamExt;
+use serde_json::json;
+
+use crate::support::{Gated, Serving, call, frames, refund};
+
+/// Runs jobs in tasks, as workers elsewhere would.
+struct Workers {
+    agent: Agent,
+    jobs: Mutex<HashMap<Arc<str>, (Job, RunHandle)>>,
+}
+
+impl Workers {
+    fn new(agent: Agent) -> Arc<Self> {
+        Arc::new(Self { agent, jobs: Mutex::default() })
+    }
+
+    /// Runs it in a task, and waits until it is in the journal.
+    async fn run(&self, job: Job, request: RunRequest) {
+        let run = self.agent.start(request);
+        let mut events = run.handle().events();
+        self.jobs.lock().expect("jobs").insert(job.at.run.clone(), (job, run.handle()));
+        tokio::spawn(run);
+        while events.next().await.is_some_and(|event| event.position.after != 0) {}
+    }
+
+    fn job(&self, run: &str) -> Option<(Job, RunHandle)> {
+        self.jobs.lock().expect("jobs").get(run).cloned()
+    }
+}
+
+#[async_trait]
+impl Dispatch for Workers {
+    async fn dispatch(&self, job: Job) -> Result<Dispatched> {
+        if self.job(&job.at.run).is_some() {
+            return Ok(Dispatched::Known);
+        }
+        let request = request_of(&job, &self.agent)?;
+        self.run(job, request).await;
+        Ok(Dispatched::New)
+    }
+
+    async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
+        let (job, _) = self.job(&run.run).ok_or_else(|| Error::new(ErrorKind::Stale, "nobody knows that run"))?;
+        let request = answer_of(&job, &self.agent, answers)?;
+        self.run(job, request).await;
+        Ok(())
+    }
+
+    async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
+        let Some((_, handle)) = self.job(&run.run) else { return Ok(false) };
+        match signal {
+            Signal::Cancel => handle.cancel(),
+            Signal::Pause => handle.pause(),
+            Signal::Steer(message) => return Ok(handle.steer(message).is_ok()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+        Ok(self.job(&run.run).map(|_| Standing::Running { worker: "here".into() }))
+    }
+}
+
+#[tokio::test]
+async fn runs_are_started_answered_and_followed_where_nothing_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let agent = |turns: Vec<Turn>| {
+        Agent::builder("support", ScriptedModel::new(turns)).tool(refund).middleware(Approval::new().ask("refund"))
+    };
+    let of_workers = agent(vec![call("c1", "A-1"), Turn::text("Refunded.")]).store(journal.clone());
+    let workers = Workers::new(of_workers.build().expect("an agent"));
+    let front = agent(Vec::new()).build().expect("an agent");
+    let serving = Serving::new(Server::builder().agent(front).store(journal).dispatch(workers)).await;
+    let client = serving.client();
+    let run = client.start(&json!({"input": "Refund A-1.", "session": "s"})).await;
+    let asked = client.rest(&run).await;
+    assert_eq!(asked["status"], "waiting", "{asked}");
+    let id = run["run"].as_str().expect("an id");
+    let answers = json!({"answers": [{"question": asked["questions"][0]["id"], "allow": true}]});
+    let answered = client.post(&format!("/api/runs/{id}/answers"), &answers).await;
+    assert_eq!(answered.status, 202, "{}", answered.text);
+    let told = frames(&client.get(&format!("/api/runs/{id}/events")).await.text);
+    assert_eq!(told.last().expect("an end").data["answer"], "Refunded.");
+}
+
+#[tokio::test]
+async fn a_run_elsewhere_is_told_to_stop() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let of_workers = Agent::builder("support", Gated::new([])).store(journal.clone()).build().expect("an agent");
+    let front = Agent::builder("support", ScriptedModel::new([])).build().expect("an agent");
+    let server = Server::builder().agent(front).store(journal).dispatch(Workers::new(of_workers));
+    let serving = Serving::new(server).await;
+    let client = serving.client();
+    let run = client.start(&json!({"input": "Hi."})).await;
+    assert_eq!(run["status"], "running", "{run}");
+    let cancelled = client.post(&format!("/api/runs/{}/cancel", run["run"].as_str().expect("an id")), &json!({})).await;
+    assert_eq!(cancelled.status, 202, "{}", cancelled.text);
+    assert_eq!(client.rest(&run).await["status"], "cancelled");
+}
