@@ -6,6 +6,7 @@
 mod chat;
 mod cli;
 mod commands;
+mod engine;
 mod inspect;
 mod listing;
 mod load;

@@ -9,7 +9,9 @@ use agent::{
     journal::SessionInfo,
 };
 
-use crate::{cli::Global, load::loader};
+use agent_restate::RestateJournal;
+
+use crate::{cli::Global, engine::Engine, load::loader};
 
 /// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
 ///
@@ -35,6 +37,9 @@ fn default_file() -> Result<PathBuf> {
 /// # Errors
 /// Those of the store, and if there is none.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
+    if let Some(Ok(Engine::Restate(restate))) = global.store.as_deref().map(str::parse) {
+        return Ok(Arc::new(RestateJournal::new(restate.open()?)));
+    }
     let of_file = match (&global.store, &global.file) {
         (None, Some(file)) => loader(global).store(file)?,
         _ => None,

@@ -1,8 +1,10 @@
 //! What can be said of workers and their queue.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+
+use crate::engine::Engine;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -11,11 +13,24 @@ on with others; when it dies, they find out by its lease.
 
 Examples:
   agent worker librarian.yaml --store postgres://agent@db.example.com/agents
-  agent worker *.yaml --at-once 64 --per-tenant 8")]
+  agent worker *.yaml --at-once 64 --per-tenant 8
+  agent worker librarian.yaml --engine restate://127.0.0.1:8080")]
 pub(crate) struct Worker {
     /// The agents, each a file (`.yaml`); without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT` (`?admin=URL` if that is not at port 9070)
+    #[arg(long, value_name = "ENGINE", default_value = "workers")]
+    pub(crate) engine: Engine,
+    /// For Restate: the address at which it serves
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
+    pub(crate) listen: SocketAddr,
+    /// For Restate: the URL at which the server reaches it [default: the address]
+    #[arg(long, value_name = "URL")]
+    pub(crate) advertise: Option<String>,
+    /// For Restate: a folder that all services share, for results that are too large for its journal
+    #[arg(long, value_name = "DIR")]
+    pub(crate) blobs: Option<PathBuf>,
     /// How many runs are under way at once
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) at_once: usize,

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
 use super::assigned;
+use crate::engine::Engine;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -152,11 +153,16 @@ error, unless there are keys. What was under way when an earlier server died on 
 Examples:
   agent serve librarian.yaml --store agents.db
   agent serve --new-key ada --tenant teapots --keys keys.json
-  agent serve *.yaml --listen 0.0.0.0:8080 --keys keys.json")]
+  agent serve *.yaml --listen 0.0.0.0:8080 --keys keys.json
+  agent serve librarian.yaml --engine workers --store postgres://agent@db.example.com/agents
+  agent serve librarian.yaml --engine restate://127.0.0.1:8080")]
 pub(crate) struct Serve {
     /// The agents, each a file; without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Who runs the runs: `here`, `workers` (see `agent worker`), or `restate://HOST:PORT` (`?admin=URL` if that is not at port 9070)
+    #[arg(long, value_name = "ENGINE", default_value = "here")]
+    pub(crate) engine: Engine,
     /// The address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,

@@ -8,9 +8,9 @@ use agent::{
 };
 use serde_json::json;
 
-use super::worker::queue_at;
 use crate::{
     cli::{Global, Queue, QueueAct, Stands},
+    engine::queue_at,
     output::{End, line, moment, print, print_json, table},
     store,
 };

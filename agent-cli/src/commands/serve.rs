@@ -4,16 +4,19 @@ use std::{
     fs::{self, OpenOptions},
     io::Write,
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
 use agent::{Error, Result};
+use agent_restate::RestateJournal;
 use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
+    engine::{Engine, queue_at},
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
 };
@@ -47,7 +50,18 @@ async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
     for (builder, description) in agents {
         server = server.agent(Served::new(builder.build()?).description(description));
     }
-    Ok(server.store(address.open_leased(Duration::from_secs(wanted.lease)).await?))
+    let lease = Duration::from_secs(wanted.lease);
+    Ok(match &wanted.engine {
+        Engine::Here => server.store(address.open_leased(lease).await?),
+        Engine::Workers => {
+            let queue = queue_at(&address)?.connect().await?;
+            server.store(address.open_leased(lease).await?).dispatch(Arc::new(queue))
+        }
+        Engine::Restate(restate) => {
+            let restate = restate.open()?;
+            server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))
+        }
+    })
 }
 
 /// Who may ask, and from where.
