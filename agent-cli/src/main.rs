@@ -26,21 +26,25 @@ use self::{
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // What needs neither an agent nor a store needs no runtime.
-    let ended = match &cli.command {
-        Command::Completions(wanted) => commands::completions(wanted.of),
-        Command::Man => commands::man(),
-        Command::Schema => commands::schema(),
-        Command::New(wanted) => commands::new(wanted, &cli.global),
-        Command::Models(wanted) => commands::models(wanted, &cli.global),
-        _ => on_runtime(cli),
-    };
+    let ended = load::providers(&cli.global).and_then(|()| ended(cli));
     ended
         .unwrap_or_else(|error| {
             output::tell(&error);
             End::of(&error)
         })
         .into()
+}
+
+fn ended(cli: Cli) -> Result<End> {
+    // What needs neither an agent nor a store needs no runtime.
+    match &cli.command {
+        Command::Completions(wanted) => commands::completions(wanted.of),
+        Command::Man => commands::man(),
+        Command::Schema => commands::schema(),
+        Command::New(wanted) => commands::new(wanted, &cli.global),
+        Command::Models(wanted) => commands::models(wanted, &cli.global),
+        _ => on_runtime(cli),
+    }
 }
 
 fn on_runtime(cli: Cli) -> Result<End> {

@@ -59,6 +59,7 @@ mod file;
 mod include;
 mod loader;
 mod near;
+mod network;
 mod nexau;
 mod parts;
 mod problem;
