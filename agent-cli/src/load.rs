@@ -20,6 +20,17 @@ use crate::{
     store, telemetry,
 };
 
+/// Lets models be named of the providers in the file that the options name.
+///
+/// # Errors
+/// If it cannot be read, or what it says does not hang together.
+pub(crate) fn providers(global: &Global) -> Result<()> {
+    if let Some(file) = &global.providers {
+        Providers::builtin().with_file(file)?.install();
+    }
+    Ok(())
+}
+
 /// The agent that the options mean, and where its sessions are.
 pub(crate) struct Loaded {
     pub(crate) builder: AgentBuilder,
@@ -172,7 +183,7 @@ pub(crate) fn model(name: Option<&str>) -> Result<Arc<dyn Model>> {
 fn keys() -> Vec<String> {
     let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
     let has_key = |provider: &&llm::Provider| provider.keys.iter().any(|key| is_set(&key.variable));
-    Providers::builtin().iter().filter(has_key).map(|provider| provider.name.clone()).collect()
+    Providers::of_process().iter().filter(has_key).map(|provider| provider.name.clone()).collect()
 }
 
 fn tools(global: &Global) -> Result<Vec<Arc<dyn Tool>>> {

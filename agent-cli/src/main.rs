@@ -36,20 +36,32 @@ fn main() -> ExitCode {
     };
     let tell = if cli.global.json { output::tell_json } else { output::tell };
     // What needs neither an agent nor a store needs no runtime.
-    let ended = match &cli.command {
+    let ended = load::providers(&cli.global).and_then(|()| match &cli.command {
         Command::Completions(wanted) => commands::completions(wanted.of),
         Command::Man => commands::man(),
         Command::Schema => commands::schema(),
         Command::New(wanted) => commands::new(wanted, &cli.global),
         Command::Models(wanted) => commands::models(wanted, &cli.global),
         _ => on_runtime(cli),
-    };
+    });
     ended
         .unwrap_or_else(|error| {
             tell(&error);
             End::of(&error)
         })
         .into()
+}
+
+fn ended(cli: Cli) -> Result<End> {
+    // What needs neither an agent nor a store needs no runtime.
+    match &cli.command {
+        Command::Completions(wanted) => commands::completions(wanted.of),
+        Command::Man => commands::man(),
+        Command::Schema => commands::schema(),
+        Command::New(wanted) => commands::new(wanted, &cli.global),
+        Command::Models(wanted) => commands::models(wanted, &cli.global),
+        _ => on_runtime(cli),
+    }
 }
 
 fn on_runtime(cli: Cli) -> Result<End> {

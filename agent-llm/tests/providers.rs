@@ -13,6 +13,18 @@ fn the_table_is_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
+fn models_embedders_and_rerankers_are_named_of_the_providers_of_the_process() {
+    let own = || agent_llm::model("of-this-process:x").build();
+    assert!(own().is_err());
+    let mut provider = Provider::new("of-this-process", Wire::Chat, "http://127.0.0.1:1/v1");
+    provider.embed = Providers::builtin().find("openai").expect("known").embed.clone();
+    Providers::of_process().register(provider).expect("sound").install();
+    own().expect("it is known now");
+    agent_llm::embedder("of-this-process:x").build().expect("its embedders are, too");
+    assert!(Providers::builtin().get("of-this-process").is_none());
+}
+
+#[test]
 fn what_comes_later_is_in_the_place_of_what_was_there() {
     let own = Provider::new("ollama", Wire::Chat, "http://gpu7:11434/v1");
     let table = Providers::builtin().register(own.clone()).expect("sound");

@@ -21,7 +21,7 @@ Exit codes:
   130  interrupted
 
 Environment:
-  AGENT_MODEL, AGENT_STORE  the defaults of --model and --store
+  AGENT_MODEL, AGENT_PROVIDERS, AGENT_STORE  the defaults of --model, --providers and --store
   NO_COLOR                  no colours
   ANTHROPIC_API_KEY, OPENAI_API_KEY, ..  keys, by provider (see `agent doctor`)";
 
@@ -52,6 +52,16 @@ pub(crate) struct Global {
         help_heading = "The agent"
     )]
     pub(crate) model: Option<String>,
+    /// Providers beside those that are known, as a JSON file
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "AGENT_PROVIDERS",
+        hide_env = true,
+        help_heading = "The agent"
+    )]
+    pub(crate) providers: Option<PathBuf>,
     /// Its instructions
     #[arg(long, global = true, value_name = "TEXT", help_heading = "The agent")]
     pub(crate) system: Option<String>,

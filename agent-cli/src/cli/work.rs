@@ -140,7 +140,7 @@ pub(crate) struct Doctor {
     /// The agent's file that is looked at, or a plugin's folder; without one, this machine
     #[arg(value_name = "FILE")]
     pub(crate) place: Option<PathBuf>,
-    /// Also try to reach the providers whose keys are set; nothing is sent but the beginning of a connection
+    /// Also ask the servers of providers whose keys are set for nothing, through the proxy if there is one; no key is sent
     #[arg(long)]
     pub(crate) network: bool,
 }

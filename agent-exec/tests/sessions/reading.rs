@@ -190,11 +190,13 @@ async fn a_long_conversation_is_read_from_its_end_and_what_its_anchors_hold_is_w
     let bytes = |entry: &Arc<Entry>| entry.body.to_json().expect("JSON").len();
     let (anchors, others): (Vec<_>, Vec<_>) =
         all.iter().partition(|entry| matches!(entry.body, EntryBody::Anchored { .. }));
-    let (sizes, written) = (anchors.into_iter().map(bytes).collect::<Vec<_>>(), others.into_iter().map(bytes).sum::<usize>());
+    let (sizes, written) =
+        (anchors.into_iter().map(bytes).collect::<Vec<_>>(), others.into_iter().map(bytes).sum::<usize>());
     let (first, last) = (sizes[0], sizes[sizes.len() - 1]);
     assert!(sizes.len() > 4 && last < first + first / 10, "as large as what is new: {sizes:?}");
     assert!(2 * sizes.iter().sum::<usize>() < written, "{sizes:?} of {written}");
-    let history = cold(&store, "a", []).sessions().expect("has a store").named("s", "a").history().await.expect("reads");
+    let history =
+        cold(&store, "a", []).sessions().expect("has a store").named("s", "a").history().await.expect("reads");
     assert_eq!(history.len(), 2 * 5 * 250);
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct HttpSettings {
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) signer: Option<Arc<dyn Signer>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
+    /// The transport may show a key itself, or need none.
+    pub(crate) may_bring_key: bool,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) first_timeout: Option<Duration>,
     pub(crate) idle_timeout: Duration,
@@ -44,6 +46,7 @@ impl Default for HttpSettings {
             credentials: None,
             signer: None,
             transport: None,
+            may_bring_key: false,
             headers: Vec::new(),
             first_timeout: None,
             idle_timeout: Duration::from_secs(300),

@@ -9,8 +9,7 @@ use crate::Transport;
 /// One transport for all models of the process: calls to the same server use the same connections, whatever model makes them.
 #[cfg(feature = "http")]
 pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
-    static SHARED: std::sync::LazyLock<Arc<of_runtimes::Shared>> = std::sync::LazyLock::new(Arc::default);
-    Ok(SHARED.clone())
+    Ok(of_runtimes::PROCESS.clone())
 }
 
 #[cfg(not(feature = "http"))]
@@ -19,8 +18,11 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
 }
 
 #[cfg(feature = "http")]
+pub(crate) use of_runtimes::PROCESS;
+
+#[cfg(feature = "http")]
 mod of_runtimes {
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
     use agent_core::async_trait;
     use bytes::Bytes;
@@ -28,35 +30,53 @@ mod of_runtimes {
     use tokio::runtime::{Handle, Id};
 
     use super::{Arc, Result};
-    use crate::{Body, HttpTransport, Transport};
+    use crate::{Body, HttpTransport, HttpTransportBuilder, Transport};
+
+    /// That of the process.
+    pub(crate) static PROCESS: LazyLock<Arc<Shared>> = LazyLock::new(Arc::default);
 
     /// The most runtimes whose connections are kept. An application has one, and tests have one each.
     const MOST: usize = 16;
 
     /// A transport for each runtime: a connection is moved by the runtime in which it was made, and dies with it.
     #[derive(Default)]
-    pub(super) struct Shared(Mutex<Vec<(Id, Arc<HttpTransport>)>>);
+    pub(crate) struct Shared(Mutex<State>);
+
+    #[derive(Default)]
+    struct State {
+        settings: HttpTransportBuilder,
+        known: Vec<(Id, Arc<HttpTransport>)>,
+    }
 
     impl Shared {
-        pub(super) fn here(&self) -> Arc<HttpTransport> {
+        /// Has all further requests travel so; those under way keep their connections.
+        pub(crate) fn set(&self, settings: HttpTransportBuilder) {
+            *self.lock() = State { settings, known: Vec::new() };
+        }
+
+        pub(super) fn here(&self) -> Result<Arc<HttpTransport>> {
             let id = Handle::current().id();
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let State { settings, known } = &mut *self.lock();
             if let Some((_, transport)) = known.iter().find(|(known, _)| *known == id) {
-                return transport.clone();
+                return Ok(transport.clone());
             }
             if known.len() == MOST {
                 known.remove(0); // the oldest; calls that are under way keep theirs
             }
-            let transport = Arc::new(HttpTransport::new());
+            let transport = Arc::new(settings.clone().build()?);
             known.push((id, transport.clone()));
-            transport
+            Ok(transport)
+        }
+
+        fn lock(&self) -> MutexGuard<'_, State> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
 
     #[async_trait]
     impl Transport for Shared {
         async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
-            self.here().send(request).await
+            self.here()?.send(request).await
         }
     }
 }
@@ -64,18 +84,38 @@ mod of_runtimes {
 #[cfg(all(test, feature = "http"))]
 mod tests {
     use super::*;
+    use crate::HttpTransport;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    }
 
     #[test]
     fn models_of_a_runtime_have_one_transport_and_those_of_another_one_of_their_own() {
         let shared = of_runtimes::Shared::default();
-        let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let here = |runtime: &tokio::runtime::Runtime| runtime.block_on(async { shared.here() }).expect("valid");
         let (one, other) = (runtime(), runtime());
-        let in_one = one.block_on(async { shared.here() });
-        assert!(Arc::ptr_eq(&in_one, &one.block_on(async { shared.here() })));
-        assert!(!Arc::ptr_eq(&in_one, &other.block_on(async { shared.here() })));
+        let in_one = here(&one);
+        assert!(Arc::ptr_eq(&in_one, &here(&one)));
+        assert!(!Arc::ptr_eq(&in_one, &here(&other)));
         for _ in 0..20 {
-            runtime().block_on(async { shared.here() });
+            here(&runtime());
         }
-        assert!(!Arc::ptr_eq(&in_one, &one.block_on(async { shared.here() })), "it was the oldest of many");
+        assert!(!Arc::ptr_eq(&in_one, &here(&one)), "it was the oldest of many");
+    }
+
+    #[test]
+    fn what_is_set_holds_for_the_requests_that_follow() {
+        let (shared, runtime) = (of_runtimes::Shared::default(), runtime());
+        let asks = || {
+            let request = http::Request::get("http://10.0.0.1/").body(bytes::Bytes::new()).expect("a request");
+            runtime.block_on(shared.send(request)).expect_err("there is no proxy")
+        };
+        for port in [1, 2] {
+            shared.set(HttpTransport::builder().proxy(format!("http://127.0.0.1:{port}")));
+            let error = asks();
+            assert_eq!(error.context("part"), Some("proxy"));
+            assert!(error.message().contains(&format!("127.0.0.1:{port}")), "{error}");
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Begins a model by its name, `provider:model`, such as `anthropic:claude-opus-4-5`; the providers are those of
-/// [`Providers::builtin`].
+/// [`Providers::of_process`].
 ///
 /// A provider that speaks several wires is asked on its first, or on that after an `@`: `openai:gpt-5@responses`. Keys,
 /// regions and the like are read from the environment when the model is built, where the builder is not told. What is
@@ -42,7 +42,7 @@ use crate::{
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub fn model(name: impl Into<String>) -> ModelBuilder {
-    Providers::builtin().model(name)
+    Providers::of_process().model(name)
 }
 
 /// Makes a model: by [its name](model), of a [`Provider`], or of a [`Codec`] of your own.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Begins an embedder by its name, `provider:model`, such as `openai:text-embedding-3-small`; the providers are those of
-/// [`Providers::builtin`].
+/// [`Providers::of_process`].
 ///
 /// Keys, regions and the like are found as for [models](crate::model), and what is missing is said in one error.
 /// `offline:hashed` is the [`HashedEmbedder`], which needs nothing.
@@ -30,7 +30,7 @@ use crate::{
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub fn embedder(name: impl Into<String>) -> EmbedderBuilder {
-    Providers::builtin().embedder(name)
+    Providers::of_process().embedder(name)
 }
 
 /// Makes an embedder: by [its name](embedder), of a [`Provider`], or of an [`EmbedCodec`] of your own.

@@ -73,7 +73,7 @@ impl<S: Spoken> Reach<S> {
     pub(super) fn at(provider: Provider, name: &str, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
         let (model, way) = S::chosen(name, wanted, &provider)?;
         let provider = match &wanted.base_url {
-            Some(url) => elsewhere(&Providers::builtin(), &provider, way, url, false),
+            Some(url) => elsewhere(&Providers::of_process(), &provider, way, url, false),
             None => provider,
         };
         Self::along(provider, model, way, wanted, http)
@@ -179,10 +179,10 @@ impl Lacks {
             return Shown { credentials: Some(credentials), auth: Auth::Bearer, ..none };
         }
         let region = wanted.options.iter().find(|(name, _)| name == "region").and_then(|(_, value)| value.as_str());
-        if let Some(signer) = provider.identity.and_then(|identity| identity.signer(region, http.transport.is_some())) {
+        if let Some(signer) = provider.identity.and_then(|identity| identity.signer(region, http.may_bring_key)) {
             return Shown { signer: Some(signer), ..none };
         }
-        if !provider.keyless && http.transport.is_none() {
+        if !provider.keyless && !http.may_bring_key {
             let variables: Vec<_> = provider.keys.iter().map(|key| key.variable.as_str()).collect();
             let feature = provider.identity.map(|identity| format!(", or enable the feature '{}'", identity.feature()));
             let (name, variables) = (&provider.name, variables.join(" or "));

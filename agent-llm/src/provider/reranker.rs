@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Begins a reranker by its name, `provider:model`, such as `cohere:rerank-v3.5`; the providers are those of
-/// [`Providers::builtin`]. Keys, regions and the like are found as for [models](crate::model).
+/// [`Providers::of_process`]. Keys, regions and the like are found as for [models](crate::model).
 ///
 /// ```
 /// use agent_core::rank::Reranker;
@@ -23,7 +23,7 @@ use crate::{
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub fn reranker(name: impl Into<String>) -> RerankerBuilder {
-    Providers::builtin().reranker(name)
+    Providers::of_process().reranker(name)
 }
 
 /// Makes a reranker: by [its name](reranker), or of a [`Provider`].

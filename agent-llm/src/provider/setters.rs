@@ -49,6 +49,15 @@ macro_rules! connection_setters {
         /// With a transport of your own no key must be there: it may bring one, or be a recording.
         pub fn transport(mut self, transport: impl $crate::Transport) -> Self {
             self.http.transport = Some(std::sync::Arc::new(transport));
+            self.http.may_bring_key = true;
+            self
+        }
+
+        /// Sets how requests travel, as [`transport`](Self::transport) does, where keys are found as without it and must be there.
+        #[cfg(feature = "http")]
+        pub fn network(mut self, transport: $crate::HttpTransport) -> Self {
+            self.http.transport = Some(std::sync::Arc::new(transport));
+            self.http.may_bring_key = false;
             self
         }
 

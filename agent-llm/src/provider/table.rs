@@ -3,7 +3,7 @@
 use std::{
     fmt, fs,
     path::Path,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 
 use agent_core::{Error, Result};
@@ -33,6 +33,9 @@ use crate::wire::json::lay;
 #[derive(Clone)]
 pub struct Providers(Arc<Vec<Provider>>);
 
+/// The providers of this process, if they are not those that come with this crate.
+static INSTALLED: RwLock<Option<Providers>> = RwLock::new(None);
+
 impl Providers {
     /// The providers that this release knows.
     pub fn builtin() -> Self {
@@ -41,6 +44,18 @@ impl Providers {
             Providers(Arc::default()).with(&file).expect("the file is part of the program")
         });
         BUILTIN.clone()
+    }
+
+    /// Those of this process: where [`model`](crate::model), [`embedder`](crate::embedder) and [`reranker`](crate::reranker) look.
+    /// Those of [`install`](Self::install), or else [`builtin`](Self::builtin).
+    pub fn of_process() -> Self {
+        let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+        installed.clone().unwrap_or_else(Self::builtin)
+    }
+
+    /// Makes these the providers of this process, for what is named from now on.
+    pub fn install(self) {
+        *INSTALLED.write().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
     /// The same providers and this one, in the place of one of the same name.

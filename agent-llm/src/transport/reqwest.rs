@@ -27,13 +27,16 @@ impl Transport for reqwest::Client {
 fn failed(message: &'static str, e: reqwest::Error) -> Error {
     let causes = std::iter::successors(Some(&e as &(dyn StdError + 'static)), |&e| e.source());
     let is_cut = |e: &(dyn StdError + 'static)| e.downcast_ref().is_some_and(hyper::Error::is_incomplete_message);
-    let (kind, message) = if e.is_body() || e.is_decode() {
-        match causes.into_iter().any(is_cut) {
-            true => (ErrorKind::Truncated, "the answer ended before it was complete"),
-            false => (ErrorKind::Transport, message),
-        }
-    } else {
-        (ErrorKind::Transport, message)
+    let part = match () {
+        () if e.is_body() || e.is_decode() => "body",
+        // The client does not say whether it was the name, the proxy or TLS.
+        () if e.is_connect() => "connection",
+        () => "head",
     };
-    Error::new(kind, message).with_retry(Retry::Temporary(None)).with_source(e.without_url())
+    let (kind, message) = match part == "body" && causes.into_iter().any(is_cut) {
+        true => (ErrorKind::Truncated, "the answer ended before it was complete"),
+        false => (ErrorKind::Transport, message),
+    };
+    let failed = Error::new(kind, message).with_retry(Retry::Temporary(None)).with_context("part", part);
+    failed.with_source(e.without_url())
 }

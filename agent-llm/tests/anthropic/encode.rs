@@ -1,10 +1,10 @@
 //! What requests look like.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    AssistantMessage, Block, ErrorKind, History, Media, Message, ModelParams, OutputFormat, Part, SystemMessage, Text,
-    ToolChoice, ToolMessage, ToolSpec, UserMessage,
+    AssistantMessage, Block, ErrorKind, Event, EventKind, History, Media, Message, ModelParams, OutputFormat, Part,
+    SystemMessage, Text, ToolChoice, ToolMessage, ToolSpec, UserMessage,
     message::{Cache, MediaSource, Origin, Raw},
     model::Effort,
 };
@@ -273,15 +273,23 @@ fn a_model_that_thinks_takes_no_temperature_of_ones_own() {
 
 #[test]
 fn a_model_does_not_think_where_a_tool_is_forced_on_it() {
+    let told = Arc::new(Mutex::new(0));
     let thinking = |choice: ToolChoice| {
-        let mut req = ask();
+        let (mut req, told) = (ask(), told.clone());
+        let hears = move |event: &Event| {
+            let is_it = matches!(&event.kind, EventKind::Warning { message } if message.contains("does not think"));
+            *told.lock().expect("free") += usize::from(is_it);
+        };
+        req.cx.attach(Arc::new(hears));
         req.params = Arc::new(ModelParams::default().effort(Effort::High).tool_choice(choice));
         req.tools = [ToolSpec::new("f", "does", json!({"type": "object"}))].into_iter().collect();
         encoded(&codec(), &req)["thinking"].clone()
     };
     assert_eq!(thinking(ToolChoice::Tool("f".into())), Value::Null);
     assert_eq!(thinking(ToolChoice::Required), Value::Null);
+    assert_eq!(*told.lock().expect("free"), 2, "whoever hears the run is told each time");
     assert_eq!(thinking(ToolChoice::Auto), json!({"type": "adaptive"}));
+    assert_eq!(*told.lock().expect("free"), 2);
 }
 
 #[test]

@@ -85,6 +85,19 @@ async fn a_proxy_that_is_not_there_is_named() {
     assert!(error.message().contains("http://127.0.0.1:1"), "{error}");
 }
 
+#[tokio::test]
+async fn a_proxy_that_accepts_and_then_is_silent_is_named() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let place = silent.local_addr().expect("an address").to_string();
+    for scheme in ["http", "https", "socks5h", "socks5"] {
+        let transport = HttpTransport::builder().proxy(format!("{scheme}://me:s3cret@{place}"));
+        let transport = transport.connect_timeout(Duration::from_millis(200)).build().expect("valid");
+        let error = ask(&transport, "https://localhost:1/", "?").await.expect_err("nobody answers");
+        assert_eq!((error.context("part"), error.is_retryable()), (Some("proxy"), true), "{scheme}: {error}");
+        assert!(error.message().contains(&place) && !error.to_string().contains("s3cret"), "{error}");
+    }
+}
+
 /// A SOCKS proxy for one connection, which wants `me` and `s3cret`; gives the kind of address that it was told.
 async fn socks(listener: TcpListener) -> u8 {
     let (mut stream, _) = listener.accept().await.expect("a client");

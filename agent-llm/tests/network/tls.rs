@@ -124,7 +124,8 @@ async fn the_time_to_connect_covers_tls() {
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}/", silent.local_addr().expect("an address"));
     let transport = HttpTransport::builder().no_proxy().connect_timeout(Duration::from_millis(200)).build();
-    let answer = ask(&transport.expect("a transport"), &url, "?").await;
-    assert!(answer.expect_err("no TLS").message().contains("longer than 200ms"));
+    let error = ask(&transport.expect("a transport"), &url, "?").await.expect_err("no TLS");
+    assert!(error.message().contains("longer than 200ms"), "{error}");
+    assert_eq!(error.context("part"), Some("tls"));
     drop(silent);
 }

@@ -122,7 +122,15 @@ pub async fn a_settling_that_nobody_waits_for_is_done_all_the_same(open: Open<'_
 pub async fn past_accounts_are_forgotten_unless_something_is_set_aside_in_them(open: Open<'_>) {
     let (ledger, caps) = (open(), Caps::default());
     let past = ["b/day/2026-01-01", "b/day/2026-01-02", "b/day/10", "b/day/"];
-    let kept = ["b/day/2026-01-03", "b/day/2026-01-04", "b/all", "B/day/2026-01-01", "bb/day/2026-01-01", "b/day_1", "b/day/a"];
+    let kept = [
+        "b/day/2026-01-03",
+        "b/day/2026-01-04",
+        "b/all",
+        "B/day/2026-01-01",
+        "bb/day/2026-01-01",
+        "b/day_1",
+        "b/day/a",
+    ];
     for name in past.iter().chain(&kept) {
         let receipt = reserve(&ledger, name, &caps, tokens(9)).await.expect("fits");
         ledger.settle(name, receipt, tokens(7)).await.expect("settles");

@@ -7,7 +7,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{store::StoreAddress, telemetry::TelemetryKeys};
+use super::{
+    network::{ProvidersKey, TransportKeys},
+    store::StoreAddress,
+    telemetry::TelemetryKeys,
+};
 
 /// What a file says beside the definition of its agent.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
@@ -32,11 +36,15 @@ pub(super) struct FileKeys {
     pub(super) offer_sub_agents: Option<bool>,
     /// What others see of runs, by OpenTelemetry. Default: nothing.
     pub(super) telemetry: Option<TelemetryKeys>,
+    /// Providers of the file's models beside those that are known: a JSON file, or a list.
+    pub(super) providers: Option<ProvidersKey>,
+    /// How requests of the file's models travel. Default: as those of the whole process.
+    pub(super) transport: Option<TransportKeys>,
 }
 
 impl FileKeys {
     /// The keys.
-    pub(super) const ALL: [&str; 9] = [
+    pub(super) const ALL: [&str; 11] = [
         "extends",
         "description",
         "variables",
@@ -46,6 +54,8 @@ impl FileKeys {
         "store",
         "offer_sub_agents",
         "telemetry",
+        "providers",
+        "transport",
     ];
 
     /// Those that a sub-agent has of its own.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{
     file::{FileKeys, ModelConfig},
     include::{Pair, Reader},
+    network::Network,
     nexau::Difference,
     parts::model::Models,
     problem::{Problem, Problems},
@@ -213,7 +214,12 @@ impl Loader {
             serde_json::from_value(Value::Object(read)).map_err(|e| problem_at(&pair.live, e.to_string()))?;
         let at = |key: &str| own.get(key).unwrap_or(&pair.live);
 
-        let models = Arc::new(Models::new(read.models, self.registry.parts.clone()));
+        let network = Network::default()
+            .with_providers(read.providers)
+            .map_err(|e| problem_at(at("providers"), e.message().to_owned()))?
+            .with_transport(read.transport)
+            .map_err(|e| problem_at(at("transport"), e.message().to_owned()))?;
+        let models = Arc::new(Models::new(read.models, self.registry.parts.clone(), network));
         let (by_name, by_config) = (models.clone(), models);
         let parts = self.registry.parts.clone().models(move |name: &str| Some(by_name.make(name)));
         let parts = parts.models_with(move |config: ModelConfig| by_config.of(&config));

@@ -61,6 +61,7 @@ mod include;
 mod listed;
 mod loader;
 mod near;
+mod network;
 mod nexau;
 mod parts;
 mod problem;

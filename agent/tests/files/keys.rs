@@ -37,6 +37,11 @@ impl Ran {
         self.requests.iter().flat_map(Seen::texts).collect::<Vec<_>>().join("\n")
     }
 
+    /// The part of the network that the first run failed at.
+    fn failed_part(&self) -> Option<&str> {
+        self.ends[0].as_ref().err()?.context("part")
+    }
+
     fn finished(&self) -> &agent::Finished {
         match &self.ends[0] {
             Ok(RunEnd::Finished(end)) => end,
@@ -75,6 +80,18 @@ fn rows() -> Vec<Row> {
             ran.about.contains("shop") && ran.about.contains("collector") && ran.about.contains("-> telemetry")
                 || ran.about.contains("once per call: telemetry")
         }),
+        said(
+            "providers",
+            "providers: [{name: corp, wires: [chat], keyless: true, openai: {base_url: 'http://127.0.0.1:1/v1'}}]\n\
+             model: {name: 'corp:x', retries: 0}",
+            |ran| ran.failed_part() == Some("connection"),
+        ),
+        said(
+            "transport",
+            "transport: {proxy: 'http://127.0.0.1:1', connect_timeout: 5}\n\
+             model: {name: 'openai:x', api_key: k, retries: 0}",
+            |ran| ran.failed_part() == Some("proxy"),
+        ),
         said("system", "system: Be kind.", |ran| ran.system() == "Be kind."),
         said(
             "system_prompt",

@@ -2,6 +2,7 @@
 
 mod aws_frames;
 mod exchange;
+mod provider;
 mod wires;
 
 use agent::{ModelResponse, Result, llm::Codec};

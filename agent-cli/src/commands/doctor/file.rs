@@ -55,10 +55,10 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
         ));
     }
     if wanted.network {
-        let providers: BTreeSet<_> = models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
-        for provider in Providers::builtin().iter().filter(|provider| providers.contains(provider.name.as_str())) {
-            findings.push(machine::reach(provider).await);
-        }
+        let named: BTreeSet<_> = models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
+        let providers: Vec<_> =
+            Providers::of_process().iter().filter(|provider| named.contains(provider.name.as_str())).cloned().collect();
+        findings.extend(machine::reach_all(&providers).await);
     }
     let mut agents = Vec::new();
     gather_agents(loaded.definition(), "", &mut agents);

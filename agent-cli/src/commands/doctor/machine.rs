@@ -3,15 +3,16 @@
 use std::{
     env,
     io::{self, IsTerminal},
-    net::ToSocketAddrs,
     time::Duration,
 };
 
 use agent::{
+    Error,
     config::StoreAddress,
-    llm::{Provider, Providers},
+    llm::{HttpTransport, Provider, Providers, Transport},
     tools::sandbox::{LocalSandbox, Sandbox},
 };
+use futures::future::join_all;
 
 use super::Finding;
 use crate::{
@@ -20,20 +21,29 @@ use crate::{
     store,
 };
 
+/// The longest time for which a server is waited for.
+const LONGEST: Duration = Duration::from_secs(10);
+
 pub(super) async fn findings(wanted: &Doctor, global: &Global) -> Vec<Finding> {
     let mut findings = vec![Finding::well("program", format!("agent {}", env!("CARGO_PKG_VERSION")))];
-    let (set, unset): (Vec<_>, Vec<_>) = Providers::builtin().iter().cloned().partition(|p| key_of(p).is_some());
+    let (set, unset): (Vec<_>, Vec<_>) = Providers::of_process().iter().cloned().partition(|p| key_of(p).is_some());
     findings.extend(keys(&set, &unset));
     findings.push(model(global));
     findings.push(store_of(global).await);
     findings.push(sandbox(global.shell));
     findings.push(terminal());
     if wanted.network {
-        for provider in &set {
-            findings.push(reach(provider).await);
-        }
+        findings.extend(reach_all(&set).await);
     }
     findings
+}
+
+/// Whether the servers of these providers are reached.
+pub(super) async fn reach_all(providers: &[Provider]) -> Vec<Finding> {
+    match HttpTransport::builder().connect_timeout(LONGEST / 2).build() {
+        Ok(transport) => join_all(providers.iter().map(|provider| reach(provider, &transport))).await,
+        Err(error) => vec![Finding::ill("network", "cannot be used", explained(&error))],
+    }
 }
 
 fn is_set(variable: &str) -> bool {
@@ -135,32 +145,40 @@ fn terminal() -> Finding {
     Finding::well("terminal", found)
 }
 
-/// Opens a connection to the provider's server; nothing is sent over it.
-pub(super) async fn reach(provider: &Provider) -> Finding {
-    let Some((host, port)) = address(provider) else {
+/// Asks the provider's server for nothing, on the way that models' requests take, without a key. Whatever it says, it answers.
+async fn reach(provider: &Provider, transport: &HttpTransport) -> Finding {
+    let Some(url) = address(provider) else {
         return Finding::well("network", format!("{}: its address is only known when it is asked", provider.name));
     };
-    let what = format!("{}: {host}:{port}", provider.name);
-    let connect = async {
-        let (named, asked) = (what.clone(), host.clone());
-        let resolved =
-            tokio::task::spawn_blocking(move || (asked.as_str(), port).to_socket_addrs().map(|mut a| a.next()));
-        match resolved.await {
-            Ok(Ok(Some(address))) => tokio::net::TcpStream::connect(address).await.map(drop),
-            Ok(Err(error)) => Err(error),
-            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("no address for {named}"))),
-        }
+    let what = format!("{}: {url}", provider.name);
+    let asked = async {
+        let request = http::Request::head(&url).body(Default::default());
+        transport.send(request.map_err(|e| Error::config("that is no address").with_source(e))?).await
     };
-    let advice = "see that this machine reaches it, or set HTTPS_PROXY";
-    match tokio::time::timeout(Duration::from_secs(5), connect).await {
-        Ok(Ok(())) => Finding::well("network", format!("{what} answers")),
-        Ok(Err(error)) => Finding::ill("network", format!("{what}: {error}"), advice),
-        Err(_) => Finding::ill("network", format!("{what} does not answer within 5 s"), advice),
+    match tokio::time::timeout(LONGEST, asked).await {
+        Ok(Ok(_)) => Finding::well("network", format!("{what} answers")),
+        Ok(Err(error)) => {
+            let part = error.context("part").unwrap_or("request");
+            Finding::ill("network", format!("{what}: {part}: {}", error.message()), advice(part))
+        }
+        Err(_) => {
+            Finding::ill("network", format!("{what} takes the request and says nothing for {LONGEST:?}"), advice(""))
+        }
     }
 }
 
-/// Where the provider is, by the address that is set or the one of its profile.
-fn address(provider: &Provider) -> Option<(String, u16)> {
+/// What to do about a part that failed.
+fn advice(part: &str) -> &'static str {
+    match part {
+        "name" => "see that the name is right and that this machine can look names up, or set HTTPS_PROXY",
+        "proxy" => "see HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, and that the proxy lets this address through",
+        "tls" => "see that nothing on the way changes TLS; a company's root certificate is trusted by SSL_CERT_FILE",
+        _ => "see that this machine reaches it, or set HTTPS_PROXY",
+    }
+}
+
+/// Where the provider is, by the address that is set or the one of its profile: without a path.
+fn address(provider: &Provider) -> Option<String> {
     let set = provider.base_url_variable.as_ref().and_then(|variable| env::var(variable).ok());
     let profile = serde_json::to_value(provider).ok()?;
     let written = ["openai", "anthropic", "gemini", "cohere", "bedrock", "ollama"]
@@ -169,8 +187,6 @@ fn address(provider: &Provider) -> Option<(String, u16)> {
     let url = set.or(written)?;
     let (scheme, rest) = url.split_once("://")?;
     let place = rest.split(['/', '?']).next().filter(|place| !place.contains('{'))?;
-    match place.rsplit_once(':') {
-        Some((host, port)) => Some((host.to_owned(), port.parse().ok()?)),
-        None => Some((place.to_owned(), if scheme == "http" { 80 } else { 443 })),
-    }
+    let place = place.rsplit_once('@').map_or(place, |(_user, place)| place);
+    Some(format!("{scheme}://{place}/"))
 }

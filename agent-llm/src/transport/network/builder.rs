@@ -12,11 +12,12 @@ use rustls::crypto::ring as crypto;
 
 use super::{
     HttpTransport, Inner,
-    connect::{Connector, Protocol, tcp},
+    connect::{Connector, Protocol},
     pool::Limits,
     proxy::Proxies,
     tls::{Tls, Trust},
 };
+use crate::model::PROCESS;
 
 /// Makes a [`HttpTransport`] that differs from the default.
 ///
@@ -33,7 +34,7 @@ use super::{
 /// let model = model("openai:gpt-5").api_key("sk-..").transport(transport).build()?;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct HttpTransportBuilder {
     /// None: that of the environment.
@@ -50,6 +51,7 @@ pub struct HttpTransportBuilder {
     user_agent: Option<String>,
 }
 
+#[derive(Clone)]
 enum ProxyChoice {
     Nothing,
     /// It may hold a password.
@@ -57,6 +59,7 @@ enum ProxyChoice {
 }
 
 /// A certificate and its key, as PEM.
+#[derive(Clone)]
 struct Client {
     chain: Vec<u8>,
     key: Vec<u8>,
@@ -206,7 +209,7 @@ impl HttpTransportBuilder {
                 .map_err(|_| Error::config("the user agent has a character that HTTP does not allow"))?,
         };
         let connector = Connector {
-            tcp: tcp(self.tcp_keep_alive),
+            tcp_keep_alive: self.tcp_keep_alive,
             tls: Tls::new(trust),
             proxies,
             speaks: self.speaks,
@@ -214,6 +217,24 @@ impl HttpTransportBuilder {
             pings: self.pings,
         };
         Ok(HttpTransport(Arc::new(Inner { connector, user_agent, limits: self.limits, origins: Default::default() })))
+    }
+
+    /// Makes these the settings of the transport that the whole process shares: all that was given no transport of its own
+    /// sends its further requests so, models that were made before too.
+    ///
+    /// ```
+    /// use agent_llm::HttpTransport;
+    ///
+    /// HttpTransport::builder().proxy("http://proxy.example.com:3128").install()?;
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`build`](Self::build); then nothing is changed.
+    pub fn install(self) -> Result<()> {
+        self.clone().build()?;
+        PROCESS.set(self);
+        Ok(())
     }
 
     fn trust(&self) -> Result<Trust> {

@@ -1,18 +1,19 @@
 //! Reaching servers: names, sockets, proxies, TLS.
 
-use std::{error::Error as StdError, io, sync::Arc, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use agent_core::{Error, Result};
 use http::Uri;
-use hyper_util::client::legacy::connect::{HttpConnector, dns::GaiResolver};
+use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
-use tower::{ServiceExt, util::MapErr};
+use tower::ServiceExt;
 
 use super::{
     address::Address,
     failure::{Part, chain, failed, root_cause, unreachable},
+    progress::{NoSuchName, Progress, Resolver},
     proxy::{Proxies, is_loopback},
     tls::{Offer, Tls, why_refused},
 };
@@ -35,7 +36,8 @@ const PERHAPS_A_PROXY: &str =
 
 /// Opens connections.
 pub(super) struct Connector {
-    pub(super) tcp: Tcp,
+    /// The silence after which TCP asks the other side for a sign of life.
+    pub(super) tcp_keep_alive: Option<Duration>,
     pub(super) tls: Tls,
     pub(super) proxies: Proxies,
     /// What all connections speak, if that was decided.
@@ -46,27 +48,7 @@ pub(super) struct Connector {
     pub(super) pings: Option<Duration>,
 }
 
-pub(super) type Tcp = HttpConnector<MapErr<GaiResolver, fn(io::Error) -> NoSuchName>>;
-
-/// The name has no address.
-#[derive(Debug)]
-pub(super) struct NoSuchName(io::Error);
-
-impl std::fmt::Display for NoSuchName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl StdError for NoSuchName {}
-
-pub(super) fn tcp(keep_alive: Option<Duration>) -> Tcp {
-    let mut tcp = HttpConnector::new_with_resolver(GaiResolver::new().map_err(NoSuchName as fn(_) -> _));
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(keep_alive);
-    tcp
-}
+pub(super) type Tcp = HttpConnector<Resolver>;
 
 impl Connector {
     /// What is known of the protocol before there is a connection.
@@ -74,9 +56,9 @@ impl Connector {
         self.speaks.or_else(|| (!address.has_tls()).then_some(Protocol::Http1))
     }
 
-    /// A new connection to `address`.
-    pub(super) async fn connect(&self, address: &Address) -> Result<(Stream, Protocol)> {
-        let stream = self.reach(address).await?;
+    /// A new connection to `address`, which says in `progress` how far it has come.
+    pub(super) async fn connect(&self, address: &Address, progress: &Progress) -> Result<(Stream, Protocol)> {
+        let stream = self.reach(address, progress).await?;
         if !address.has_tls() {
             return Ok((stream, self.speaks.unwrap_or(Protocol::Http1)));
         }
@@ -85,6 +67,7 @@ impl Connector {
             Some(Protocol::Http1) => Offer::Http1,
             Some(Protocol::Http2) => Offer::Http2,
         };
+        progress.enter(Part::Tls);
         let (stream, protocol) = self.secure(stream, address.endpoint().0, offer).await?;
         if self.speaks == Some(Protocol::Http2) && protocol != Protocol::Http2 {
             return Err(unreachable(Part::Tls, "it does not speak HTTP/2"));
@@ -92,20 +75,31 @@ impl Connector {
         Ok((stream, protocol))
     }
 
-    async fn reach(&self, address: &Address) -> Result<Stream> {
+    /// What opens sockets, for one connection.
+    fn tcp(&self, progress: Progress) -> Tcp {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::new(progress));
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(self.tcp_keep_alive);
+        tcp
+    }
+
+    async fn reach(&self, address: &Address, progress: &Progress) -> Result<Stream> {
         let Some(proxy) = address.proxy() else {
-            let opened = open(self.tcp.clone(), address.uri().clone()).await;
+            let opened = open(self.tcp(progress.clone()), address.uri().clone()).await;
             return opened.map_err(|e| {
                 let part = part_of(&*e);
                 let hint = if is_loopback(address.endpoint().0) { "" } else { PERHAPS_A_PROXY };
                 unreachable(part, format!("{} {}{hint}", what_failed(part), root_cause(&*e))).with_source(e)
             });
         };
+        progress.enter(Part::Proxy);
+        let tcp = self.tcp(Progress::new(Part::Proxy)); // its name and its socket are the proxy's, too
         if !proxy.forwards() {
-            return proxy.connect_by_socks(self.tcp.clone(), address).await;
+            return proxy.connect_by_socks(tcp, address, progress).await;
         }
         let there = proxy.name();
-        let mut stream = open(self.tcp.clone(), proxy.uri().clone()).await.map_err(|e| {
+        let mut stream = open(tcp, proxy.uri().clone()).await.map_err(|e| {
             unreachable(Part::Proxy, format!("its proxy {there} could not be reached: {}", root_cause(&*e)))
                 .with_source(e)
         })?;

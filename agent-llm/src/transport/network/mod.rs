@@ -10,6 +10,7 @@ mod http1;
 mod http2;
 mod lease;
 mod pool;
+mod progress;
 mod proxy;
 mod tls;
 

@@ -18,6 +18,7 @@ use super::{
     http1::Connection,
     http2::Shared,
     lease::{Held, Lease, Seat},
+    progress::Progress,
 };
 
 /// How many connections there may be, and for how long.
@@ -180,6 +181,17 @@ impl Origin {
         }
     }
 
+    /// A connection that came no further in time.
+    fn late(&self, part: Part, longest: Duration) -> Error {
+        let what = match (part, self.address.proxy()) {
+            (Part::Name, _) => "to find its address".to_owned(),
+            (Part::Proxy, Some(proxy)) => format!("for its proxy {} to lead there", proxy.name()),
+            (Part::Tls, _) => "to agree on TLS".to_owned(),
+            _ => "to connect".to_owned(),
+        };
+        unreachable(part, format!("it took longer than {longest:?} {what}"))
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,10 +230,9 @@ struct Opening {
 
 impl Opening {
     async fn open(mut self, connector: &Connector) -> Result<Lease> {
-        let longest = connector.timeout;
-        let late = move || Err(unreachable(Part::Connection, format!("it took longer than {longest:?}")));
-        let opened = tokio::time::timeout(longest, self.connect(connector)).await;
-        match opened.unwrap_or_else(|_| late()) {
+        let (longest, progress) = (connector.timeout, Progress::new(Part::Connection));
+        let opened = tokio::time::timeout(longest, self.connect(connector, &progress)).await;
+        match opened.unwrap_or_else(|_| Err(self.origin.late(progress.part(), longest))) {
             Ok(held) => Ok(Lease::new(self.origin.clone(), held, true)),
             Err(e) => {
                 let failure = Arc::new(e);
@@ -232,8 +243,9 @@ impl Opening {
         }
     }
 
-    async fn connect(&mut self, connector: &Connector) -> Result<Held> {
-        let (stream, protocol) = connector.connect(&self.origin.address).await?;
+    async fn connect(&mut self, connector: &Connector, progress: &Progress) -> Result<Held> {
+        let (stream, protocol) = connector.connect(&self.origin.address, progress).await?;
+        progress.enter(Part::Connection);
         let Some(slot) = self.slot.take() else { unreachable!("a connection is opened once") };
         let no_http = |e: hyper::Error| unreachable(Part::Connection, "it does not speak HTTP").with_source(e);
         let held = match protocol {

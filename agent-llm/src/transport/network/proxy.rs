@@ -1,6 +1,6 @@
 //! Proxies: which requests go through one, and how.
 
-use std::{fmt, io, net::IpAddr};
+use std::{fmt, net::IpAddr};
 
 use agent_core::{Error, Result, Retry};
 use bytes::Bytes;
@@ -9,10 +9,7 @@ use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::{
     client::{
-        legacy::connect::{
-            dns::{GaiResolver, Name},
-            proxy::SocksV5,
-        },
+        legacy::connect::{dns::Name, proxy::SocksV5},
         proxy::matcher::{Intercept, Matcher},
     },
     rt::TokioIo,
@@ -23,6 +20,7 @@ use super::{
     address::Address,
     connect::{Stream, Tcp},
     failure::{Part, root_cause, unreachable},
+    progress::{Progress, Resolver},
 };
 
 /// Which requests go through a proxy.
@@ -213,9 +211,12 @@ impl Proxy {
     }
 
     /// A connection to the server through a SOCKS proxy.
-    pub(super) async fn connect_by_socks(&self, tcp: Tcp, address: &Address) -> Result<Stream> {
+    pub(super) async fn connect_by_socks(&self, tcp: Tcp, address: &Address, progress: &Progress) -> Result<Stream> {
         let (host, port) = address.endpoint();
-        let host = if scheme(&self.found) == "socks5" { resolved(host).await? } else { host.to_owned() };
+        let host = match scheme(&self.found) {
+            "socks5" => resolved(host, progress).await?,
+            _ => host.to_owned(),
+        };
         let there = Uri::builder().scheme("https").authority(format!("{host}:{port}")).path_and_query("/").build();
         let there = there.map_err(|e| Error::config("the address").with_source(e))?;
         let mut socks = SocksV5::new(self.uri.clone(), tcp);
@@ -230,12 +231,13 @@ impl Proxy {
 }
 
 /// The first address of a name, or the address that it already is, as it stands in a URL.
-async fn resolved(host: &str) -> Result<String> {
+async fn resolved(host: &str, progress: &Progress) -> Result<String> {
     let host = host.trim_matches(['[', ']']);
-    let no_name = |e: io::Error| unreachable(Part::Name, format!("its name has no address: {e}")).with_source(e);
-    let name: Name = host.parse().map_err(|e| no_name(io::Error::other(e)))?;
-    let first = GaiResolver::new().oneshot(name).await.map_err(no_name)?.next();
-    match first.ok_or_else(|| no_name(io::ErrorKind::NotFound.into()))?.ip() {
+    let no_name = |why: String| unreachable(Part::Name, format!("its name has no address: {why}"));
+    let name: Name = host.parse().map_err(|e| no_name(format!("{e}")))?;
+    let found = Resolver::new(progress.clone()).oneshot(name).await;
+    let first = found.map_err(|e| no_name(e.to_string()).with_source(e))?.next();
+    match first.ok_or_else(|| no_name("none was found".into()))?.ip() {
         IpAddr::V4(ip) => Ok(ip.to_string()),
         IpAddr::V6(ip) => Ok(format!("[{ip}]")),
     }

@@ -60,7 +60,7 @@ pub(crate) use self::{
     claude::{Claude, MAX_TOKENS},
     schema::closed,
     server_tools::{FILES, approximate},
-    settings::{check_budget, thinking},
+    settings::{check_budget, tell_if_thoughtless, thinking},
     tools::input_schema,
 };
 use crate::{
@@ -165,6 +165,7 @@ impl Codec for AnthropicCodec {
         let head = self.profile.head(self.origin.model(), req.stream, &betas);
         let settings = Settings::of(req, head, &self.claude);
         settings.check()?;
+        tell_if_thoughtless(req);
         if !self.claude.is_told_a_number() {
             check_no_count(&req.params)?;
         }

@@ -1,6 +1,6 @@
 //! Everything of a request but the conversation and the tools.
 
-use agent_core::{ModelParams, ModelRequest, OutputFormat, Result, ToolChoice, model::Effort};
+use agent_core::{EventKind, ModelParams, ModelRequest, OutputFormat, Result, ToolChoice, model::Effort};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -128,6 +128,20 @@ impl<'a> Settings<'a> {
         Err(refusal(
             "a model that thinks takes no temperature but 1 and no top_p below 0.95: leave them out, or the effort",
         ))
+    }
+}
+
+/// Tells the run that a Claude, whoever serves it, does not think as it is asked to, where it is.
+pub(crate) fn tell_if_thoughtless(req: &ModelRequest) {
+    let ModelParams { thinking_tokens, effort, tool_choice, .. } = &*req.params;
+    let is_forced = !req.tools.is_empty() && matches!(tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
+    let is_to_think = match thinking_tokens {
+        Some(most) => *most > 0,
+        None => effort.is_some_and(|effort| effort != Effort::None),
+    };
+    if is_forced && is_to_think {
+        let message = "the model does not think in this call: a tool is forced on it, and its API forces none on a model that thinks";
+        req.cx.emit(EventKind::Warning { message: message.into() });
     }
 }
 

@@ -48,6 +48,7 @@ use self::{answer::Answer, family::Family, settings::Settings};
 use crate::{
     Codec, Decoder, Framing, ProviderError,
     wire::{
+        anthropic::tell_if_thoughtless,
         body::{Bodies, Draft},
         endpoint::{endpoint, percent_encoded, post},
         server_tools::{self, check_text_alone},
@@ -115,6 +116,9 @@ impl Codec for BedrockCodec {
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         server_tools::check(&req.tools, "converse", |tool| tools::lack(tool, &self.family))?;
         let settings = Settings::of(req, &self.family)?;
+        if matches!(self.family, Family::Claude(_)) {
+            tell_if_thoughtless(req);
+        }
         let write = |out: &mut Draft| encode::encode(req, settings, &self.origin, self.key, out);
         let uri = if req.stream { &self.streamed } else { &self.whole };
         Ok(post(uri.clone(), self.bodies.body(write)))

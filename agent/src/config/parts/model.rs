@@ -6,7 +6,10 @@ use agent_core::{Error, Model, Result};
 use agent_exec::Registry;
 use agent_llm::{Failover, LayeredModel, XmlTools};
 
-use crate::config::file::{ModelConfig, ModelRef, seconds};
+use crate::config::{
+    file::{ModelConfig, ModelRef, seconds},
+    network::Network,
+};
 
 /// A model by `provider:model`.
 pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
@@ -17,11 +20,16 @@ pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
 pub(in crate::config) struct Models {
     of_file: BTreeMap<String, ModelConfig>,
     of_program: Registry,
+    network: Network,
 }
 
 impl Models {
-    pub(in crate::config) fn new(of_file: BTreeMap<String, ModelConfig>, of_program: Registry) -> Self {
-        Self { of_file, of_program }
+    pub(in crate::config) fn new(
+        of_file: BTreeMap<String, ModelConfig>,
+        of_program: Registry,
+        network: Network,
+    ) -> Self {
+        Self { of_file, of_program, network }
     }
 
     /// The model of a name: of the file, of the program or of a provider.
@@ -37,7 +45,7 @@ impl Models {
     }
 
     fn named(&self, name: &str, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
-        let Some(config) = self.of_file.get(name) else { return self.of_program.find_model(name) };
+        let Some(config) = self.of_file.get(name) else { return self.elsewhere(name) };
         if path.iter().any(|above| above == name) {
             return Err(Error::config(format!(
                 "the model '{name}' is its own fallback: {} > {name}",
@@ -50,14 +58,22 @@ impl Models {
         model
     }
 
+    /// The model of a name that is none of the file's own.
+    fn elsewhere(&self, name: &str) -> Result<Arc<dyn Model>> {
+        match self.network.own(name) {
+            Some(model) => Ok(Arc::new(model.build()?)),
+            None => self.of_program.find_model(name),
+        }
+    }
+
     fn configured(&self, config: &ModelConfig, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
         let alone = ModelConfig { fallbacks: Vec::new(), ..config.clone() };
         let is_name = alone == ModelConfig { name: config.name.clone(), ..ModelConfig::default() };
         let first: Arc<dyn Model> = match is_name {
-            true if path.last() == Some(&config.name) => self.of_program.find_model(&config.name)?,
+            true if path.last() == Some(&config.name) => self.elsewhere(&config.name)?,
             true => self.named(&config.name, path)?,
-            false if config.xml_tools => Arc::new(XmlTools::new(built(config)?)),
-            false => Arc::new(built(config)?),
+            false if config.xml_tools => Arc::new(XmlTools::new(self.built(config)?)),
+            false => Arc::new(self.built(config)?),
         };
         if config.fallbacks.is_empty() {
             return Ok(first);
@@ -71,36 +87,36 @@ impl Models {
         }
         Ok(Arc::new(models.build()?))
     }
-}
 
-fn built(config: &ModelConfig) -> Result<LayeredModel> {
-    let mut model = agent_llm::model(&config.name);
-    if let Some(key) = &config.api_key {
-        model = model.api_key(key);
+    fn built(&self, config: &ModelConfig) -> Result<LayeredModel> {
+        let mut model = self.network.model(&config.name);
+        if let Some(key) = &config.api_key {
+            model = model.api_key(key);
+        }
+        if let Some(url) = &config.base_url {
+            model = model.base_url(url);
+        }
+        for (name, value) in &config.headers {
+            model = model.header(name, value);
+        }
+        for (name, value) in &config.options {
+            model = model.option(name, value.clone());
+        }
+        if let Some(retries) = config.retries {
+            model = model.retries(retries);
+        }
+        if let Some(tokens) = config.context_window {
+            model = model.context_window(tokens);
+        }
+        if let Some(tokens) = config.max_output {
+            model = model.max_output(tokens);
+        }
+        if let Some(time) = config.first_timeout {
+            model = model.first_timeout(seconds(time)?);
+        }
+        if let Some(time) = config.idle_timeout {
+            model = model.idle_timeout(seconds(time)?);
+        }
+        model.build()
     }
-    if let Some(url) = &config.base_url {
-        model = model.base_url(url);
-    }
-    for (name, value) in &config.headers {
-        model = model.header(name, value);
-    }
-    for (name, value) in &config.options {
-        model = model.option(name, value.clone());
-    }
-    if let Some(retries) = config.retries {
-        model = model.retries(retries);
-    }
-    if let Some(tokens) = config.context_window {
-        model = model.context_window(tokens);
-    }
-    if let Some(tokens) = config.max_output {
-        model = model.max_output(tokens);
-    }
-    if let Some(time) = config.first_timeout {
-        model = model.first_timeout(seconds(time)?);
-    }
-    if let Some(time) = config.idle_timeout {
-        model = model.idle_timeout(seconds(time)?);
-    }
-    model.build()
 }

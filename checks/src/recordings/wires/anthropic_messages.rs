@@ -7,7 +7,7 @@ use agent::{
 use serde_json::{Map, Value, json};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct AnthropicMessages;
@@ -18,7 +18,9 @@ impl Wire for AnthropicMessages {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let profile = AnthropicProfile::compatible(&exchange.provider, "http://server.test");
+        let of_table = provider_of(exchange).and_then(|known| known.anthropic);
+        let profile =
+            of_table.unwrap_or_else(|| AnthropicProfile::compatible(&exchange.provider, "http://server.test"));
         Ok(Box::new(AnthropicCodec::new(exchange.model(), profile)?))
     }
 

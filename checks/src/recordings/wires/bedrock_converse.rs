@@ -7,7 +7,7 @@ use agent::{
 use serde_json::{Map, Value, json};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct BedrockConverse;
@@ -18,7 +18,8 @@ impl Wire for BedrockConverse {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let profile = BedrockProfile::compatible(&exchange.provider, "http://server.test");
+        let of_table = provider_of(exchange).and_then(|known| known.bedrock);
+        let profile = of_table.unwrap_or_else(|| BedrockProfile::compatible(&exchange.provider, "http://server.test"));
         Ok(Box::new(BedrockCodec::new(exchange.model(), profile)?))
     }
 

@@ -9,7 +9,7 @@ use agent::{
 use serde_json::{Map, Value, json};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct CohereChat;
@@ -20,7 +20,9 @@ impl Wire for CohereChat {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let profile = CohereProfile::compatible(&exchange.provider, "http://server.test/v2");
+        let of_table = provider_of(exchange).and_then(|known| known.cohere);
+        let profile =
+            of_table.unwrap_or_else(|| CohereProfile::compatible(&exchange.provider, "http://server.test/v2"));
         Ok(Box::new(CohereCodec::new(exchange.model(), profile)?))
     }
 

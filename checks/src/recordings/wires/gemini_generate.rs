@@ -7,7 +7,7 @@ use agent::{
 use serde_json::{Map, Value, json};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct GeminiGenerate;
@@ -18,7 +18,9 @@ impl Wire for GeminiGenerate {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let profile = GeminiProfile::compatible(&exchange.provider, "http://server.test/v1beta");
+        let of_table = provider_of(exchange).and_then(|known| known.gemini);
+        let profile =
+            of_table.unwrap_or_else(|| GeminiProfile::compatible(&exchange.provider, "http://server.test/v1beta"));
         Ok(Box::new(GeminiCodec::new(exchange.model(), profile)?))
     }
 

@@ -7,7 +7,7 @@ use agent::{
 use serde_json::{Map, Value, json};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct OpenAiChat;
@@ -18,7 +18,8 @@ impl Wire for OpenAiChat {
     }
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
+        let of_table = provider_of(exchange).and_then(|known| known.openai);
+        let profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
         Ok(Box::new(OpenAiChatCodec::new(exchange.model(), profile)?))
     }
 

@@ -7,7 +7,7 @@ use agent::{
 use serde_json::{Map, Value};
 
 use super::{Called, Said, Wire, items, text};
-use crate::recordings::{Exchange, Frames};
+use crate::recordings::{Exchange, Frames, provider::provider_of};
 
 #[derive(Debug)]
 pub(super) struct OpenAiResponses;
@@ -19,7 +19,8 @@ impl Wire for OpenAiResponses {
 
     /// What a client asked about storage stands in its request: the codec adds nothing.
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
-        let mut profile = Profile::compatible(&exchange.provider, "http://server.test/v1");
+        let of_table = provider_of(exchange).and_then(|known| known.openai);
+        let mut profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
         profile.responses.stateless = false;
         Ok(Box::new(OpenAiResponsesCodec::new(exchange.model(), profile)?))
     }
