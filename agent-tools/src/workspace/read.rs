@@ -168,8 +168,7 @@ fn text<'a>(shown: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>> {
 }
 
 /// Said of a text in which some bytes of the file are `\u{fffd}`.
-const NOT_UTF8: &str =
-    "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]";
+const NOT_UTF8: &str = "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]";
 
 fn after_the_last(shown: &str, total: usize, start: usize) -> Error {
     Error::tool(format!("'{shown}' has {total} lines: start_line {start} is after the last"))
