@@ -167,15 +167,8 @@ fn text<'a>(shown: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(bytes))
 }
 
-/// Said of a text that is not the file's own.
-fn note(text: &Cow<'_, str>) -> &'static str {
-    match text {
-        Cow::Borrowed(_) => "",
-        Cow::Owned(_) => {
-            "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]"
-        }
-    }
-}
+/// Said of a text in which some bytes of the file are `\u{fffd}`.
+const NOT_UTF8: &str = "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]";
 
 fn after_the_last(shown: &str, total: usize, start: usize) -> Error {
     Error::tool(format!("'{shown}' has {total} lines: start_line {start} is after the last"))
@@ -219,8 +212,11 @@ fn lines(path: &Path, bytes: &[u8], (first, end): (Option<usize>, Option<usize>)
     if last < end {
         write!(notes, "\n[cut: go on with start_line = {}]", last + 1).expect("a string takes everything");
     }
-    notes.push_str(note(&text));
-    let are_all = first == 1 && last == total && cut.is_none() && matches!(text, Cow::Borrowed(_));
+    let is_utf8 = matches!(text, Cow::Borrowed(_));
+    if !is_utf8 {
+        notes.push_str(NOT_UTF8);
+    }
+    let are_all = first == 1 && last == total && cut.is_none() && is_utf8;
     let text = format!("{shown} (lines {first}-{last} of {total})\n{}{notes}", lines.trim_end_matches('\n'));
     Ok(Lines { text, are_all })
 }
@@ -241,8 +237,9 @@ fn rest_of_line(path: &Path, bytes: &[u8], (number, byte): (usize, usize), most:
     let rest = start(&line[from..], most.max(4)); // a letter at least
     let end = from + rest.len();
     let more = if end < line.len() { format!("\n[cut: go on with start_byte = {}]", end + 1) } else { String::new() };
-    let are_all = total == 1 && from == 0 && end == line.len() && matches!(text, Cow::Borrowed(_));
-    let (of, note) = (line.len(), note(&text));
+    let is_utf8 = matches!(text, Cow::Borrowed(_));
+    let are_all = total == 1 && from == 0 && end == line.len() && is_utf8;
+    let (of, note) = (line.len(), if is_utf8 { "" } else { NOT_UTF8 });
     let text = format!("{shown} (line {number} of {total}, bytes {}-{end} of {of})\n{rest}{more}{note}", from + 1);
     Ok(Lines { text, are_all })
 }

@@ -109,7 +109,11 @@ fn the_tools_have_their_names_parameters_and_effects() {
     let expected = [
         (
             "read_file",
-            if cfg!(feature = "pdf") { "end_line pages path start_line" } else { "end_line path start_line" },
+            if cfg!(feature = "pdf") {
+                "end_line pages path start_byte start_line"
+            } else {
+                "end_line path start_byte start_line"
+            },
             r#"["path"]"#,
             Effect::Pure,
         ),
