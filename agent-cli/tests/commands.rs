@@ -430,7 +430,7 @@ fn what_was_is_looked_at_without_the_keys_of_the_models() {
     let dir = tempfile::tempdir().unwrap();
     let file = "name: keeper\nmodel: {name: 'openai:gpt-5', api_key: '${env.NO_SUCH_KEY}'}\nstore: sqlite:bees.db\n";
     fs::write(dir.path().join("keeper.yaml"), file).unwrap();
-    let mut agent = || {
+    let agent = || {
         let mut agent = agent(dir.path());
         agent.env_remove("AGENT_STORE");
         agent
@@ -512,16 +512,37 @@ fn examples(dir: &std::path::Path) -> Vec<(String, String)> {
     examples
 }
 
-/// Examples that need what a test has not: a terminal, a network, a client, a run that waits; and servers, which do not end.
-const NOT_ALONE: [&str; 7] = [
-    "agent chat",
-    "agent mcp",
-    "agent studio",
-    "agent doctor --network",
-    "agent approve",
-    "agent serve librarian",
-    "agent serve *",
-];
+/// Examples that need what a test has not: a terminal, a network, a client; and keys for an address that others reach.
+const NOT_ALONE: [&str; 4] = ["agent chat", "agent mcp --tools", "agent doctor --network", "agent serve *"];
+
+/// Examples of servers, which do not end: that one says where it is, is enough.
+const SERVERS: [&str; 3] = ["agent serve librarian", "agent studio", "agent mcp --http"];
+
+/// Starts a server at a free port, and ends it once it said where it is.
+fn serves(dir: &std::path::Path, path: &std::ffi::OsStr, line: &str) {
+    let ports = ["127.0.0.1:8080", "127.0.0.1:8000"];
+    let mut line = ports.iter().fold(line.to_owned(), |line, port| line.replace(port, "127.0.0.1:0"));
+    if !line.contains("127.0.0.1:0") {
+        line += " --listen 127.0.0.1:0";
+    }
+    if line.contains("postgres://") {
+        return; // there is no such server
+    }
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", &format!("exec {line} --json")])
+        .current_dir(dir)
+        .env_clear()
+        .envs([("PATH", path), ("AGENT_STORE", "s.db".as_ref()), ("HOME", dir.as_os_str())])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut said).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains("\"serving\":\"http://127.0.0.1:"), "{line}: {said}");
+}
 
 #[test]
 fn the_examples_of_the_help_work() {
@@ -539,6 +560,7 @@ fn the_examples_of_the_help_work() {
     assert_eq!(shell("agent new librarian --model offline:any").0, 0);
     let cases = "- {name: hums, input: What do bees do?}\n- {name: asks, input: Why?, no_tools: [write_file]}\n";
     fs::write(dir.path().join("cases.yaml"), cases).unwrap();
+    assert_eq!(shell("agent run --store runs.db 'What do bees do?'").0, 0);
     for session in ["garden", "garden-2"] {
         assert_eq!(shell(&format!("agent run -s {session} 'What do bees do?'")).0, 0);
     }
@@ -573,7 +595,13 @@ fn the_examples_of_the_help_work() {
         if NOT_ALONE.iter().any(|needs| line.starts_with(needs)) {
             continue;
         }
+        if SERVERS.iter().any(|server| line.starts_with(server)) {
+            serves(dir.path(), &path, &line);
+            continue;
+        }
         match name.as_str() {
+            // Its session has no question, which is said.
+            "approve" => assert_eq!(shell(&line).0, 2, "{line}"),
             // The session has nothing to go on with, and is there no more after its deletion.
             "resume" => assert_eq!(shell(&line).0, 2, "{line}"),
             "sessions" if line.contains("delete") => {}

@@ -59,7 +59,8 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
 
 /// A key may be set later; a provider that there is not never comes.
 fn known(provider: &str) -> Result<()> {
-    let names: Vec<_> = Providers::builtin().iter().map(|known| known.name.as_str()).collect();
+    let providers = Providers::builtin();
+    let names: Vec<_> = providers.iter().map(|known| known.name.as_str()).collect();
     match provider == "offline" || names.contains(&provider) {
         true => Ok(()),
         false => Err(Error::config(format!("there is no provider '{provider}': there are offline, {}", names.join(", ")))),

@@ -75,6 +75,20 @@ fn a_permission_of_a_server_without_a_prefix_is_no_rule_about_all_tools() {
 }
 
 #[test]
+fn a_sandbox_for_each_session_is_of_one_kind_with_its_key_by_reference() {
+    let file = |config: &str| format!("name: a\nmodel: small\ntools:\n  - sandbox: {config}\n");
+    for right in [
+        "{container: {image: 'debian:12', cpus: 0.5, limits: {memory: 1000000}}, idle: 60, tools: [bash, read_file], change: {bash: {permission: ask}}}",
+        "{e2b: {template: base, api_key: '${env.SECRET}'}, network: true, env: {A: b}}",
+    ] {
+        read(&file(right)).unwrap_or_else(|e| panic!("{e}")).into_builder().build().expect("nothing is started yet");
+    }
+    assert!(wrong(&file("{idle: 60}")).contains("either a 'container' or a machine of 'e2b'"));
+    assert!(wrong(&file("{e2b: {template: base, api_key: k}}")).contains("a secret is not written into a file"));
+    assert!(wrong(&file("{container: {image: a, limits: {memry: 1}}}")).contains("did you mean 'memory'?"));
+}
+
+#[test]
 fn problems_are_told_in_the_order_of_the_file() {
     let told = wrong("name: a\nmodle: small\nsystem: ${env.NONE}\nmax_steps: many\n");
     let places: Vec<_> = ["agent:2:", "agent:3:", "agent:4:"].iter().map(|place| told.find(place)).collect();

@@ -78,7 +78,7 @@ impl Case {
             Regex::new(pattern).map_err(|e| of_case(e.to_string()))?;
         }
         if let Some(schema) = &self.schema {
-            check_value(schema).map_err(|e| of_case(e.message().to_owned()))?;
+            check_value(schema).map(drop).map_err(|e| of_case(e.message().to_owned()))?;
         }
         self.budget().map(drop).map_err(|e| of_case(e.message().to_owned()))
     }

@@ -8,6 +8,8 @@ mod mcp;
 mod openapi;
 #[cfg(all(feature = "plugins", target_os = "linux"))]
 pub(in crate::config) mod plugin;
+#[cfg(all(any(feature = "container", feature = "e2b"), feature = "workspace"))]
+mod sandbox;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod shell;
 #[cfg(feature = "skills")]
@@ -32,6 +34,8 @@ pub(in crate::config) fn register(registry: Registry) -> Registry {
         .named("shell", Naming::Set)
         .tools_with("command", command::tools)
         .named("command", Naming::Tool);
+    #[cfg(all(any(feature = "container", feature = "e2b"), feature = "workspace"))]
+    let registry = registry.toolset_with("sandbox", sandbox::tools).named("sandbox", Naming::Set);
     #[cfg(feature = "skills")]
     let registry = registry.tools_with("skills", skills::tools);
     #[cfg(feature = "web")]
