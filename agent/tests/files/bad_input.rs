@@ -130,11 +130,12 @@ fn iterations() -> u32 {
     env::var("AGENT_FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
 }
 
-const SEEDS: [&str; 4] = [
+const SEEDS: [&str; 5] = [
     "name: clerk\nmodel: {name: small, fallbacks: [small]}\ntools:\n  - add: {name: plus, fixed: {a: 1}}\n  - workspace: {root: ., tools: [read_file]}\nmiddleware:\n  - limits: {model_calls: 5}\n    for_all: true\nbudget: {tokens: 100}\n",
     "name: &a clerk\nmodel: *a\nsystem: |\n  Two\n  lines ${variables.x}\nvariables: {x: 1}\nstate:\n  notes: {schema: {type: array}, merge: append, default: []}\n",
     "{\"name\": \"a\", \"model\": \"small\", \"sub_agents\": {\"b\": {\"description\": \"d\", \"agent\": {\"name\": \"b\", \"model\": \"small\"}}}}",
     "name: a\nmodel: small\nsystem:\n  - {text: Rules., cache: long}\n  - Monday.\ntelemetry: {content: off}\nmiddleware:\n  - guardrails: {guards: {w: {words: {v: [stab]}}, p: {policy: Fine., model: small}}}\n  - judge: {model: {name: small}}\ntools:\n  - add: {permission: ask}\n  - mcp: {name: m, command: [x], permission: deny}\nsub_agents: {b: {description: d, agent: {name: b, model: small, offer_sub_agents: false}}}\n",
+    "type: agent\nname: a\nllm_config: {model: m, base_url: 'http://127.0.0.1:1'}\ntools:\n  - {name: add, yaml_path: t, binding: 'acme:add', extra_kwargs: {b: 1}}\nmcp_servers: [{name: s, type: http, url: 'http://127.0.0.1:1', permissions: {deny: [x]}}]\nstop_tools: [add]\nmiddlewares: [{import: 'nexau.archs.main_sub.m:LoggingMiddleware'}]\n",
 ];
 
 #[test]
@@ -160,6 +161,41 @@ fn no_input_makes_the_loader_panic_or_hang_and_every_error_has_a_place() {
                 prop_assert!(problem.line() >= 1 && problem.column() >= 1 && !problem.message().is_empty());
             }
         }
+        Ok(())
+    });
+    tried.unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Files that are made of one another in all ways that there are.
+const FILES: [(&str, &str); 4] = [
+    (
+        "agent.yaml",
+        "extends: base.yaml\nname: a\nvariables: {x: '${file.p.md}', g: {y: '${variables.x}'}}\nsystem: ${variables.g.y}\ntools:\n  - include: parts.yaml\nsub_agents:\n  b: b.yaml\n  c: {description: d, agent: b.yaml}\n",
+    ),
+    ("base.yaml", "model: small\nextends: parts.yaml\nmiddleware: [{include: parts.yaml}]\n"),
+    ("parts.yaml", "tools:\n  - add: {name: plus}\n  - include: base.yaml\nmiddleware: [limits: {model_calls: 1}]\n"),
+    ("b.yaml", "name: b\ndescription: ${file.p.md:-x}\nmodel: small\nsub_agents: {d: agent.yaml}\nstore: memory\n"),
+];
+
+#[test]
+fn no_files_make_the_loader_panic_or_hang_however_they_name_one_another() {
+    let names = prop::sample::select(vec!["agent.yaml", "b.yaml", "p.md", "/dev/zero", "..", ".", "", "${file.p.md}"]);
+    let piece = prop_oneof![piece(), names.prop_map(str::to_owned)];
+    let change = (any::<prop::sample::Index>(), 0..4_u8, piece);
+    let changes = prop::collection::vec((0..FILES.len(), prop::collection::vec(change, 1..4)), 0..4);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("p.md"), "${env.NONE} name: x").expect("writes");
+    let (loader, path) = (loader(), folder.path().join("agent.yaml"));
+    let mut runner = TestRunner::new(ProptestConfig { cases: iterations() / 2, ..ProptestConfig::default() });
+    let tried = runner.run(&changes, |changes| {
+        for (at, (name, seed)) in FILES.iter().enumerate() {
+            let text = changes.iter().filter(|(of, _)| *of == at).fold((*seed).to_owned(), |text, (_, c)| changed(&text, c));
+            std::fs::write(folder.path().join(name), text).expect("writes");
+        }
+        let begun = Instant::now();
+        let read = panic::catch_unwind(panic::AssertUnwindSafe(|| drop((loader.load(&path), loader.store(&path)))));
+        prop_assert!(read.is_ok(), "it panics");
+        prop_assert!(begun.elapsed().as_secs() < 10, "it hangs");
         Ok(())
     });
     tried.unwrap_or_else(|e| panic!("{e}"));

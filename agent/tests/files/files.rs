@@ -155,39 +155,6 @@ async fn a_file_of_nexau_is_read_as_what_it_means_here_with_what_is_different() 
     assert!(told.contains("max_iteration"), "{told}");
 }
 
-#[tokio::test]
-async fn prompts_in_files_of_nexau_are_put_in() {
-    let nexau = "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\n";
-    let files = folder(&[
-        ("agent.yaml", &format!("{nexau}system_prompt: ./prompts/p.md\nsystem_prompt_type: jinja\n")),
-        ("prompts/p.md", "Be {{ tone }}.\n"),
-    ]);
-    let loaded = loader().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
-    let prompt = serde_json::to_value(&loaded.definition().system_prompt).expect("is data");
-    assert_eq!(prompt, "Be {{ tone }}.");
-    fs::write(files.path().join("agent.yaml"), format!("{nexau}system_prompt: {{a: b}}\nsub_agents:\n  - {{name: b, config_path: none.yaml}}\n"))
-        .expect("writes");
-    let told = wrong(files.path());
-    assert!(told.contains("agent.yaml:6:28: the file ") && told.contains("cannot be read"), "at its place: {told}");
-}
-
-#[tokio::test]
-async fn a_part_in_python_is_the_programs_and_what_the_program_lacks_is_refused_or_left_out() {
-    let files = folder(&[(
-        "agent.yaml",
-        "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\ntools:\n  - {name: add, yaml_path: t.yaml, binding: 'acme:add', extra_kwargs: {b: 2}}\n  - {name: mail, yaml_path: t.yaml, binding: 'acme:mail', permissions: {allow: ['**']}}\nstop_tools: [mail, add]\nmiddlewares:\n  - import: acme.hooks:AuditMiddleware\n",
-    )]);
-    let told = wrong(files.path());
-    assert!(!told.contains("acme:add") && told.contains("agent.yaml:6:46: ") && told.contains("AuditMiddleware"), "{told}");
-    let loaded = loader().lenient().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
-    let left_out = loaded.differences().iter().filter(|it| it.kind == agent::config::DifferenceKind::Impossible);
-    let left_out: Vec<_> = left_out.map(|it| it.path.as_str()).collect();
-    assert_eq!(left_out, ["/tools/1/binding", "/middlewares/0/import"]);
-    let agent = loaded.into_builder().build().expect("builds");
-    assert_eq!(agent.tools().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["add"]);
-    assert!(agent.tools()[0].parameters.pointer("/properties/b").is_none(), "the file gives it");
-}
-
 #[test]
 fn variables_refer_to_what_is_above_them_and_are_in_groups() {
     let files = folder(&[

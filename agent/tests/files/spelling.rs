@@ -13,15 +13,18 @@ use super::loader;
 
 const TRIES: usize = 10_000;
 
+/// The keys that a schema within another names.
+fn keys(root: &Value, at: &Value) -> Vec<String> {
+    if let Some(path) = at["$ref"].as_str() {
+        return keys(root, root.pointer(&path[1..]).expect("it is there"));
+    }
+    let keys = at["properties"].as_object().expect("keys").keys();
+    keys.filter(|key| !["name", "model", "command"].contains(&key.as_str())).cloned().collect()
+}
+
 /// Where keys stand: what is written around one, and those that there are.
 fn places(schema: &Value) -> Vec<(&'static str, Vec<String>)> {
-    let resolved = |mut at: &'_ Value| -> Vec<String> {
-        while let Some(path) = at["$ref"].as_str() {
-            at = schema.pointer(&path[1..]).expect("it is there");
-        }
-        let keys = at["properties"].as_object().expect("keys").keys();
-        keys.filter(|key| !["name", "model", "command"].contains(&key.as_str())).cloned().collect()
-    };
+    let resolved = |at: &Value| keys(schema, at);
     let part = |list: &str, name: &str| {
         let entries = schema["properties"][list]["items"]["anyOf"].as_array().expect("entries");
         resolved(entries.iter().map(|entry| &entry["properties"][name]).find(|part| part.is_object()).expect(name))

@@ -99,7 +99,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<Case>> {
             };
             lines.map(read).collect::<Result<_>>()?
         }
-        _ => serde_saphyr::from_str(&text).map_err(|e| wrong(e.to_string()))?,
+        _ => {
+            // As in agents' files, nothing but true and false is a boolean.
+            let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+            serde_saphyr::from_str_with_options(&text, options).map_err(|e| wrong(e.to_string()))?
+        }
     };
     if cases.is_empty() {
         return Err(wrong("there is no case in it".to_owned()));
