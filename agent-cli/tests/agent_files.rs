@@ -40,7 +40,9 @@ fn what_was_is_looked_at_without_the_keys_of_the_models() {
         agent.env_remove("AGENT_STORE");
         agent
     };
-    let with_key = |command: &mut std::process::Command| end(command.env("NO_SUCH_KEY", "k"), &["run", "keeper.yaml", "-m", "offline:any", "-s", "garden", "Hi"]);
+    let with_key = |command: &mut std::process::Command| {
+        end(command.env("NO_SUCH_KEY", "k"), &["run", "keeper.yaml", "-m", "offline:any", "-s", "garden", "Hi"])
+    };
     let (code, _, err) = with_key(&mut agent());
     assert_eq!(code, 0, "{err}");
     for command in [&["sessions"][..], &["inspect", "garden"], &["export", "garden"], &["diff", "garden", "garden"]] {
@@ -52,7 +54,11 @@ fn what_was_is_looked_at_without_the_keys_of_the_models() {
 #[test]
 fn programs_are_told_in_json_what_went_wrong_before_a_run() {
     let dir = tempfile::tempdir().unwrap();
-    for args in [&["run", "--json", "--model", "nobody:x", "hi"][..], &["inspect", "none", "--json"], &["run", "--json", "--max-steps", "many"]] {
+    for args in [
+        &["run", "--json", "--model", "nobody:x", "hi"][..],
+        &["inspect", "none", "--json"],
+        &["run", "--json", "--max-steps", "many"],
+    ] {
         let (code, out, _) = end(&mut agent(dir.path()), args);
         let lines = json_lines(&out);
         assert_eq!((code, lines.len(), &lines[0]["end"]), (2, 1, &json!("failed")), "{args:?}: {out}");
@@ -71,8 +77,11 @@ fn tools_that_a_file_denies_are_not_served() {
         middleware:\n  - approval: {permissions: {default: allow, rules: [{policy: deny, tool: read_file, when: {path: {path: ['secret*']}}}]}}\n";
     fs::write(dir.path().join("keeper.yaml"), file).unwrap();
     fs::write(dir.path().join("secret.txt"), "hush").unwrap();
-    let call = |id: i64, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
-    let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let call = |id: i64, method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+    };
+    let hello =
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let said = [
         call(1, "initialize", hello),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),

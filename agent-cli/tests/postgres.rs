@@ -38,7 +38,8 @@ fn server() -> Option<(String, ChildStdin)> {
     };
     // The server refuses to run as root.
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    let user: &[&str] = if is_root { &["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] } else { &["env"] };
+    let user: &[&str] =
+        if is_root { &["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] } else { &["env"] };
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
     let mut command = Command::new(user[0]);
     command.args(&user[1..]).args(["sh", "-c", SCRIPT]).arg::<PathBuf>(programs).arg(port.to_string());
@@ -58,7 +59,8 @@ fn sessions_are_kept_found_and_gone_on_with_in_postgresql() {
     let dir = tempfile::tempdir().unwrap();
     let call = Reply::Call("write_file", serde_json::json!({"path": "new.md", "content": "Bees hum."}));
     let model = Model::new([call, Reply::Text("It is written.")]);
-    let on = |args: &[&str]| end(&mut agent_on(dir.path(), &model), &[args, &["--store", &store, "--dir", "."]].concat());
+    let on =
+        |args: &[&str]| end(&mut agent_on(dir.path(), &model), &[args, &["--store", &store, "--dir", "."]].concat());
     let (code, _, err) = on(&["run", "--session", "garden", "Write what bees do."]);
     assert_eq!(code, 3, "{err}");
     assert!(!err.contains("tests@"), "the address may have a password in it: {err}");

@@ -7,8 +7,8 @@ use std::{
 };
 
 use agent_core::{GlobalStorage, Result};
-use agent_middleware::Permissions;
 use agent_exec::{AgentBuilder, AgentDefinition, DefinitionProblem, ModelDefinition, Registry as Parts};
+use agent_middleware::Permissions;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -58,7 +58,10 @@ fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
     let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: sk-written}\n");
     assert!(told.contains("a secret is not written into a file") && told.contains("${env.NAME}"), "{told}");
     let told = wrong("name: a\nmax_steps: ${env.NONE}\nmodel: {name: 'openai:gpt-5', api_key: '${env.NONE}'}\n");
-    assert!(told.contains("NONE is not set") && !told.contains("a secret is") && !told.contains("a whole number"), "{told}");
+    assert!(
+        told.contains("NONE is not set") && !told.contains("a secret is") && !told.contains("a whole number"),
+        "{told}"
+    );
     let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [echo], env: {KEY: '${env.SECRET}'}}\n";
     let loaded = read(text).expect("reads");
     assert!(!format!("{loaded:?}").contains("SECRET123"));
@@ -70,7 +73,8 @@ fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
 
 #[test]
 fn a_permission_of_a_server_without_a_prefix_is_no_rule_about_all_tools() {
-    let told = wrong("name: a\nmodel: small\ntools:\n  - mcp: {name: m, command: [x], prefix: '', permission: allow}\n");
+    let told =
+        wrong("name: a\nmodel: small\ntools:\n  - mcp: {name: m, command: [x], prefix: '', permission: allow}\n");
     assert!(told.contains("agent:4:58: without a prefix") && told.contains("approval"), "{told}");
 }
 
@@ -189,7 +193,8 @@ fn no_files_make_the_loader_panic_or_hang_however_they_name_one_another() {
     let mut runner = TestRunner::new(ProptestConfig { cases: iterations() / 2, ..ProptestConfig::default() });
     let tried = runner.run(&changes, |changes| {
         for (at, (name, seed)) in FILES.iter().enumerate() {
-            let text = changes.iter().filter(|(of, _)| *of == at).fold((*seed).to_owned(), |text, (_, c)| changed(&text, c));
+            let text =
+                changes.iter().filter(|(of, _)| *of == at).fold((*seed).to_owned(), |text, (_, c)| changed(&text, c));
             std::fs::write(folder.path().join(name), text).expect("writes");
         }
         let begun = Instant::now();

@@ -12,7 +12,8 @@ use super::{loader, loader_of};
 /// A folder with an agent file that begins as all of these do, and what its keys refer to.
 fn folder(keys: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    let head = "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\n";
+    let head =
+        "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\n";
     for (name, text) in [
         ("agent.yaml", format!("{head}{keys}")),
         ("other.yaml", head.replace("helper", "other") + "description: Helps.\n"),
@@ -36,7 +37,10 @@ fn prompts_in_files_are_put_in() {
     for (keys, prompt) in [
         ("system_prompt: ./prompts/p.md\nsystem_prompt_type: jinja\n", "Be {{ tone }}."),
         ("system_prompt: ${this_file_dir}/prompts/q.md\nsystem_prompt_type: file\n", "Be brief."),
-        ("system_prompt: [prompts/p.md, prompts/q.md]\nsystem_prompt_type: file\nsystem_prompt_suffix: ' Now.'\n", "Be {{ tone }}.\n\nBe brief. Now."),
+        (
+            "system_prompt: [prompts/p.md, prompts/q.md]\nsystem_prompt_type: file\nsystem_prompt_suffix: ' Now.'\n",
+            "Be {{ tone }}.\n\nBe brief. Now.",
+        ),
         ("variables: {team: {lead: Ada}}\nsystem_prompt: For ${variables.team.lead}.\n", "For Ada."),
     ] {
         let files = folder(keys);
@@ -55,7 +59,10 @@ fn a_problem_of_a_translated_file_stands_at_its_place() {
 fn a_part_in_python_is_the_programs_and_what_the_program_lacks_is_refused_or_left_out() {
     let keys = "tools:\n  - {name: add, yaml_path: t.yaml, binding: 'acme:add', extra_kwargs: {b: 2}}\n  - {name: mail, yaml_path: t.yaml, binding: 'acme:mail', permissions: {allow: ['**']}}\nstop_tools: [mail, add]\nmiddlewares:\n  - import: acme.hooks:AuditMiddleware\n";
     let told = wrong(keys);
-    assert!(!told.contains("acme:add") && told.contains("agent.yaml:6:46: ") && told.contains("AuditMiddleware"), "{told}");
+    assert!(
+        !told.contains("acme:add") && told.contains("agent.yaml:6:46: ") && told.contains("AuditMiddleware"),
+        "{told}"
+    );
     let loaded = loader().lenient().load(folder(keys).path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
     let left_out = loaded.differences().iter().filter(|it| it.kind == DifferenceKind::Impossible);
     let left_out: Vec<_> = left_out.map(|it| it.path.as_str()).collect();
@@ -88,7 +95,8 @@ const FORMS: [&str; 16] = [
 #[test]
 fn the_documented_forms_of_files_are_read_strictly_and_make_agents() {
     for form in FORMS {
-        let form = form.replace("T.", "nexau.archs.tool.builtin.").replace("M.", "nexau.archs.main_sub.execution.middleware.");
+        let form =
+            form.replace("T.", "nexau.archs.tool.builtin.").replace("M.", "nexau.archs.main_sub.execution.middleware.");
         let files = folder(&form);
         let loader: Loader = loader_of(&ScriptedModel::new([]));
         let loaded = loader.load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{form}\n{e}"));

@@ -35,7 +35,10 @@ fn places(schema: &Value) -> Vec<(&'static str, Vec<String>)> {
         ("tools: [{workspace: {KEY: 1}}]", part("tools", "workspace")),
         ("tools: [{mcp: {name: m, command: [x], KEY: 1}}]", part("tools", "mcp")),
         ("middleware: [{limits: {KEY: 1}}]", part("middleware", "limits")),
-        ("sub_agents: {b: {description: d, agent: {name: b, model: small, KEY: 1}}}", resolved(&schema["$defs"]["SubAgent"])),
+        (
+            "sub_agents: {b: {description: d, agent: {name: b, model: small, KEY: 1}}}",
+            resolved(&schema["$defs"]["SubAgent"]),
+        ),
     ]
 }
 
@@ -45,7 +48,8 @@ fn a_key_that_is_misspelt_by_one_letter_is_named_and_the_right_one_suggested() {
     let places = places(loader.schema());
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let slip = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8, "[a-z]");
+    let slip =
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8, "[a-z]");
     let (mut tried, mut suggested) = (0, 0);
     while tried < TRIES {
         let (place, key, at, kind, letter) = slip.new_tree(&mut runner).expect("a value").current();

@@ -55,7 +55,8 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
         ));
     }
     if wanted.network {
-        let providers: BTreeSet<_> = models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
+        let providers: BTreeSet<_> =
+            models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
         for provider in Providers::builtin().iter().filter(|provider| providers.contains(provider.name.as_str())) {
             findings.push(machine::reach(provider).await);
         }

@@ -65,7 +65,9 @@ impl Case {
         let mut caps = Caps::default();
         (caps.tokens, caps.model_calls, caps.tool_calls) = (tokens, model_calls, tool_calls);
         let budget = match cost_usd {
-            Some(dollars) => Budget::builder().caps(caps.cost((dollars * 1e6).round() as u64)).prices(Catalogue::builtin()),
+            Some(dollars) => {
+                Budget::builder().caps(caps.cost((dollars * 1e6).round() as u64)).prices(Catalogue::builtin())
+            }
             None => Budget::builder().caps(caps),
         };
         budget.build().map(Some)

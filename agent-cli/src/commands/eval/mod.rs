@@ -92,7 +92,8 @@ async fn attempt(case: &Case, builder: &AgentBuilder, judge: Option<&Arc<dyn Mod
         builder = builder.middleware(judge);
     }
     let inputs = case.inputs.iter();
-    let request = inputs.fold(RunRequest::user(&case.input), |request, (name, value)| request.input(name, value.clone()));
+    let request =
+        inputs.fold(RunRequest::user(&case.input), |request, (name, value)| request.input(name, value.clone()));
     let begun = Instant::now();
     let end = builder.build()?.start(request).await;
     let usage = match &end {

@@ -28,7 +28,8 @@ impl Said {
 
 pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
     #[cfg(feature = "mcp")]
-    problems.extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
+    problems
+        .extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
     let names: Vec<Vec<String>> =
         live.get("tools").map(Node::list).unwrap_or_default().iter().map(|tool| names(registry, tool)).collect();
     let [of_written, of_live] = [&mut *written, &mut *live].map(|agent| {
