@@ -110,3 +110,42 @@ fn tools_that_a_file_denies_are_not_served() {
     assert!(heard[1].contains("read_file") && !heard[1].contains("write_file"), "{}", heard[1]);
     assert!(heard[2].contains("not allowed") && !heard[2].contains("hush"), "{}", heard[2]);
 }
+
+#[test]
+fn a_new_file_names_a_provider_that_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for (model, why) in [("anthropc:claude", "there is no provider 'anthropc'"), ("claude", "say PROVIDER:NAME")] {
+        let (code, _, err) = end(&mut agent(dir.path()), &["new", "helper", "--model", model]);
+        assert!(code == 2 && err.contains(why), "{err}");
+        assert!(!dir.path().join("helper.yaml").exists());
+    }
+    assert_eq!(end(&mut agent(dir.path()), &["new", "helper", "--model", "anthropic:claude-opus-4-5"]).0, 0, "its key may come later");
+}
+
+#[test]
+fn other_arguments_are_for_one_of_the_questions_that_are_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+    let model = Model::new([Reply::Calls(vec![write("a.md"), write("b.md")]), Reply::Text("Done.")]);
+    let (code, _, err) = end(&mut agent_on(dir.path(), &model), &["run", "--dir", ".", "-s", "s", "Write."]);
+    assert_eq!(code, 3, "{err}");
+    let edit = |more: &[&str]| {
+        let args = [&["approve", "s", "--dir", ".", "--edit", "{\"path\": \"c.md\", \"content\": \"y\"}"], more].concat();
+        end(&mut agent_on(dir.path(), &model), &args)
+    };
+    let (code, _, err) = edit(&[]);
+    assert!(code == 2 && err.contains("say for which question"), "{err}");
+    let id = err.split("of ").nth(1).unwrap().split(',').next().unwrap().trim().to_owned();
+    assert_eq!(edit(&[&id]).0, 3, "the other is open still");
+}
+
+#[test]
+fn the_doctor_starts_the_servers_of_sub_agents_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let below = "name: b\ndescription: Helps.\nmodel: offline:any\ntools:\n  - mcp: {name: far, command: [/no/such/server]}\n";
+    fs::write(dir.path().join("b.yaml"), below).unwrap();
+    let file = "name: a\ndescription: Asks.\nmodel: offline:any\nsub_agents: {b: b.yaml}\n";
+    fs::write(dir.path().join("a.yaml"), file).unwrap();
+    let (code, out, _) = end(&mut agent(dir.path()), &["doctor", "a.yaml"]);
+    assert!(code == 1 && out.contains("server of b"), "{out}");
+}
