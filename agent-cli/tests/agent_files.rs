@@ -119,7 +119,11 @@ fn a_new_file_names_a_provider_that_there_is() {
         assert!(code == 2 && err.contains(why), "{err}");
         assert!(!dir.path().join("helper.yaml").exists());
     }
-    assert_eq!(end(&mut agent(dir.path()), &["new", "helper", "--model", "anthropic:claude-opus-4-5"]).0, 0, "its key may come later");
+    assert_eq!(
+        end(&mut agent(dir.path()), &["new", "helper", "--model", "anthropic:claude-opus-4-5"]).0,
+        0,
+        "its key may come later"
+    );
 }
 
 #[test]
@@ -130,7 +134,8 @@ fn other_arguments_are_for_one_of_the_questions_that_are_open() {
     let (code, _, err) = end(&mut agent_on(dir.path(), &model), &["run", "--dir", ".", "-s", "s", "Write."]);
     assert_eq!(code, 3, "{err}");
     let edit = |more: &[&str]| {
-        let args = [&["approve", "s", "--dir", ".", "--edit", "{\"path\": \"c.md\", \"content\": \"y\"}"], more].concat();
+        let args =
+            [&["approve", "s", "--dir", ".", "--edit", "{\"path\": \"c.md\", \"content\": \"y\"}"], more].concat();
         end(&mut agent_on(dir.path(), &model), &args)
     };
     let (code, _, err) = edit(&[]);
@@ -142,7 +147,8 @@ fn other_arguments_are_for_one_of_the_questions_that_are_open() {
 #[test]
 fn the_doctor_starts_the_servers_of_sub_agents_too() {
     let dir = tempfile::tempdir().unwrap();
-    let below = "name: b\ndescription: Helps.\nmodel: offline:any\ntools:\n  - mcp: {name: far, command: [/no/such/server]}\n";
+    let below =
+        "name: b\ndescription: Helps.\nmodel: offline:any\ntools:\n  - mcp: {name: far, command: [/no/such/server]}\n";
     fs::write(dir.path().join("b.yaml"), below).unwrap();
     let file = "name: a\ndescription: Asks.\nmodel: offline:any\nsub_agents: {b: b.yaml}\n";
     fs::write(dir.path().join("a.yaml"), file).unwrap();

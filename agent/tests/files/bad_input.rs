@@ -93,6 +93,29 @@ fn a_sandbox_for_each_session_is_of_one_kind_with_its_key_by_reference() {
 }
 
 #[test]
+fn agents_elsewhere_are_tools_with_a_name_a_token_by_reference_and_a_permission() {
+    let file = |tool: &str| format!("name: a\nmodel: small\ntools:\n  - {tool}\n");
+    for (right, name) in [
+        (
+            "a2a: {name: travel, description: Plans trips., url: 'https://a.example', bearer: '${env.SECRET}', permission: ask}",
+            "travel",
+        ),
+        ("acp: {command: [my-agent], env: {A: b}, timeout: 60, permission: ask}", "acp"),
+    ] {
+        let loaded = read(&file(right)).unwrap_or_else(|e| panic!("{e}"));
+        let permissions = loaded.permissions().expect("a rule");
+        assert_eq!(
+            permissions.decide(name, &serde_json::json!({})).policy,
+            agent::middleware::permissions::Policy::Ask
+        );
+        let agent = loaded.into_builder().build().expect("nothing is reached yet");
+        assert_eq!(agent.tools()[0].name, name);
+    }
+    assert!(wrong(&file("a2a: {url: 'https://a.example', bearer: k}")).contains("a secret is not written into a file"));
+    assert!(wrong(&file("acp: {comand: [x]}")).contains("did you mean 'command'?"));
+}
+
+#[test]
 fn problems_are_told_in_the_order_of_the_file() {
     let told = wrong("name: a\nmodle: small\nsystem: ${env.NONE}\nmax_steps: many\n");
     let places: Vec<_> = ["agent:2:", "agent:3:", "agent:4:"].iter().map(|place| told.find(place)).collect();
