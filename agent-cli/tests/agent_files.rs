@@ -129,18 +129,19 @@ fn a_new_file_names_a_provider_that_there_is() {
 #[test]
 fn other_arguments_are_for_one_of_the_questions_that_are_open() {
     let dir = tempfile::tempdir().unwrap();
-    let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
-    let model = Model::new([Reply::Calls(vec![write("a.md"), write("b.md")]), Reply::Text("Done.")]);
-    let (code, _, err) = end(&mut agent_on(dir.path(), &model), &["run", "--dir", ".", "-s", "s", "Write."]);
-    assert_eq!(code, 3, "{err}");
+    let file = "name: keeper\nmodel: openai:scripted@chat\ntools:\n  - workspace: {root: ., change: {read_file: {permission: ask}}}\n";
+    fs::write(dir.path().join("keeper.yaml"), file).unwrap();
+    let read = |path: &str| ("read_file", json!({"path": path}));
+    let model = Model::new([Reply::Calls(vec![read("a.md"), read("b.md")]), Reply::Text("Done.")]);
+    let (code, _, err) = end(&mut agent_on(dir.path(), &model), &["run", "keeper.yaml", "-s", "s", "Read."]);
+    assert!(code == 3 && err.contains("waits for 2 answer(s)"), "{err}");
     let edit = |more: &[&str]| {
-        let args =
-            [&["approve", "s", "--dir", ".", "--edit", "{\"path\": \"c.md\", \"content\": \"y\"}"], more].concat();
+        let args = [&["approve", "s", "--file", "keeper.yaml", "--edit", "{\"path\": \"c.md\"}"], more].concat();
         end(&mut agent_on(dir.path(), &model), &args)
     };
     let (code, _, err) = edit(&[]);
     assert!(code == 2 && err.contains("say for which question"), "{err}");
-    let id = err.split("of ").nth(1).unwrap().split(',').next().unwrap().trim().to_owned();
+    let id = err.split(", of ").nth(1).unwrap().split(',').next().unwrap().trim().to_owned();
     assert_eq!(edit(&[&id]).0, 3, "the other is open still");
 }
 
