@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-/// Does nothing.
+/// Says a word, if there is one.
 #[derive(Debug, Parser)]
 struct Bare {
     /// A word.
@@ -11,5 +11,7 @@ struct Bare {
 }
 
 fn main() {
-    drop(Bare::parse());
+    if let Some(word) = Bare::parse().word {
+        println!("{word}");
+    }
 }
