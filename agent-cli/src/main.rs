@@ -87,7 +87,7 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Resume(wanted) => commands::resume(wanted, &global).await,
         Command::Approve(wanted) => commands::approve(wanted, &global).await,
         Command::Export(wanted) => commands::export(wanted, &global).await,
-        Command::Eval(wanted) => Box::pin(commands::eval(wanted, &global)).await,
+        Command::Eval(wanted) => Box::pin(commands::eval(&wanted, &global)).await,
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,

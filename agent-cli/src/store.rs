@@ -2,12 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use agent::{
-    Error, Message, Result,
-    config::StoreAddress,
-    core::Journal,
-    journal::SessionInfo,
-};
+use agent::{Error, Message, Result, config::StoreAddress, core::Journal, journal::SessionInfo};
 
 use agent_restate::RestateJournal;
 

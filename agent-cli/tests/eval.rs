@@ -29,7 +29,14 @@ fn each_case_is_held_against_what_came_of_it() {
          - {name: lazy, input: e, tools: [read_file]}\n",
     );
     let hum = || Reply::Text("They hum.");
-    let model = Model::new([hum(), hum(), Reply::Text("{\"n\": 1}"), Reply::Call("read_file", json!({"path": "bees.md"})), hum(), hum()]);
+    let model = Model::new([
+        hum(),
+        hum(),
+        Reply::Text("{\"n\": 1}"),
+        Reply::Call("read_file", json!({"path": "bees.md"})),
+        hum(),
+        hum(),
+    ]);
     let args = ["eval", "keeper.yaml", "cases.yaml", "--at-once", "1", "--json", "--junit", "report.xml"];
     let (code, out, err) = end(&mut agent_on(dir.path(), &model), &args);
     assert_eq!(code, 1, "{err}");
@@ -59,7 +66,13 @@ fn an_evaluation_is_compared_with_an_earlier_one() {
 #[test]
 fn a_model_judges_where_a_case_says_so_and_a_budget_is_kept() {
     let dir = folder("- {name: judged, input: a, judge: It speaks of humming., budget: {model_calls: 5}}\n");
-    let verdict = |good: bool| if good { Reply::Text("{\"verdict\": \"stop\", \"feedback\": \"\"}") } else { Reply::Text("{\"verdict\": \"continue\", \"feedback\": \"It does not hum.\"}") };
+    let verdict = |good: bool| {
+        if good {
+            Reply::Text("{\"verdict\": \"stop\", \"feedback\": \"\"}")
+        } else {
+            Reply::Text("{\"verdict\": \"continue\", \"feedback\": \"It does not hum.\"}")
+        }
+    };
     let args = ["eval", "keeper.yaml", "cases.yaml", "--judge", "openai:scripted@chat"];
     let model = Model::new([Reply::Text("They hum."), verdict(true)]);
     let (code, out, err) = end(&mut agent_on(dir.path(), &model), &args);

@@ -60,10 +60,14 @@ impl Runner {
     /// # Errors
     /// Those of the store.
     pub(super) async fn enter(&mut self, state: &mut State, session: Option<String>) -> Result<()> {
-        let session = session.unwrap_or_else(|| format!("chat-{}", new_name()));
+        let is_new = session.is_none();
+        let session = match session {
+            Some(session) => session,
+            None => self.new_session().await?,
+        };
         let view = self.side(&session)?.view().await?;
         let open = self.agent.unfinished(&session).await?;
-        if *self.session != *session {
+        if is_new || *self.session != *session {
             self.attached.clear(); // it was to go along in another conversation
         }
         self.session = session.as_str().into();
@@ -77,6 +81,19 @@ impl Runner {
             None => {}
         }
         Ok(())
+    }
+
+    /// A name that no session has: two may begin in one minute.
+    async fn new_session(&self) -> Result<String> {
+        let first = format!("chat-{}", new_name());
+        let mut name = first.clone();
+        for number in 2.. {
+            if self.journal.info(&name).await?.is_none() {
+                break;
+            }
+            name = format!("{first}-{number}");
+        }
+        Ok(name)
     }
 
     fn side(&self, session: &str) -> Result<agent::exec::Session> {

@@ -70,7 +70,9 @@ impl Guarded {
     fn check(&self, req: &ToolRequest) -> Result<()> {
         let ruling = self.permissions.decide(&self.tool.spec().name, &req.args);
         match ruling.policy {
-            Policy::Deny => Err(Error::new(agent::ErrorKind::Tool, format!("this call is not allowed: {}", ruling.why))),
+            Policy::Deny => {
+                Err(Error::new(agent::ErrorKind::Tool, format!("this call is not allowed: {}", ruling.why)))
+            }
             _ => Ok(()),
         }
     }

@@ -45,7 +45,9 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
     if let Some((provider, _)) = model.split_once(':').filter(|(_, model)| !model.is_empty()) {
         known(provider)?;
     } else {
-        return Err(Error::config(format!("'{model}' is no model: say PROVIDER:NAME, such as anthropic:claude-opus-4-5")));
+        return Err(Error::config(format!(
+            "'{model}' is no model: say PROVIDER:NAME, such as anthropic:claude-opus-4-5"
+        )));
     }
     let system = said(global.system.as_deref(), "instructions", "You are a helpful assistant.")?;
     fs::write(&file, template(name, &model, &system)).map_err(|e| cannot(file.display(), e))?;
@@ -59,10 +61,13 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
 
 /// A key may be set later; a provider that there is not never comes.
 fn known(provider: &str) -> Result<()> {
-    let names: Vec<_> = Providers::builtin().iter().map(|known| known.name.as_str()).collect();
+    let providers = Providers::builtin();
+    let names: Vec<_> = providers.iter().map(|known| known.name.as_str()).collect();
     match provider == "offline" || names.contains(&provider) {
         true => Ok(()),
-        false => Err(Error::config(format!("there is no provider '{provider}': there are offline, {}", names.join(", ")))),
+        false => {
+            Err(Error::config(format!("there is no provider '{provider}': there are offline, {}", names.join(", "))))
+        }
     }
 }
 

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 pub(crate) enum Reply {
     Text(&'static str),
     Call(&'static str, Value),
+    /// As many calls at once.
+    Calls(Vec<(&'static str, Value)>),
     /// Says the first text, and the second one when the gate is opened.
     Held(&'static str, Gate, &'static str),
     /// Many small pieces, and then a text.
@@ -122,9 +124,13 @@ fn serve(
             say(json!({}), Some("stop"))?;
         }
         Reply::Call(name, arguments) => {
-            let function = json!({"name": name, "arguments": arguments.to_string()});
-            let call = json!({"index": 0, "id": format!("call_{number}"), "type": "function", "function": function});
-            say(json!({"tool_calls": [call]}), None)?;
+            say(json!({"tool_calls": [call(0, &format!("call_{number}"), name, &arguments)]}), None)?;
+            say(json!({}), Some("tool_calls"))?;
+        }
+        Reply::Calls(calls) => {
+            for (at, (name, arguments)) in calls.iter().enumerate() {
+                say(json!({"tool_calls": [call(at, &format!("call_{number}_{at}"), name, arguments)]}), None)?;
+            }
             say(json!({}), Some("tool_calls"))?;
         }
         Reply::Held(first, gate, then) => {
@@ -141,6 +147,11 @@ fn serve(
         Reply::Status(_) => {}
     }
     write!(stream, "data: [DONE]\n\n")
+}
+
+fn call(index: usize, id: &str, name: &str, arguments: &Value) -> Value {
+    let function = json!({"name": name, "arguments": arguments.to_string()});
+    json!({"index": index, "id": id, "type": "function", "function": function})
 }
 
 /// The program in a directory, with a store there and nothing of the user's environment that changes what it does.

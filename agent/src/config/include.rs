@@ -227,7 +227,8 @@ impl<'a> Reader<'a> {
         for key in FileKeys::ALL.into_iter().filter(|key| !FileKeys::OF_SUB_AGENTS.contains(key)) {
             if let Some(entry) = pair.live.entries().iter().find(|entry| entry.key == key) {
                 let why = format!("a sub-agent has no '{key}' of its own: that of the agent above is for all");
-                let help = "take it out here; what this file says as an agent by itself can stand in one that extends it";
+                let help =
+                    "take it out here; what this file says as an agent by itself can stand in one that extends it";
                 self.problems.push(Problem::new(entry.place.clone(), why).help(help));
             }
             pair.written.take(key);

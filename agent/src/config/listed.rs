@@ -44,7 +44,9 @@ impl Reader<'_> {
         let list = if file.entries().is_empty() { Some(file) } else { file.take(key) };
         let parts = match list.map(|list| list.tree) {
             Some(Tree::List(nodes)) => Ok(self.parts(key, nodes)),
-            _ => Err(Problem::new(path.place.clone(), format!("the file '{name}' is no list, and has none at '{key}'"))),
+            _ => {
+                Err(Problem::new(path.place.clone(), format!("the file '{name}' is no list, and has none at '{key}'")))
+            }
         };
         self.leave();
         parts

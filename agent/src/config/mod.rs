@@ -59,6 +59,7 @@
 mod file;
 mod include;
 mod listed;
+mod loaded;
 mod loader;
 mod near;
 mod network;
@@ -76,7 +77,8 @@ mod telemetry;
 mod text;
 
 pub use self::{
-    loader::{Loaded, Loader, to_yaml},
+    loaded::{Loaded, to_yaml},
+    loader::Loader,
     nexau::{Difference, DifferenceKind},
     problem::{Problem, Problems},
     registry::Registry,

@@ -189,7 +189,10 @@ mod tests {
     }
 
     fn filled(text: &str) -> Result<String, String> {
-        references().filled(text, Path::new("/nowhere"), &mut Sources::default()).map(|(text, _)| text).map_err(|lost| lost.why)
+        references()
+            .filled(text, Path::new("/nowhere"), &mut Sources::default())
+            .map(|(text, _)| text)
+            .map_err(|lost| lost.why)
     }
 
     #[test]

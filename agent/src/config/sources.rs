@@ -45,7 +45,9 @@ impl Sources {
     pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         match self.bytes > MOST_IN_ALL {
-            true => Err(format!("is too much: an agent's files and what they refer to have {MOST_IN_ALL} bytes at most")),
+            true => {
+                Err(format!("is too much: an agent's files and what they refer to have {MOST_IN_ALL} bytes at most"))
+            }
             false => Ok(()),
         }
     }

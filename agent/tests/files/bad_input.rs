@@ -58,7 +58,10 @@ fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
     let told = wrong("name: a\nmodel: {name: 'openai:gpt-5', api_key: sk-written}\n");
     assert!(told.contains("a secret is not written into a file") && told.contains("${env.NAME}"), "{told}");
     let told = wrong("name: a\nmax_steps: ${env.NONE}\nmodel: {name: 'openai:gpt-5', api_key: '${env.NONE}'}\n");
-    assert!(told.contains("NONE is not set") && !told.contains("a secret is") && !told.contains("a whole number"), "{told}");
+    assert!(
+        told.contains("NONE is not set") && !told.contains("a secret is") && !told.contains("a whole number"),
+        "{told}"
+    );
     let text = "name: a\nmodel: {name: 'openai:gpt-5', api_key: '${env.SECRET}'}\ntools:\n  - mcp: {name: m, command: [echo], env: {KEY: '${env.SECRET}'}}\n";
     let loaded = read(text).expect("reads");
     assert!(!format!("{loaded:?}").contains("SECRET123"));
@@ -70,8 +73,46 @@ fn a_secret_is_taken_by_reference_alone_and_shown_nowhere() {
 
 #[test]
 fn a_permission_of_a_server_without_a_prefix_is_no_rule_about_all_tools() {
-    let told = wrong("name: a\nmodel: small\ntools:\n  - mcp: {name: m, command: [x], prefix: '', permission: allow}\n");
+    let told =
+        wrong("name: a\nmodel: small\ntools:\n  - mcp: {name: m, command: [x], prefix: '', permission: allow}\n");
     assert!(told.contains("agent:4:58: without a prefix") && told.contains("approval"), "{told}");
+}
+
+#[test]
+fn a_sandbox_for_each_session_is_of_one_kind_with_its_key_by_reference() {
+    let file = |config: &str| format!("name: a\nmodel: small\ntools:\n  - sandbox: {config}\n");
+    for right in [
+        "{container: {image: 'debian:12', cpus: 0.5, limits: {memory: 1000000}}, idle: 60, tools: [bash, read_file], change: {bash: {permission: ask}}}",
+        "{e2b: {template: base, api_key: '${env.SECRET}'}, network: true, env: {A: b}}",
+    ] {
+        read(&file(right)).unwrap_or_else(|e| panic!("{e}")).into_builder().build().expect("nothing is started yet");
+    }
+    assert!(wrong(&file("{idle: 60}")).contains("either a 'container' or a machine of 'e2b'"));
+    assert!(wrong(&file("{e2b: {template: base, api_key: k}}")).contains("a secret is not written into a file"));
+    assert!(wrong(&file("{container: {image: a, limits: {memry: 1}}}")).contains("did you mean 'memory'?"));
+}
+
+#[test]
+fn agents_elsewhere_are_tools_with_a_name_a_token_by_reference_and_a_permission() {
+    let file = |tool: &str| format!("name: a\nmodel: small\ntools:\n  - {tool}\n");
+    for (right, name) in [
+        (
+            "a2a: {name: travel, description: Plans trips., url: 'https://a.example', bearer: '${env.SECRET}', permission: ask}",
+            "travel",
+        ),
+        ("acp: {command: [my-agent], env: {A: b}, timeout: 60, permission: ask}", "acp"),
+    ] {
+        let loaded = read(&file(right)).unwrap_or_else(|e| panic!("{e}"));
+        let permissions = loaded.permissions().expect("a rule");
+        assert_eq!(
+            permissions.decide(name, &serde_json::json!({})).policy,
+            agent::middleware::permissions::Policy::Ask
+        );
+        let agent = loaded.into_builder().build().expect("nothing is reached yet");
+        assert_eq!(agent.tools()[0].name, name);
+    }
+    assert!(wrong(&file("a2a: {url: 'https://a.example', bearer: k}")).contains("a secret is not written into a file"));
+    assert!(wrong(&file("acp: {comand: [x]}")).contains("did you mean 'command'?"));
 }
 
 #[test]
@@ -116,11 +157,12 @@ fn iterations() -> u32 {
     env::var("AGENT_FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
 }
 
-const SEEDS: [&str; 4] = [
+const SEEDS: [&str; 5] = [
     "name: clerk\nmodel: {name: small, fallbacks: [small]}\ntools:\n  - add: {name: plus, fixed: {a: 1}}\n  - workspace: {root: ., tools: [read_file]}\nmiddleware:\n  - limits: {model_calls: 5}\n    for_all: true\nbudget: {tokens: 100}\n",
     "name: &a clerk\nmodel: *a\nsystem: |\n  Two\n  lines ${variables.x}\nvariables: {x: 1}\nstate:\n  notes: {schema: {type: array}, merge: append, default: []}\n",
     "{\"name\": \"a\", \"model\": \"small\", \"sub_agents\": {\"b\": {\"description\": \"d\", \"agent\": {\"name\": \"b\", \"model\": \"small\"}}}}",
     "name: a\nmodel: small\nsystem:\n  - {text: Rules., cache: long}\n  - Monday.\ntelemetry: {content: off}\nmiddleware:\n  - guardrails: {guards: {w: {words: {v: [stab]}}, p: {policy: Fine., model: small}}}\n  - judge: {model: {name: small}}\ntools:\n  - add: {permission: ask}\n  - mcp: {name: m, command: [x], permission: deny}\nsub_agents: {b: {description: d, agent: {name: b, model: small, offer_sub_agents: false}}}\n",
+    "type: agent\nname: a\nllm_config: {model: m, base_url: 'http://127.0.0.1:1'}\ntools:\n  - {name: add, yaml_path: t, binding: 'acme:add', extra_kwargs: {b: 1}}\nmcp_servers: [{name: s, type: http, url: 'http://127.0.0.1:1', permissions: {deny: [x]}}]\nstop_tools: [add]\nmiddlewares: [{import: 'nexau.archs.main_sub.m:LoggingMiddleware'}]\n",
 ];
 
 #[test]
@@ -146,6 +188,42 @@ fn no_input_makes_the_loader_panic_or_hang_and_every_error_has_a_place() {
                 prop_assert!(problem.line() >= 1 && problem.column() >= 1 && !problem.message().is_empty());
             }
         }
+        Ok(())
+    });
+    tried.unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Files that are made of one another in all ways that there are.
+const FILES: [(&str, &str); 4] = [
+    (
+        "agent.yaml",
+        "extends: base.yaml\nname: a\nvariables: {x: '${file.p.md}', g: {y: '${variables.x}'}}\nsystem: ${variables.g.y}\ntools:\n  - include: parts.yaml\nsub_agents:\n  b: b.yaml\n  c: {description: d, agent: b.yaml}\n",
+    ),
+    ("base.yaml", "model: small\nextends: parts.yaml\nmiddleware: [{include: parts.yaml}]\n"),
+    ("parts.yaml", "tools:\n  - add: {name: plus}\n  - include: base.yaml\nmiddleware: [limits: {model_calls: 1}]\n"),
+    ("b.yaml", "name: b\ndescription: ${file.p.md:-x}\nmodel: small\nsub_agents: {d: agent.yaml}\nstore: memory\n"),
+];
+
+#[test]
+fn no_files_make_the_loader_panic_or_hang_however_they_name_one_another() {
+    let names = prop::sample::select(vec!["agent.yaml", "b.yaml", "p.md", "/dev/zero", "..", ".", "", "${file.p.md}"]);
+    let piece = prop_oneof![piece(), names.prop_map(str::to_owned)];
+    let change = (any::<prop::sample::Index>(), 0..4_u8, piece);
+    let changes = prop::collection::vec((0..FILES.len(), prop::collection::vec(change, 1..4)), 0..4);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("p.md"), "${env.NONE} name: x").expect("writes");
+    let (loader, path) = (loader(), folder.path().join("agent.yaml"));
+    let mut runner = TestRunner::new(ProptestConfig { cases: iterations() / 2, ..ProptestConfig::default() });
+    let tried = runner.run(&changes, |changes| {
+        for (at, (name, seed)) in FILES.iter().enumerate() {
+            let text =
+                changes.iter().filter(|(of, _)| *of == at).fold((*seed).to_owned(), |text, (_, c)| changed(&text, c));
+            std::fs::write(folder.path().join(name), text).expect("writes");
+        }
+        let begun = Instant::now();
+        let read = panic::catch_unwind(panic::AssertUnwindSafe(|| drop((loader.load(&path), loader.store(&path)))));
+        prop_assert!(read.is_ok(), "it panics");
+        prop_assert!(begun.elapsed().as_secs() < 10, "it hangs");
         Ok(())
     });
     tried.unwrap_or_else(|e| panic!("{e}"));

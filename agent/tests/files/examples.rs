@@ -94,7 +94,7 @@ fn calls() -> Vec<(&'static str, &'static str, serde_json::Value, &'static str)>
     if cfg!(target_os = "linux") {
         calls.extend([
             ("data-analyst.yaml", "query", json!({"sql": "select sum(total_cents) as cents from orders"}), "20440"),
-            ("release-notes.yaml", "load_skill", json!({"name": "release-notes"}), "changelog"),
+            ("release-notes.yaml", "load_skill", json!({"name": "release-notes"}), "what was mended"),
             ("support-desk.yaml", "look_up", json!({"number": "A-17"}), "delivered"),
         ]);
     }

@@ -91,7 +91,10 @@ fn a_problem_of_a_sub_agents_file_has_its_place_there() {
         ("b.yaml", "name: b\ndescription: d\nmodel: small\nstore: memory\n"),
     ]);
     let told = wrong(files.path());
-    assert!(told.contains("b.yaml:4:1: a sub-agent has no 'store' of its own") && told.contains("extends it"), "{told}");
+    assert!(
+        told.contains("b.yaml:4:1: a sub-agent has no 'store' of its own") && told.contains("extends it"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -155,39 +158,6 @@ async fn a_file_of_nexau_is_read_as_what_it_means_here_with_what_is_different() 
     assert!(told.contains("max_iteration"), "{told}");
 }
 
-#[tokio::test]
-async fn prompts_in_files_of_nexau_are_put_in() {
-    let nexau = "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\n";
-    let files = folder(&[
-        ("agent.yaml", &format!("{nexau}system_prompt: ./prompts/p.md\nsystem_prompt_type: jinja\n")),
-        ("prompts/p.md", "Be {{ tone }}.\n"),
-    ]);
-    let loaded = loader().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
-    let prompt = serde_json::to_value(&loaded.definition().system_prompt).expect("is data");
-    assert_eq!(prompt, "Be {{ tone }}.");
-    fs::write(files.path().join("agent.yaml"), format!("{nexau}system_prompt: {{a: b}}\nsub_agents:\n  - {{name: b, config_path: none.yaml}}\n"))
-        .expect("writes");
-    let told = wrong(files.path());
-    assert!(told.contains("agent.yaml:6:28: the file ") && told.contains("cannot be read"), "at its place: {told}");
-}
-
-#[tokio::test]
-async fn a_part_in_python_is_the_programs_and_what_the_program_lacks_is_refused_or_left_out() {
-    let files = folder(&[(
-        "agent.yaml",
-        "type: agent\nname: helper\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.SECRET}'}\ntools:\n  - {name: add, yaml_path: t.yaml, binding: 'acme:add', extra_kwargs: {b: 2}}\n  - {name: mail, yaml_path: t.yaml, binding: 'acme:mail', permissions: {allow: ['**']}}\nstop_tools: [mail, add]\nmiddlewares:\n  - import: acme.hooks:AuditMiddleware\n",
-    )]);
-    let told = wrong(files.path());
-    assert!(!told.contains("acme:add") && told.contains("agent.yaml:6:46: ") && told.contains("AuditMiddleware"), "{told}");
-    let loaded = loader().lenient().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
-    let left_out = loaded.differences().iter().filter(|it| it.kind == agent::config::DifferenceKind::Impossible);
-    let left_out: Vec<_> = left_out.map(|it| it.path.as_str()).collect();
-    assert_eq!(left_out, ["/tools/1/binding", "/middlewares/0/import"]);
-    let agent = loaded.into_builder().build().expect("builds");
-    assert_eq!(agent.tools().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["add"]);
-    assert!(agent.tools()[0].parameters.pointer("/properties/b").is_none(), "the file gives it");
-}
-
 #[test]
 fn variables_refer_to_what_is_above_them_and_are_in_groups() {
     let files = folder(&[
@@ -201,7 +171,8 @@ fn variables_refer_to_what_is_above_them_and_are_in_groups() {
     assert_eq!(loaded.definition().system, Some("Ada of Bern, with 3".into()));
     let told = loader().variable("team.lead", "Eve").load(files.path().join("agent.yaml")).expect("reads");
     assert_eq!(told.definition().system, Some("Eve of Bern, with 3".into()));
-    fs::write(files.path().join("agent.yaml"), "name: a\nmodel: small\nvariables: {a: '${variables.b}', b: x}\n").expect("writes");
+    fs::write(files.path().join("agent.yaml"), "name: a\nmodel: small\nvariables: {a: '${variables.b}', b: x}\n")
+        .expect("writes");
     assert!(wrong(files.path()).contains("agent.yaml:3:16: there is no variable 'b'"), "{}", wrong(files.path()));
 }
 
@@ -223,7 +194,11 @@ fn a_file_is_bounded_in_its_kind_its_size_and_its_number() {
     assert!(wrong(files.path()).contains("is one too many: an agent is made of 1000 files at most"));
     assert!(begun.elapsed().as_secs() < 20, "it hangs");
 
-    let text = format!("name: a\nmodel: small\nvariables: {{x: {}}}\nsystem: '{}'\n", "x".repeat(500_000), "${variables.x}".repeat(1_000));
+    let text = format!(
+        "name: a\nmodel: small\nvariables: {{x: {}}}\nsystem: '{}'\n",
+        "x".repeat(500_000),
+        "${variables.x}".repeat(1_000)
+    );
     fs::write(files.path().join("agent.yaml"), text).expect("writes");
     assert!(wrong(files.path()).contains("is too much"), "a bomb of references");
 }
@@ -247,11 +222,13 @@ fn a_store_is_known_without_the_models_and_their_keys() {
 async fn what_an_agent_is_made_of_is_followed_though_it_came_later() {
     let files = folder(&[("agent.yaml", "name: a\nmodel: small\nsystem: ${file.p.md}\n"), ("p.md", "one")]);
     let registry = Registry::builtin().model("small", ScriptedModel::new([]));
-    let reloading = Reloading::open(Loader::new().registry(registry), files.path().join("agent.yaml")).await.expect("opens");
+    let reloading =
+        Reloading::open(Loader::new().registry(registry), files.path().join("agent.yaml")).await.expect("opens");
     let system = async || format!("{:?}", reloading.agent().await.definition().expect("is data").system);
     fs::write(files.path().join("p.md"), "another").expect("writes");
     assert!(system().await.contains("another"));
-    fs::write(files.path().join("agent.yaml"), "name: a\nmodel: small\nsystem: later\nsub_agents: {b: b.yaml}\n").expect("writes");
+    fs::write(files.path().join("agent.yaml"), "name: a\nmodel: small\nsystem: later\nsub_agents: {b: b.yaml}\n")
+        .expect("writes");
     assert!(system().await.contains("another") && reloading.problems().is_some());
     fs::write(files.path().join("b.yaml"), "name: b\ndescription: Helps.\nmodel: small\n").expect("writes");
     assert!(system().await.contains("later"), "{:?}", reloading.problems());
@@ -261,9 +238,18 @@ async fn what_an_agent_is_made_of_is_followed_though_it_came_later() {
 #[test]
 fn all_that_files_say_is_one_file_that_says_the_same() {
     let files = folder(&[
-        ("agent.yaml", "extends: base.yaml\nname: a\nvariables: {city: Bern}\nsystem: In ${variables.city}.\nsub_agents: {b: b.yaml}\noffer_sub_agents: false\n"),
-        ("base.yaml", "model: quick\nmodels: {quick: {name: small}}\nbudget: {tokens: 9}\ntools: [{add: {permission: ask}}]\nmiddleware: [{guardrails: {guards: {p: {policy: Fine., model: quick}}}}]\n"),
-        ("b.yaml", "name: b\ndescription: Helps.\nmodel: quick\nvariables: {tone: kind}\nsystem: Be ${variables.tone}.\n"),
+        (
+            "agent.yaml",
+            "extends: base.yaml\nname: a\nvariables: {city: Bern}\nsystem: In ${variables.city}.\nsub_agents: {b: b.yaml}\noffer_sub_agents: false\n",
+        ),
+        (
+            "base.yaml",
+            "model: quick\nmodels: {quick: {name: small}}\nbudget: {tokens: 9}\ntools: [{add: {permission: ask}}]\nmiddleware: [{guardrails: {guards: {p: {policy: Fine., model: quick}}}}]\n",
+        ),
+        (
+            "b.yaml",
+            "name: b\ndescription: Helps.\nmodel: quick\nvariables: {tone: kind}\nsystem: Be ${variables.tone}.\n",
+        ),
     ]);
     let loaded = loader().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
     let text = loaded.to_yaml().expect("writes");
@@ -276,7 +262,10 @@ fn all_that_files_say_is_one_file_that_says_the_same() {
 #[test]
 fn parts_that_files_share_are_listed_once_and_their_paths_are_of_the_list() {
     let files = folder(&[
-        ("agent.yaml", "name: a\nmodel: small\ntools:\n  - include: shared/tools.yaml\n  - ask_user\nmiddleware: [{include: shared/agent.yaml}]\n"),
+        (
+            "agent.yaml",
+            "name: a\nmodel: small\ntools:\n  - include: shared/tools.yaml\n  - ask_user\nmiddleware: [{include: shared/agent.yaml}]\n",
+        ),
         ("shared/tools.yaml", "- add: {name: plus}\n- workspace: {root: docs, tools: [read_file]}\n"),
         ("shared/agent.yaml", "name: other\nmodel: none\nmiddleware:\n  - limits: {model_calls: 3}\n"),
         ("shared/docs/a.txt", "hello"),
@@ -291,5 +280,9 @@ fn parts_that_files_share_are_listed_once_and_their_paths_are_of_the_list() {
     assert!(told.contains("tools.yaml:1:12: ") && told.contains("is part of itself"), "{told}");
     assert!(told.contains("tools.yaml:2:9: unknown key 'nam'"), "{told}");
     fs::write(files.path().join("shared/tools.yaml"), "name: a\n").expect("writes");
-    assert!(wrong(files.path()).contains("agent.yaml:4:14: the file 'shared/tools.yaml' is no list"), "{}", wrong(files.path()));
+    assert!(
+        wrong(files.path()).contains("agent.yaml:4:14: the file 'shared/tools.yaml' is no list"),
+        "{}",
+        wrong(files.path())
+    );
 }

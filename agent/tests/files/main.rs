@@ -5,6 +5,7 @@ mod examples;
 mod files;
 mod keys;
 mod live;
+mod nexau;
 mod round_trip;
 mod spelling;
 

@@ -1,4 +1,4 @@
-//! Keys that are misspelt by one letter.
+//! Keys that are misspelt by one letter, at every depth.
 
 use proptest::{
     prelude::*,
@@ -7,36 +7,67 @@ use proptest::{
 };
 
 use agent::config::Format;
+use serde_json::Value;
 
 use super::loader;
 
 const TRIES: usize = 10_000;
 
+/// The keys that a schema within another names.
+fn keys(root: &Value, at: &Value) -> Vec<String> {
+    if let Some(path) = at["$ref"].as_str() {
+        return keys(root, root.pointer(&path[1..]).expect("it is there"));
+    }
+    let keys = at["properties"].as_object().expect("keys").keys();
+    keys.filter(|key| !["name", "model", "command"].contains(&key.as_str())).cloned().collect()
+}
+
+/// Where keys stand: what is written around one, and those that there are.
+fn places(schema: &Value) -> Vec<(&'static str, Vec<String>)> {
+    let resolved = |at: &Value| keys(schema, at);
+    let part = |list: &str, name: &str| {
+        let entries = schema["properties"][list]["items"]["anyOf"].as_array().expect("entries");
+        resolved(entries.iter().map(|entry| &entry["properties"][name]).find(|part| part.is_object()).expect(name))
+    };
+    vec![
+        ("KEY: 1", resolved(schema)),
+        ("budget: {KEY: 1}", resolved(&schema["properties"]["budget"])),
+        ("tools: [{workspace: {KEY: 1}}]", part("tools", "workspace")),
+        ("tools: [{mcp: {name: m, command: [x], KEY: 1}}]", part("tools", "mcp")),
+        ("middleware: [{limits: {KEY: 1}}]", part("middleware", "limits")),
+        (
+            "sub_agents: {b: {description: d, agent: {name: b, model: small, KEY: 1}}}",
+            resolved(&schema["$defs"]["SubAgent"]),
+        ),
+    ]
+}
+
 #[test]
 fn a_key_that_is_misspelt_by_one_letter_is_named_and_the_right_one_suggested() {
     let loader = loader();
-    let properties = loader.schema()["properties"].as_object().expect("keys");
-    let keys: Vec<String> = properties.keys().filter(|key| *key != "name" && *key != "model").cloned().collect();
+    let places = places(loader.schema());
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let slip = (prop::sample::select(keys), any::<prop::sample::Index>(), 0..4_u8, "[a-z]");
-    let (mut tried, mut named, mut suggested) = (0, 0, 0);
+    let slip =
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8, "[a-z]");
+    let (mut tried, mut suggested) = (0, 0);
     while tried < TRIES {
-        let (key, at, kind, letter) = slip.new_tree(&mut runner).expect("a value").current();
-        let misspelt = misspelt(&key, at, kind, &letter);
-        if properties.contains_key(&misspelt) || misspelt.is_empty() {
+        let (place, key, at, kind, letter) = slip.new_tree(&mut runner).expect("a value").current();
+        let (around, keys) = &places[place.index(places.len())];
+        let key = &keys[key.index(keys.len())];
+        let misspelt = misspelt(key, at, kind, &letter);
+        if keys.contains(&misspelt) || ["", "name", "model", "command"].contains(&misspelt.as_str()) {
             continue;
         }
         tried += 1;
-        let problems =
-            loader.read(format!("name: a\nmodel: small\n{misspelt}: 1\n"), Format::Yaml).expect_err("unknown");
-        let problem = problems.iter().next().expect("a problem");
-        assert_eq!((problem.line(), problem.column()), (3, 1), "{problem}");
-        named += usize::from(problem.message() == format!("unknown key '{misspelt}'"));
+        let text = format!("name: a\nmodel: small\n{}\n", around.replace("KEY", &misspelt));
+        let problems = loader.read(text, Format::Yaml).expect_err("unknown");
+        let named = problems.iter().find(|problem| problem.message() == format!("unknown key '{misspelt}'"));
+        let named = named.unwrap_or_else(|| panic!("'{misspelt}' is not named: {problems}"));
+        assert_eq!((named.line(), named.column()), (3, around.find("KEY").expect("a key") + 1), "{named}");
         let meant = format!("did you mean '{key}'?");
-        suggested += usize::from(problem.advice().is_some_and(|advice| advice.starts_with(&meant)));
+        suggested += usize::from(named.advice().is_some_and(|advice| advice.starts_with(&meant)));
     }
-    assert_eq!(named, TRIES);
     assert!(suggested * 100 >= TRIES * 95, "{suggested} of {TRIES} had the right key suggested");
 }
 

@@ -78,10 +78,6 @@ pub(in crate::chat) struct Items {
 }
 
 impl Items {
-    pub(in crate::chat) fn iter(&self) -> impl DoubleEndedIterator<Item = &Item> {
-        self.all.iter()
-    }
-
     /// What is to be seen: all but what is in a sub-agent that is folded.
     pub(in crate::chat) fn shown(&self) -> impl DoubleEndedIterator<Item = &Item> {
         let mut folded = HashSet::new();

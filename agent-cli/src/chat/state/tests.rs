@@ -69,7 +69,7 @@ fn commands_are_completed_as_far_as_they_agree_and_what_is_none_is_said() {
     assert_eq!(state.theme, ThemeName::Light);
     for wrong in ["/nothing", "/fork", "/theme pink"] {
         assert_eq!(say(&mut state, wrong), None);
-        assert_eq!(state.items.iter().next_back().expect("it is said").kind, Kind::Problem, "{wrong}");
+        assert_eq!(state.items.shown().next_back().expect("it is said").kind, Kind::Problem, "{wrong}");
     }
 }
 
@@ -113,9 +113,9 @@ fn however_much_a_tool_writes_what_is_kept_is_bounded_and_has_both_ends() {
         items.call("run", &n.to_string(), "cat", "{}", 0);
         items.output("run", &n.to_string(), &format!("first {} last é", "x".repeat(1 << 20)), true);
     }
-    let bytes: usize = items.iter().map(|item| item.text.bytes()).sum();
+    let bytes: usize = items.shown().map(|item| item.text.bytes()).sum();
     assert!(bytes <= 9 << 20, "{bytes}");
-    let text = items.iter().next_back().expect("the newest is there").text.text().into_owned();
+    let text = items.shown().next_back().expect("the newest is there").text.text().into_owned();
     assert!(text.starts_with("first xx") && text.ends_with("last é") && text.contains("bytes are not shown"));
     let mut streamed = items::Kept::default();
     (0..300_000).for_each(|n| streamed.push(&format!("é{n} ")));
@@ -131,7 +131,7 @@ fn what_a_model_says_again_takes_the_place_of_what_broke_off() {
     items.drop_stream();
     items.stream(Kind::Answer, "It is ten");
     items.answered("It is ten.");
-    let shown: Vec<_> = items.iter().map(|item| item.text.text().into_owned()).collect();
+    let shown: Vec<_> = items.shown().map(|item| item.text.text().into_owned()).collect();
     assert_eq!(shown, ["hm", "It is ten."]);
 }
 
@@ -145,7 +145,8 @@ fn a_sub_agent_folds_with_all_that_it_did() {
     items.call("top", "c2", "grep", "{}", 0);
     let shown = |items: &Items| items.shown().count();
     assert_eq!(shown(&items), 5);
-    items.focus = items.iter().next().map(|item| item.id);
+    let first = items.shown().next().map(|item| item.id);
+    items.focus = first;
     items.fold();
     assert_eq!(shown(&items), 2, "the sub-agent's line, and what is not its own");
     items.fold();

@@ -25,13 +25,13 @@ pub(super) fn rows(item: &Item, has_focus: bool, theme: Theme, width: usize) -> 
     let text = text.trim_end();
     let mut rows = match &item.kind {
         Kind::User => wrap(&[(text.to_owned(), theme.user)], &Prefix::hanging("› ", theme.user), width),
-        Kind::Answer if item.depth > 0 => {
-            folded_out(text, &format!("{}│ ", indent(item)), theme, width, MOST_ROWS)
-        }
+        Kind::Answer if item.depth > 0 => folded_out(text, &format!("{}│ ", indent(item)), theme, width, MOST_ROWS),
         Kind::Answer => markdown::lines(text, theme, width),
         Kind::Note => wrap(&[(text.to_owned(), theme.dim)], &Prefix::default(), width),
         Kind::Problem => wrap(&[(text.to_owned(), theme.bad)], &Prefix::hanging("! ", theme.bad), width),
-        Kind::Agent => vec![Line::styled(cut(&format!("{}{} {text}", indent(item), fold_mark(item)), width), theme.accent)],
+        Kind::Agent => {
+            vec![Line::styled(cut(&format!("{}{} {text}", indent(item), fold_mark(item)), width), theme.accent)]
+        }
         Kind::Thought => thought(item, text, theme, width),
         Kind::Image(shown) => picture::rows(shown, theme, width),
         Kind::Tool { name, arguments, stage } => tool(item, (name, arguments, *stage), text, theme, width),

@@ -76,7 +76,9 @@ fn scrolling_goes_no_further_than_the_beginning() {
 
 #[test]
 fn what_is_dim_can_be_read_on_both_grounds() {
-    for (name, ground) in [(ThemeName::Dark, ratatui::style::Color::Black), (ThemeName::Light, ratatui::style::Color::Gray)] {
+    for (name, ground) in
+        [(ThemeName::Dark, ratatui::style::Color::Black), (ThemeName::Light, ratatui::style::Color::Gray)]
+    {
         assert_ne!(Theme::named(name).dim.fg, Some(ground), "{name:?}");
     }
 }

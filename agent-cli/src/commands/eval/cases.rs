@@ -65,7 +65,9 @@ impl Case {
         let mut caps = Caps::default();
         (caps.tokens, caps.model_calls, caps.tool_calls) = (tokens, model_calls, tool_calls);
         let budget = match cost_usd {
-            Some(dollars) => Budget::builder().caps(caps.cost((dollars * 1e6).round() as u64)).prices(Catalogue::builtin()),
+            Some(dollars) => {
+                Budget::builder().caps(caps.cost((dollars * 1e6).round() as u64)).prices(Catalogue::builtin())
+            }
             None => Budget::builder().caps(caps),
         };
         budget.build().map(Some)
@@ -78,7 +80,7 @@ impl Case {
             Regex::new(pattern).map_err(|e| of_case(e.to_string()))?;
         }
         if let Some(schema) = &self.schema {
-            check_value(schema).map_err(|e| of_case(e.message().to_owned()))?;
+            check_value(schema).map(drop).map_err(|e| of_case(e.message().to_owned()))?;
         }
         self.budget().map(drop).map_err(|e| of_case(e.message().to_owned()))
     }
@@ -99,7 +101,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<Case>> {
             };
             lines.map(read).collect::<Result<_>>()?
         }
-        _ => serde_saphyr::from_str(&text).map_err(|e| wrong(e.to_string()))?,
+        _ => {
+            // As in agents' files, nothing but true and false is a boolean.
+            let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+            serde_saphyr::from_str_with_options(&text, options).map_err(|e| wrong(e.to_string()))?
+        }
     };
     if cases.is_empty() {
         return Err(wrong("there is no case in it".to_owned()));

@@ -52,7 +52,8 @@ fn of_answer(case: &Case, answer: &str) -> Vec<String> {
 
 fn of_tools(case: &Case, calls: &BTreeMap<String, u32>) -> Vec<String> {
     let called = |tool: &&String| calls.get(*tool).is_some_and(|times| *times > 0);
-    let missing = case.tools.iter().filter(|tool| !called(tool)).map(|tool| format!("the tool '{tool}' was not called"));
+    let missing =
+        case.tools.iter().filter(|tool| !called(tool)).map(|tool| format!("the tool '{tool}' was not called"));
     let forbidden = case.no_tools.iter().filter(called).map(|tool| format!("the tool '{tool}' was called"));
     missing.chain(forbidden).collect()
 }

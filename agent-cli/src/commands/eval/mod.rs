@@ -23,17 +23,17 @@ use crate::{
 };
 
 /// Asks all cases. It ends with 1 if a try failed; compared with an earlier evaluation, if a case passes less often than it did.
-pub(crate) async fn eval(wanted: Eval, global: &Global) -> Result<End> {
+pub(crate) async fn eval(wanted: &Eval, global: &Global) -> Result<End> {
     let cases = cases::read(&wanted.cases)?;
     let before = wanted.baseline.as_deref().map(Baseline::read).transpose()?;
     let global = &Global { file: Some(wanted.agent_file.clone()), ..global.clone() };
     let Assembled { builder, .. } = assemble(global)?;
     let agent = builder.clone().build()?;
     let judge = match cases.iter().any(|case| case.judge.is_some()) {
-        true => Some(judge(&wanted)?),
+        true => Some(judge(wanted)?),
         false => None,
     };
-    let outcomes = outcomes(&cases, &builder, judge.as_ref(), &wanted).await?;
+    let outcomes = outcomes(&cases, &builder, judge.as_ref(), wanted).await?;
     match global.json {
         true => report::for_programs(&outcomes)?,
         false => report::for_people(&outcomes)?,
@@ -92,7 +92,8 @@ async fn attempt(case: &Case, builder: &AgentBuilder, judge: Option<&Arc<dyn Mod
         builder = builder.middleware(judge);
     }
     let inputs = case.inputs.iter();
-    let request = inputs.fold(RunRequest::user(&case.input), |request, (name, value)| request.input(name, value.clone()));
+    let request =
+        inputs.fold(RunRequest::user(&case.input), |request, (name, value)| request.input(name, value.clone()));
     let begun = Instant::now();
     let end = builder.build()?.start(request).await;
     let usage = match &end {

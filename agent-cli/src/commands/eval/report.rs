@@ -134,7 +134,8 @@ pub(super) fn junit(outcomes: &[Outcome], agent: &str) -> String {
     for outcome in outcomes {
         for (at, tried) in outcome.tries.iter().enumerate() {
             let (name, seconds) = (escaped(&outcome.name), tried.ms as f64 / 1e3);
-            let head = format!("  <testcase classname=\"{name}\" name=\"{name}, try {}\" time=\"{seconds:.3}\"", at + 1);
+            let head =
+                format!("  <testcase classname=\"{name}\" name=\"{name}, try {}\" time=\"{seconds:.3}\"", at + 1);
             match tried.faults.as_slice() {
                 [] => xml.push_str(&format!("{head}/>\n")),
                 faults => {

@@ -118,13 +118,7 @@ fn place(binding: &str) -> Option<Place> {
 }
 
 /// Puts in what takes the place of a tool of NexAU's own, and gives its name here.
-fn builtin(
-    name: &str,
-    place: Place,
-    entry: &mut Keys,
-    draft: &mut Draft,
-    differences: &mut Differences,
-) -> String {
+fn builtin(name: &str, place: Place, entry: &mut Keys, draft: &mut Draft, differences: &mut Differences) -> String {
     let (here, looks, whose) = match place {
         Place::Workspace(tool, looks) => {
             draft.workspace.insert(tool);

@@ -18,7 +18,8 @@ pub(in crate::config) fn published(schema: &Value) -> Value {
     });
     for agent in ["", "/$defs/SubAgent"] {
         for list in LISTS {
-            let entries = whole.pointer_mut(&format!("{agent}/properties/{list}/items/anyOf")).and_then(Value::as_array_mut);
+            let entries =
+                whole.pointer_mut(&format!("{agent}/properties/{list}/items/anyOf")).and_then(Value::as_array_mut);
             entries.into_iter().for_each(|entries| entries.push(entry.clone()));
         }
     }

@@ -26,10 +26,6 @@ pub(super) struct Settled<'a> {
 
 impl Settled<'_> {
     /// Settles an agent, and those below it.
-    #[cfg_attr(
-        not(any(feature = "mcp", all(feature = "plugins", target_os = "linux"))),
-        expect(clippy::only_used_in_recursion, reason = "nothing but a plugin or a server can be wrong here")
-    )]
     pub(super) fn agent(&self, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
         #[cfg(all(feature = "plugins", target_os = "linux"))]
         plugins::settle(written, live, problems);

@@ -26,9 +26,11 @@ impl Said {
     }
 }
 
+#[cfg_attr(not(feature = "mcp"), expect(unused_variables, reason = "nothing but a server can be wrong here"))]
 pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
     #[cfg(feature = "mcp")]
-    problems.extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
+    problems
+        .extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
     let names: Vec<Vec<String>> =
         live.get("tools").map(Node::list).unwrap_or_default().iter().map(|tool| names(registry, tool)).collect();
     let [of_written, of_live] = [&mut *written, &mut *live].map(|agent| {

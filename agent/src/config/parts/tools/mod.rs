@@ -1,5 +1,9 @@
 //! Tools by name: what they are made from.
 
+#[cfg(feature = "a2a")]
+mod a2a;
+#[cfg(feature = "acp")]
+mod acp;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod command;
 #[cfg(feature = "mcp")]
@@ -8,6 +12,8 @@ mod mcp;
 mod openapi;
 #[cfg(all(feature = "plugins", target_os = "linux"))]
 pub(in crate::config) mod plugin;
+#[cfg(all(any(feature = "container", feature = "e2b"), feature = "workspace"))]
+mod sandbox;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod shell;
 #[cfg(feature = "skills")]
@@ -32,6 +38,8 @@ pub(in crate::config) fn register(registry: Registry) -> Registry {
         .named("shell", Naming::Set)
         .tools_with("command", command::tools)
         .named("command", Naming::Tool);
+    #[cfg(all(any(feature = "container", feature = "e2b"), feature = "workspace"))]
+    let registry = registry.toolset_with("sandbox", sandbox::tools).named("sandbox", Naming::Set);
     #[cfg(feature = "skills")]
     let registry = registry.tools_with("skills", skills::tools);
     #[cfg(feature = "web")]
@@ -44,6 +52,10 @@ pub(in crate::config) fn register(registry: Registry) -> Registry {
     let registry = registry.tools_with("openapi", openapi::tools).named("openapi", Naming::Set);
     #[cfg(all(feature = "plugins", target_os = "linux"))]
     let registry = registry.toolset_with("plugin", plugin::tools).named("plugin", Naming::Set);
+    #[cfg(feature = "a2a")]
+    let registry = registry.tools_with("a2a", a2a::tools).named("a2a", Naming::Tool);
+    #[cfg(feature = "acp")]
+    let registry = registry.tools_with("acp", acp::tools).named("acp", Naming::Tool);
     #[cfg(feature = "mcp")]
     let registry = registry.toolset_with("mcp", mcp::tools).named("mcp", Naming::Server);
     registry

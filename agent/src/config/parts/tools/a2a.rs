@@ -1,0 +1,76 @@
+//! `a2a`: an agent elsewhere as a tool.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{Result, Tool};
+use agent_tools::{ToolExt, ToolSet, peers::A2aAgent};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::{
+    file::{SecretText, seconds},
+    parts::change::Permission,
+};
+
+/// An agent elsewhere that speaks Agent2Agent, as a tool that tells it something and gives its answer.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct A2aConfig {
+    /// The tool's name. Default: `a2a`.
+    #[serde(default = "name")]
+    name: String,
+    /// What the model is told of it. Default: that it passes something on.
+    #[serde(default)]
+    description: Option<String>,
+    /// The address below which the agent's card is.
+    url: String,
+    /// The token that it wants.
+    #[serde(default)]
+    bearer: Option<SecretText>,
+    /// Headers of each request.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// Addresses of private networks at which it may be.
+    #[serde(default)]
+    allow_private: Vec<String>,
+    /// Seconds that a call may take.
+    #[serde(default)]
+    #[schemars(range(min = 0.001))]
+    timeout: Option<f64>,
+    /// Whether it does a message with the same id once, so that a call is made again after a crash. Default: false.
+    #[serde(default)]
+    deduplicates: bool,
+    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    #[serde(default)]
+    #[allow(dead_code, reason = "it became a rule before")]
+    permission: Option<Permission>,
+}
+
+fn name() -> String {
+    "a2a".to_owned()
+}
+
+pub(super) fn tools(config: A2aConfig) -> Result<ToolSet> {
+    let mut agent = A2aAgent::builder(config.url).name(&config.name);
+    if let Some(SecretText(token)) = config.bearer {
+        agent = agent.bearer(token);
+    }
+    for (name, value) in config.headers {
+        agent = agent.header(name, value);
+    }
+    for address in config.allow_private {
+        agent = agent.allow_private(address);
+    }
+    if let Some(time) = config.timeout {
+        agent = agent.timeout(seconds(time)?);
+    }
+    if config.deduplicates {
+        agent = agent.deduplicates();
+    }
+    let agent = agent.build()?;
+    let tool: Arc<dyn Tool> = match config.description {
+        Some(description) => Arc::new(agent.described(description)),
+        None => Arc::new(agent),
+    };
+    Ok(ToolSet::new(config.name).shared(tool))
+}
