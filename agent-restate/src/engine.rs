@@ -124,7 +124,11 @@ impl Durable for Engine {
         let name = step.name();
         let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
         let kept = self.ledger.wish(&name, None, asks).await;
-        parsed(&self.blobs.fetch(kept).await?)
+        let mut answer: Answer = parsed(&self.blobs.fetch(kept).await?)?;
+        if answer.digest == self.ledger.known_digest(&question.digest) {
+            answer.digest.clone_from(&question.digest);
+        }
+        Ok(answer)
     }
 
     async fn paused(&self, step: &Step) -> Result<()> {

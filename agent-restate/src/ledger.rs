@@ -11,7 +11,10 @@ use std::{
 use agent_core::{Message, journal::Entry};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::record::{Batch, Record, Stored};
+use crate::{
+    known::Known,
+    record::{Batch, Record, Stored},
+};
 
 /// How long the executor may do something between two steps before a run that only sleeps leaves this process.
 const GRACE: Duration = Duration::from_secs(1);
@@ -40,8 +43,8 @@ struct State {
     /// Handed to Restate, and not read back.
     in_flight: InFlight,
     noted: Vec<Entry>,
-    /// What earlier attempts noted, and this one did not yet: how often each.
-    known: HashMap<String, u32>,
+    /// What earlier attempts noted.
+    known: Known,
     /// Bodies under way.
     running: usize,
     /// The pauses that the run waits in, by the name of the wait.
@@ -155,6 +158,11 @@ impl Ledger {
         self.lock().noted.extend_from_slice(entries);
     }
 
+    /// The digest that people know of the question of this digest.
+    pub(crate) fn known_digest(&self, digest: &str) -> String {
+        self.lock().known.digest(digest).to_owned()
+    }
+
     /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
     pub(crate) async fn look(&self) {
         let is_due = self.change(|state| {
@@ -226,9 +234,7 @@ impl Ledger {
     /// What was kept of the run's entries, in an earlier attempt: this one need not keep it again.
     pub(crate) fn know(&self, entries: &[Entry]) {
         let mut state = self.lock();
-        for entry in entries {
-            *state.known.entry(identity(entry)).or_default() += 1;
-        }
+        entries.iter().for_each(|entry| state.known.add(entry));
     }
 
     /// Reads a record that was kept.
@@ -294,9 +300,8 @@ impl State {
         if batch.records.is_empty() && !batch.looks && !batch.waits {
             return None;
         }
-        let known = &mut self.known;
         let mut noted = std::mem::take(&mut self.noted);
-        noted.retain(|entry| known.is_empty() || !was_known(known, entry));
+        noted.retain(|entry| !self.known.has(entry));
         self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };
         Some(Taken { batch, noted })
     }
@@ -314,35 +319,6 @@ impl State {
         let late = Instant::now() + patience;
         let wakes = due.into_iter().chain(idle.filter(|at| *at > Instant::now()));
         wakes.chain([late]).min().unwrap_or(late)
-    }
-}
-
-/// Takes an entry from those that were known; false if it is new.
-fn was_known(known: &mut HashMap<String, u32>, entry: &Entry) -> bool {
-    let name = identity(entry);
-    let Some(times) = known.get_mut(&name) else { return false };
-    *times -= 1;
-    if *times == 0 {
-        known.remove(&name);
-    }
-    true
-}
-
-/// An entry without what differs between attempts: times, nonces, and digests of nonces.
-fn identity(entry: &Entry) -> String {
-    let mut body = serde_json::to_value(&entry.body).unwrap_or_default();
-    strip(&mut body);
-    format!("{}\n{body}", entry.run)
-}
-
-fn strip(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.retain(|name, _| name != "attempt" && name != "digest");
-            fields.values_mut().for_each(strip);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
-        _ => {}
     }
 }
 

@@ -6,6 +6,7 @@ mod engine;
 mod handler;
 mod http;
 mod journal;
+mod known;
 mod ledger;
 mod past;
 mod record;
