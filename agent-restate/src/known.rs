@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use agent_core::journal::{Entry, EntryBody};
+use agent_core::{
+    Question,
+    journal::{Entry, EntryBody},
+};
 use serde_json::Value;
 
 /// The entries that earlier attempts at a run kept and this one did not note again yet. Driven again from its beginning, a run
@@ -11,23 +14,16 @@ use serde_json::Value;
 pub(crate) struct Known {
     /// How often each entry is there.
     entries: HashMap<String, u32>,
-    /// The digests of the questions without an answer, by what they ask.
-    open: HashMap<String, String>,
-    /// Which digest people know of a question that this attempt asks by another.
-    digests: HashMap<String, String>,
+    /// The digests by which people know the questions, by what they ask.
+    questions: HashMap<String, String>,
 }
 
 impl Known {
     /// Takes an entry that is kept.
     pub(crate) fn add(&mut self, entry: &Entry) {
         *self.entries.entry(identity(entry)).or_default() += 1;
-        match &entry.body {
-            EntryBody::Asked { question } => _ = self.open.insert(asked(entry), question.digest.clone()),
-            EntryBody::Answered { id, .. } => {
-                let prefix = format!("{}\n{id}\n", entry.run);
-                self.open.retain(|asked, _| !asked.starts_with(&prefix));
-            }
-            _ => {}
+        if let EntryBody::Asked { question } = &entry.body {
+            self.questions.entry(asked(&entry.run, question)).or_insert_with(|| question.digest.clone());
         }
     }
 
@@ -44,16 +40,13 @@ impl Known {
             }
             return true;
         }
-        // A question that is asked anew has a digest of its own. Whoever saw the first one answers that.
-        let EntryBody::Asked { question } = &entry.body else { return false };
-        let Some(digest) = self.open.remove(&asked(entry)) else { return false };
-        self.digests.insert(question.digest.clone(), digest);
-        true
+        // A question about a call in doubt is asked anew, with a digest of its own. Whoever saw the first one answers that.
+        matches!(&entry.body, EntryBody::Asked { question } if self.digest(&entry.run, question).is_some())
     }
 
-    /// The digest that people know of the question of this digest.
-    pub(crate) fn digest<'a>(&'a self, digest: &'a str) -> &'a str {
-        self.digests.get(digest).map_or(digest, String::as_str)
+    /// The digest by which people know a question that an earlier attempt asked.
+    pub(crate) fn digest(&self, run: &str, question: &Question) -> Option<&str> {
+        self.questions.get(&asked(run, question)).map(String::as_str)
     }
 }
 
@@ -66,15 +59,15 @@ fn identity(entry: &Entry) -> String {
     format!("{}\n{body}", entry.run)
 }
 
-/// What a question asks, without its digest, which has the nonce of the attempt that asked it first.
-fn asked(entry: &Entry) -> String {
-    let EntryBody::Asked { question } = &entry.body else { return String::new() };
-    format!("{}\n{}\n{} {}", entry.run, question.id, question.kind, question.payload)
+/// What a question asks, without its digest, which has the nonce of the attempt that asked it first. Two doubts about one call are
+/// two questions: a doubt has the nonce of the attempt that began the call in its id.
+fn asked(run: &str, question: &Question) -> String {
+    let Question { id, kind, payload, .. } = question;
+    format!("{run}\n{id}\n{kind} {payload}")
 }
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{Answer, Question};
     use serde_json::json;
 
     use super::*;
@@ -88,10 +81,14 @@ mod tests {
         entry(EntryBody::ToolStarted { call_id, name, effect: agent_core::Effect::Pure, attempt })
     }
 
-    fn asks(digest: &str) -> Entry {
-        let mut question = Question::new("q", "doubt", json!("did it happen?"));
+    fn doubt(began: &str, digest: &str) -> Question {
+        let mut question = Question::new(format!("c/in_doubt/{began}"), "in_doubt", json!("did it happen?"));
         question.digest = digest.to_owned();
-        entry(EntryBody::Asked { question: Box::new(question) })
+        question
+    }
+
+    fn asks(question: &Question) -> Entry {
+        entry(EntryBody::Asked { question: Box::new(question.clone()) })
     }
 
     #[test]
@@ -103,19 +100,18 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_asked_anew_is_answered_as_whoever_saw_it_first_knows_it() {
+    fn a_doubt_that_is_asked_anew_is_answered_as_whoever_saw_it_first_knows_it() {
         let mut known = Known::default();
-        known.add(&asks("one"));
-        assert!(known.has(&asks("two")));
-        assert_eq!((known.digest("two"), known.digest("three")), ("one", "three"));
+        known.add(&asks(&doubt("a", "one")));
+        assert!(known.has(&asks(&doubt("a", "two"))));
+        assert_eq!(known.digest("r", &doubt("a", "two")), Some("one"));
     }
 
     #[test]
-    fn an_answered_question_is_another_than_the_next_one_that_asks_the_same() {
+    fn a_second_doubt_about_a_call_is_a_question_of_its_own() {
         let mut known = Known::default();
-        known.add(&asks("one"));
-        known.add(&entry(EntryBody::answered("q", &Answer::from(json!("did_not")))));
-        assert!(!known.has(&asks("two")), "an answer to the first one is not one to this");
-        assert_eq!(known.digest("two"), "two");
+        known.add(&asks(&doubt("a", "one")));
+        assert!(!known.has(&asks(&doubt("b", "two"))));
+        assert_eq!(known.digest("r", &doubt("b", "two")), None);
     }
 }

@@ -4,11 +4,11 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Message, journal::Entry};
+use agent_core::{Message, Question, journal::Entry};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -36,8 +36,8 @@ pub(crate) struct Ledger {
 struct State {
     /// True once everything that was kept is read.
     live: bool,
-    /// Results that nobody took yet.
-    kept: HashMap<String, Stored>,
+    /// All results. A step may be asked for more than once: when a run goes on, it looks again at what it began.
+    kept: HashMap<String, Arc<Stored>>,
     /// To be kept.
     out: Vec<Record>,
     /// Handed to Restate, and not read back.
@@ -114,9 +114,9 @@ impl Ledger {
 /// The executor's side.
 impl Ledger {
     /// The result of a step of an earlier attempt; none, once all of those are read, if it has none.
-    pub(crate) async fn earlier(&self, name: &str) -> Option<Stored> {
-        self.find(|state| match state.kept.remove(name) {
-            Some(kept) => Some(Some(kept)),
+    pub(crate) async fn earlier(&self, name: &str) -> Option<Arc<Stored>> {
+        self.find(|state| match state.kept.get(name) {
+            Some(kept) => Some(Some(kept.clone())),
             None => state.live.then_some(None),
         })
         .await
@@ -133,13 +133,13 @@ impl Ledger {
         self.change(|state| state.out.push(record));
     }
 
-    /// Waits until a result is durable, and takes it.
-    pub(crate) async fn kept(&self, name: &str) -> Stored {
-        self.find(|state| state.kept.remove(name)).await
+    /// A result, as soon as it is durable.
+    pub(crate) async fn kept(&self, name: &str) -> Arc<Stored> {
+        self.find(|state| state.kept.get(name).cloned()).await
     }
 
     /// Waits until a wish comes true that this record makes, unless an earlier attempt made it.
-    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Stored {
+    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Arc<Stored> {
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
@@ -158,9 +158,9 @@ impl Ledger {
         self.lock().noted.extend_from_slice(entries);
     }
 
-    /// The digest that people know of the question of this digest.
-    pub(crate) fn known_digest(&self, digest: &str) -> String {
-        self.lock().known.digest(digest).to_owned()
+    /// True if this digest is the one by which people know the question: that of the attempt that asked it first.
+    pub(crate) fn is_known_by(&self, digest: &str, run: &str, question: &Question) -> bool {
+        self.lock().known.digest(run, question) == Some(digest)
     }
 
     /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
@@ -240,7 +240,7 @@ impl Ledger {
     /// Reads a record that was kept.
     pub(crate) fn read(&self, record: &Record) {
         self.change(|state| match record {
-            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), result.clone()),
+            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
             Record::Sleeps { name, .. } | Record::Asks { name, .. } => _ = state.wished.insert(name.clone()),
             Record::Rests { name, pause } => {
                 state.wished.insert(name.clone());
@@ -261,7 +261,7 @@ impl Ledger {
             if state.rests.remove(name).is_some_and(|pause| state.told.pause == Some(pause)) {
                 state.told.pause = None;
             }
-            state.kept.insert(name.to_owned(), result);
+            state.kept.insert(name.to_owned(), Arc::new(result));
         });
     }
 

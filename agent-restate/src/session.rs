@@ -125,12 +125,12 @@ async fn piece(ctx: &ContextInternal, number: u64, blobs: &Blobs) -> Read<Vec<Ar
     let Some(Piece { first, entries }) = value(ctx, &key(number)).await? else {
         return Err(TerminalError::new(format!("piece {number} of the session is missing")));
     };
-    let entries = entries_of(entries, blobs).await.map_err(TerminalError::from_error)?;
+    let entries = entries_of(&entries, blobs).await.map_err(TerminalError::from_error)?;
     Ok((first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
 }
 
 /// The entries of a batch, without their numbers.
-pub(crate) async fn entries_of(stored: Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
+pub(crate) async fn entries_of(stored: &Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
     parsed(&blobs.fetch(stored).await?)
 }
 
