@@ -114,6 +114,10 @@ impl Durable for Engine {
         let running = self.ledger.running();
         let made = body.await?;
         let result = self.blobs.store(&made).await?;
+        if matches!(step.kind, StepKind::Steering { .. }) {
+            self.ledger.keep_later(name, result);
+            return Ok(made);
+        }
         self.ledger.push(Record::Kept { name: name.clone(), result });
         drop(running);
         self.ledger.kept(&name).await;

@@ -38,6 +38,8 @@ struct State {
     live: bool,
     /// All results. A step may be asked for more than once: when a run goes on, it looks again at what it began.
     kept: HashMap<String, Arc<Stored>>,
+    /// To be kept with the next batch, for which they are no reason.
+    later: Vec<Record>,
     /// To be kept.
     out: Vec<Record>,
     /// Handed to Restate, and not read back.
@@ -131,6 +133,15 @@ impl Ledger {
     /// Puts a record into the next batch.
     pub(crate) fn push(&self, record: Record) {
         self.change(|state| state.out.push(record));
+    }
+
+    /// Has a result kept with whatever comes after it. Only for what does nothing outside, before a step that is kept itself: nobody
+    /// can know of it before that.
+    pub(crate) fn keep_later(&self, name: String, result: Stored) {
+        self.change(|state| {
+            state.kept.insert(name.clone(), Arc::new(result.clone()));
+            state.later.push(Record::Kept { name, result });
+        });
     }
 
     /// A result, as soon as it is durable.
@@ -300,6 +311,7 @@ impl State {
         if batch.records.is_empty() && !batch.looks && !batch.waits {
             return None;
         }
+        batch.records.splice(..0, std::mem::take(&mut self.later));
         let mut noted = std::mem::take(&mut self.noted);
         noted.retain(|entry| !self.known.has(entry));
         self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };

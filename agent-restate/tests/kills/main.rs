@@ -10,7 +10,7 @@ mod common;
 mod overhead;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     net::SocketAddr,
     path::Path,
     process::{Child, Command, ExitCode, Stdio},
@@ -97,6 +97,13 @@ struct Seen {
     doubts: usize,
 }
 
+/// Whether the run heard of an answer.
+#[derive(Debug, PartialEq)]
+enum Heard {
+    NotYet,
+    Yes,
+}
+
 /// Somebody who starts runs and answers their questions, however often the server is away.
 struct Person<'a> {
     world: &'a World,
@@ -109,7 +116,7 @@ impl Person<'_> {
         let job = Job::new("worker", &request).expect("is data");
         let (at, restate) = (job.at.clone(), self.journal.restate());
         patiently(|| restate.dispatch(job.clone())).await;
-        let (mut asked, mut seen) = (BTreeSet::new(), Seen::default());
+        let (mut asked, mut seen) = (BTreeMap::new(), Seen::default());
         let began = Instant::now();
         while !matches!(patiently(|| restate.standing(&at)).await, Some(Standing::Done | Standing::Dead { .. })) {
             if began.elapsed() > Duration::from_secs(60) {
@@ -125,22 +132,26 @@ impl Person<'_> {
     }
 
     /// Answers what the run asks.
-    async fn answer(&self, at: &RunAddress, asked: &mut BTreeSet<String>, seen: &mut Seen) {
+    async fn answer(&self, at: &RunAddress, asked: &mut BTreeMap<String, Heard>, seen: &mut Seen) {
         let Ok(index) = self.journal.index(&at.session).await else { return };
         let Some(checkpoint) = index.look(|index| index.unfinished(&at.agent)) else { return };
         for question in checkpoint.questions {
             // For this question, and no later one of its id: the answer may be under way for long.
             let answers = BTreeMap::from([question.answer(self.world.answer(&question))]);
             match self.journal.restate().answer(at, answers).await {
-                Ok(()) if question.kind == Doubt::KIND => {
-                    seen.doubts += 1;
-                    if !asked.insert(question.digest.clone()) {
-                        seen.faults.push(format!("{} asks about a doubt again that was answered", at.run));
-                    }
+                // The run may not have heard of the first answer when there is a second one.
+                Ok(()) if asked.get(&question.digest) == Some(&Heard::Yes) => {
+                    seen.faults.push(format!("{} asks again about '{}', which was answered", at.run, question.id));
                 }
-                Ok(()) => {}
-                // It does not wait yet, or not any more, or the server is away.
-                Err(e) if matches!(e.kind(), ErrorKind::Stale | ErrorKind::Store) => {}
+                Ok(()) => {
+                    let is_new = asked.insert(question.digest.clone(), Heard::NotYet).is_none();
+                    seen.doubts += usize::from(is_new && question.kind == Doubt::KIND);
+                }
+                // It does not wait yet, or not any more.
+                Err(e) if e.kind() == ErrorKind::Stale => {
+                    asked.entry(question.digest).and_modify(|heard| *heard = Heard::Yes);
+                }
+                Err(e) if e.kind() == ErrorKind::Store => {} // the server is away
                 Err(e) => seen.faults.push(format!("{}: {e}", at.run)),
             }
         }
