@@ -74,7 +74,10 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> +
 }
 
 fn failed(what: &str, e: &io::Error) -> Error {
-    Error::new(ErrorKind::Store, format!("a blob could not be {what}: {e}; see to it that all processes share its folder"))
+    Error::new(
+        ErrorKind::Store,
+        format!("a blob could not be {what}: {e}; see to it that all processes share its folder"),
+    )
 }
 
 /// What puts large values elsewhere, if there is such a place.

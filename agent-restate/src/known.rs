@@ -96,7 +96,10 @@ mod tests {
         let mut known = Known::default();
         known.add(&begun("one"));
         known.add(&begun("two"));
-        assert_eq!([known.has(&begun("three")), known.has(&begun("three")), known.has(&begun("three"))], [true, true, false]);
+        assert_eq!(
+            [known.has(&begun("three")), known.has(&begun("three")), known.has(&begun("three"))],
+            [true, true, false]
+        );
     }
 
     #[test]

@@ -198,8 +198,10 @@ impl Ledger {
 
     /// Waits until the run, which does nothing that was kept any more, was told something of this kind.
     pub(crate) async fn until_told(&self, is_it: impl Fn(&Told) -> bool) {
-        self.find(|state| (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(()))
-            .await;
+        self.find(|state| {
+            (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(())
+        })
+        .await;
     }
 }
 
@@ -304,10 +306,8 @@ impl State {
         batch.looks = self.look;
         let has_open_question = self.awaited.values().any(Option::is_none);
         let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news();
-        batch.waits = batch.records.is_empty()
-            && !batch.looks
-            && only_waits
-            && (has_open_question || began.elapsed() >= GRACE);
+        batch.waits =
+            batch.records.is_empty() && !batch.looks && only_waits && (has_open_question || began.elapsed() >= GRACE);
         if batch.records.is_empty() && !batch.looks && !batch.waits {
             return None;
         }

@@ -7,11 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Error, ErrorKind, Result, RunEnd, RunRequest,
-    dispatch::Job,
-    journal::RunStatus,
-};
+use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, journal::RunStatus};
 use agent_exec::Agent;
 use futures::future::BoxFuture;
 use restate_sdk::{
@@ -83,7 +79,12 @@ async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
 }
 
 impl Sessions {
-    pub(crate) fn new(agents: HashMap<Arc<str>, Agent>, blobs: Blobs, patience: Duration, to_request: ToRequest) -> Self {
+    pub(crate) fn new(
+        agents: HashMap<Arc<str>, Agent>,
+        blobs: Blobs,
+        patience: Duration,
+        to_request: ToRequest,
+    ) -> Self {
         Self { agents, blobs, patience, to_request, present: Mutex::default() }
     }
 
@@ -160,7 +161,11 @@ impl Sessions {
         Ok(true)
     }
 
-    async fn read(&self, ctx: &ContextInternal, ReadEntries { after, limit }: ReadEntries) -> HandlerResult<Box<RawValue>> {
+    async fn read(
+        &self,
+        ctx: &ContextInternal,
+        ReadEntries { after, limit }: ReadEntries,
+    ) -> HandlerResult<Box<RawValue>> {
         let entries = session::read(ctx, after, limit, &self.blobs).await?;
         Ok(raw(&entries)?)
     }
@@ -234,6 +239,9 @@ impl Drop for Gone<'_> {
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("agents", &self.agents.keys()).field("blobs", &self.blobs).finish_non_exhaustive()
+        f.debug_struct("Sessions")
+            .field("agents", &self.agents.keys())
+            .field("blobs", &self.blobs)
+            .finish_non_exhaustive()
     }
 }

@@ -83,7 +83,8 @@ struct Process(Option<Runtime>);
 
 impl Process {
     fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let endpoint = endpoint.clone();
         let listener = {
             let _inside = runtime.enter();
@@ -172,7 +173,10 @@ fn job(text: &str, run: &str) -> Job {
 async fn a_session_goes_on_where_its_run_before_ended_and_anybody_reads_it() {
     let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
     let one = world.run("hello", "r1").await;
-    assert_eq!((one.answer.as_deref(), one.status), (Some("heard 1"), RunStatus::Finished(agent_core::ExitReason::Text)));
+    assert_eq!(
+        (one.answer.as_deref(), one.status),
+        (Some("heard 1"), RunStatus::Finished(agent_core::ExitReason::Text))
+    );
     let two = world.run("again", "r2").await;
     assert_eq!(two.answer.as_deref(), Some("heard 2"));
     assert_eq!(world.deeds(), 2);
@@ -204,7 +208,9 @@ async fn a_run_that_is_sent_twice_runs_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_after_the_run_left_its_process_and_the_server_died() {
     let steps = [("d1", "deed", json!({})), ("d2", "deed", json!({"asks": true}))];
-    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else { return };
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else {
+        return;
+    };
     let at = world.dispatch("hello", "r1").await;
     world.stands(&at, |standing| *standing == Standing::AtRest).await;
     world.server.kill_and_start().await;
@@ -285,7 +291,9 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again() {
     let steps = [("d1", "deed", json!({"takes": 1_000})), ("d2", "deed", json!({}))];
-    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else { return };
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else {
+        return;
+    };
     let at = world.dispatch("hello", "r1").await;
     world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
@@ -310,7 +318,8 @@ async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the
     let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
 
     let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
-    let other = AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build().expect("an endpoint");
+    let other =
+        AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build().expect("an endpoint");
     drop(world.process.take());
     tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
     let wrong = Process::start(&other, world.address);

@@ -8,8 +8,8 @@ use std::{
 };
 
 use agent_core::{
-    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result,
+    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     tool::{Doubt, Reconciled},
 };
 use agent_exec::Agent;
@@ -49,7 +49,8 @@ impl World {
 }
 
 /// The calls of each step. Calls of one step run side by side.
-const STEPS: [&[&str]; 5] = [&["pure", "again", "looks", "once"], &["asks"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+const STEPS: [&[&str]; 5] =
+    [&["pure", "again", "looks", "once"], &["asks"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
 
 /// How many calls of which the effect must not be repeated a run makes.
 pub(crate) const DELICATE: usize = 6;

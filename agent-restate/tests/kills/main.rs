@@ -33,7 +33,8 @@ const SIDE_BY_SIDE: usize = 12;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     match args.get(1).map(String::as_str) {
         Some("serve") => runtime.block_on(serve(&args[2], Path::new(&args[3]))),
         // Asked for a list of tests, or for one of another name.
@@ -73,7 +74,9 @@ async fn check() -> ExitCode {
     let mut faults: Vec<_> = ended.iter().flat_map(|seen| seen.faults.clone()).collect();
     let done = world.done();
     let delicate: Vec<_> = done.iter().filter(|(key, _)| key.starts_with(agent::DELICATE_MARK)).collect();
-    faults.extend(delicate.iter().filter(|(_, times)| **times > 1).map(|(key, times)| format!("{key} happened {times} times")));
+    faults.extend(
+        delicate.iter().filter(|(_, times)| **times > 1).map(|(key, times)| format!("{key} happened {times} times")),
+    );
     if delicate.len() != runs * agent::DELICATE {
         faults.push(format!("{} of {} effects happened", delicate.len(), runs * agent::DELICATE));
     }
@@ -82,7 +85,11 @@ async fn check() -> ExitCode {
     println!("runs                     {runs:>8} in {:.1} s", took.as_secs_f64());
     println!("kills of the service     {:>8}", killer.of_service);
     println!("kills of the server      {:>8}", killer.of_server);
-    println!("delicate effects         {:>8}, none twice: {}", delicate.len(), delicate.iter().all(|(_, times)| **times == 1));
+    println!(
+        "delicate effects         {:>8}, none twice: {}",
+        delicate.len(),
+        delicate.iter().all(|(_, times)| **times == 1)
+    );
     println!("harmless effects twice   {repeated:>8}");
     println!("doubts that were asked   {doubts:>8}");
     println!("faults                   {:>8}", faults.len());
@@ -164,7 +171,8 @@ impl Person<'_> {
         }
         let index = patiently(|| self.journal.index(&at.session)).await;
         let history = index.look(|index| index.history(&at.agent));
-        let results = history.iter().filter(|message| matches!(message, Message::Tool(result) if !result.is_error())).count();
+        let results =
+            history.iter().filter(|message| matches!(message, Message::Tool(result) if !result.is_error())).count();
         if (history.len(), results) != (17, 10) {
             seen.faults.push(format!("{} has {} messages, {results} results", at.run, history.len()));
         }
