@@ -57,8 +57,8 @@ impl Service for SessionObject {
                 "run" => on(&ctx, async |job, of| sessions.run(&ctx, job, of).await).await,
                 "answer" => on(&ctx, async |input, _| answer(&ctx, input).await).await,
                 "tell" => on(&ctx, async |input, _| sessions.tell(&ctx, input).await).await,
-                "open" => on(&ctx, async |(), _| Ok(session::open(&ctx).await?)).await,
-                "head" => on(&ctx, async |(), _| Ok(session::head(&ctx).await?)).await,
+                "open" => on(&ctx, async |(), _| session::open(&ctx).await).await,
+                "head" => on(&ctx, async |(), _| session::head(&ctx).await).await,
                 "read" => on(&ctx, async |input, _| sessions.read(&ctx, input).await).await,
                 unknown => return Err(EndpointError::unknown_handler(ctx.service_name(), unknown)),
             }
@@ -93,9 +93,9 @@ impl Sessions {
         job.at.session = of.key.as_str().into();
         let agent = self.agents.get(&job.at.agent).ok_or_else(|| self.unknown(&job.at.agent))?;
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
-        session::set_open(ctx, Some(&open));
         let head = session::head(ctx).await?;
         let past = session::since_anchor(ctx, head, &self.blobs).await?;
+        session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let ledger = Arc::new(Ledger::new(self.patience));
         let _present = self.present(&open.run, &ledger);
