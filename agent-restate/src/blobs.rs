@@ -1,6 +1,6 @@
 //! Where what is too large for a journal is kept: [`BlobStore`].
 
-use std::{fmt, io, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc};
 
 use agent_core::{Error, ErrorKind, Result};
 use async_trait::async_trait;
@@ -74,7 +74,10 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> +
 }
 
 fn failed(what: &str, e: &io::Error) -> Error {
-    Error::new(ErrorKind::Store, format!("a blob could not be {what}: {e}; see to it that all processes share its folder"))
+    Error::new(
+        ErrorKind::Store,
+        format!("a blob could not be {what}: {e}; see to it that all processes share its folder"),
+    )
 }
 
 /// What puts large values elsewhere, if there is such a place.
@@ -113,19 +116,20 @@ impl Blobs {
     }
 
     /// The value that stands in a journal.
-    pub(crate) async fn fetch(&self, stored: Stored) -> Result<Box<RawValue>> {
+    pub(crate) async fn fetch<'a>(&self, stored: &'a Stored) -> Result<Cow<'a, RawValue>> {
         let name = match stored {
-            Stored::Here(json) => return Ok(json),
+            Stored::Here(json) => return Ok(Cow::Borrowed(json)),
             Stored::Blob(name) => name,
         };
         let store = self.store.as_ref().ok_or_else(|| {
             Error::new(ErrorKind::Store, "a result is kept elsewhere: give the endpoint the blobs(..) that it had")
         })?;
-        let bytes = store.get(&name).await?;
-        if hex(&Sha256::digest(&bytes)) != name {
+        let bytes = store.get(name).await?;
+        if hex(&Sha256::digest(&bytes)) != *name {
             return Err(Error::new(ErrorKind::Store, format!("blob {name} is damaged")));
         }
-        serde_json::from_slice(&bytes).map_err(|e| Error::new(ErrorKind::Store, "a blob is not JSON").with_source(e))
+        let json = serde_json::from_slice(&bytes).map(Cow::Owned);
+        json.map_err(|e| Error::new(ErrorKind::Store, "a blob is not JSON").with_source(e))
     }
 }
 
@@ -153,7 +157,7 @@ mod tests {
         for _ in 0..2 {
             let stored = blobs.store(&large).await.expect("is kept");
             assert!(matches!(stored, Stored::Blob(_)));
-            let found = blobs.fetch(stored).await.expect("is there");
+            let found = blobs.fetch(&stored).await.expect("is there");
             assert_eq!(serde_json::from_str::<String>(found.get()).expect("JSON"), large);
         }
         assert_eq!(std::fs::read_dir(folder.path().join("blobs")).expect("a folder").count(), 1);
@@ -166,7 +170,7 @@ mod tests {
         let stored = blobs.store(&"what was said").await.expect("is kept");
         let Stored::Blob(name) = &stored else { panic!("it is large") };
         std::fs::write(folder.path().join(name), "\"something else\"").expect("writes");
-        let error = blobs.fetch(stored).await.expect_err("it is damaged");
+        let error = blobs.fetch(&stored).await.expect_err("it is damaged");
         assert!(error.message().contains("damaged"), "{error}");
     }
 

@@ -200,7 +200,9 @@ impl AgentEndpointBuilder {
         for agent in self.agents {
             let name = Arc::<str>::from(agent.name());
             if agent.store().is_some() {
-                return Err(Error::config(format!("agent '{name}' has a store, but its sessions are Restate's: build it without")));
+                return Err(Error::config(format!(
+                    "agent '{name}' has a store, but its sessions are Restate's: build it without"
+                )));
             }
             if agents.insert(name.clone(), agent).is_some() {
                 return Err(Error::config(format!("there are two agents '{name}': give one another name")));

@@ -78,9 +78,9 @@ impl Engine {
         Ok(())
     }
 
-    /// What an earlier attempt kept of a step.
-    async fn open(&self, kept: Box<RawValue>) -> Result<StepResult> {
-        let result = parsed(&kept)?;
+    /// What was kept of a step.
+    fn open(&self, kept: &RawValue) -> Result<StepResult> {
+        let result = parsed(kept)?;
         if let StepResult::Messages(taken) = &result {
             // They are not to be taken again.
             self.ledger.told(|told| {
@@ -108,12 +108,16 @@ impl Durable for Engine {
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let name = step.name();
         if let Some(kept) = self.ledger.earlier(&name).await {
-            return self.open(self.blobs.fetch(kept).await?).await;
+            return self.open(&*self.blobs.fetch(&kept).await?);
         }
         self.begin(step).await?;
         let running = self.ledger.running();
         let made = body.await?;
         let result = self.blobs.store(&made).await?;
+        if matches!(step.kind, StepKind::Steering { .. }) {
+            self.ledger.keep_later(name, result);
+            return Ok(made);
+        }
         self.ledger.push(Record::Kept { name: name.clone(), result });
         drop(running);
         self.ledger.kept(&name).await;
@@ -124,7 +128,11 @@ impl Durable for Engine {
         let name = step.name();
         let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
         let kept = self.ledger.wish(&name, None, asks).await;
-        parsed(&self.blobs.fetch(kept).await?)
+        let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
+        if self.ledger.is_known_by(&answer.digest, &step.run, question) {
+            answer.digest.clone_from(&question.digest);
+        }
+        Ok(answer)
     }
 
     async fn paused(&self, step: &Step) -> Result<()> {

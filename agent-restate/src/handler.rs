@@ -78,7 +78,7 @@ impl<'a> Handler<'a> {
     async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
         if let Some(noted) = batch.noted {
             if !self.ledger.is_live() {
-                let entries = session::entries_of(noted.entries.clone(), self.blobs).await?;
+                let entries = session::entries_of(&noted.entries, self.blobs).await?;
                 self.ledger.know(&entries);
             }
             session::append(self.ctx, &mut self.head, noted);

@@ -19,7 +19,8 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn new(client: &Client, base: &str, token: Option<Arc<str>>) -> Result<Self> {
         let base = Url::parse(base).ok().filter(|url| !url.cannot_be_a_base());
-        let base = base.ok_or_else(|| Error::config("an address of Restate is no URL: it is like http://127.0.0.1:8080"))?;
+        let base =
+            base.ok_or_else(|| Error::config("an address of Restate is no URL: it is like http://127.0.0.1:8080"))?;
         Ok(Self { client: client.clone(), base, token })
     }
 
@@ -66,7 +67,8 @@ pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
     let failed = |e: reqwest::Error| {
         // The URL has the session's name, which is nobody's business here.
         let e = e.without_url();
-        Error::new(ErrorKind::Store, "Restate cannot be reached: look at its address, and whether it runs").with_source(e)
+        Error::new(ErrorKind::Store, "Restate cannot be reached: look at its address, and whether it runs")
+            .with_source(e)
     };
     let response = request.send().await.map_err(failed)?;
     let status = response.status();
@@ -101,5 +103,6 @@ impl Said {
 /// The JSON of an answer.
 pub(crate) fn json<T: DeserializeOwned>(said: Said) -> Result<T> {
     let body = if said.body.is_empty() { "null" } else { &said.body };
-    serde_json::from_str(body).map_err(|e| Error::new(ErrorKind::Store, "Restate's answer is not understood").with_source(e))
+    serde_json::from_str(body)
+        .map_err(|e| Error::new(ErrorKind::Store, "Restate's answer is not understood").with_source(e))
 }

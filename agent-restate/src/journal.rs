@@ -7,11 +7,7 @@ use agent_core::{
     journal::{Entry, IndexCache, JournalWriter, SharedIndex},
 };
 
-use crate::{
-    Restate,
-    session::Head,
-    tell::ReadEntries,
-};
+use crate::{Restate, session::Head, tell::ReadEntries};
 
 /// The sessions of a [`Restate`] server: what every reader of the framework takes. It is read from any machine that reaches the
 /// server. Only runs write, and those are Restate's: [`dispatch`](agent_core::dispatch::Dispatch::dispatch) them.
@@ -50,7 +46,9 @@ impl Journal for RestateJournal {
 
     async fn sessions(&self) -> Result<Vec<String>> {
         let service = self.restate.service().replace('\'', "''");
-        let sql = format!("SELECT service_key FROM state WHERE service_name = '{service}' AND key = 'head' ORDER BY service_key");
+        let sql = format!(
+            "SELECT service_key FROM state WHERE service_name = '{service}' AND key = 'head' ORDER BY service_key"
+        );
         let rows = self.restate.query(&sql).await?;
         Ok(rows.iter().filter_map(|row| row["service_key"].as_str().map(str::to_owned)).collect())
     }
@@ -76,7 +74,10 @@ impl Journal for RestateJournal {
 }
 
 fn only_read() -> Error {
-    Error::new(ErrorKind::Config, "Restate's sessions are only read here: runs are dispatched, and sessions deleted, at the server")
+    Error::new(
+        ErrorKind::Config,
+        "Restate's sessions are only read here: runs are dispatched, and sessions deleted, at the server",
+    )
 }
 
 impl fmt::Debug for RestateJournal {

@@ -4,14 +4,17 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Message, journal::Entry};
+use agent_core::{Message, Question, journal::Entry};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::record::{Batch, Record, Stored};
+use crate::{
+    known::Known,
+    record::{Batch, Record, Stored},
+};
 
 /// How long the executor may do something between two steps before a run that only sleeps leaves this process.
 const GRACE: Duration = Duration::from_secs(1);
@@ -33,15 +36,17 @@ pub(crate) struct Ledger {
 struct State {
     /// True once everything that was kept is read.
     live: bool,
-    /// Results that nobody took yet.
-    kept: HashMap<String, Stored>,
+    /// All results. A step may be asked for more than once: when a run goes on, it looks again at what it began.
+    kept: HashMap<String, Arc<Stored>>,
+    /// To be kept with the next batch, for which they are no reason.
+    later: Vec<Record>,
     /// To be kept.
     out: Vec<Record>,
     /// Handed to Restate, and not read back.
     in_flight: InFlight,
     noted: Vec<Entry>,
-    /// What earlier attempts noted, and this one did not yet: how often each.
-    known: HashMap<String, u32>,
+    /// What earlier attempts noted.
+    known: Known,
     /// Bodies under way.
     running: usize,
     /// The pauses that the run waits in, by the name of the wait.
@@ -111,9 +116,9 @@ impl Ledger {
 /// The executor's side.
 impl Ledger {
     /// The result of a step of an earlier attempt; none, once all of those are read, if it has none.
-    pub(crate) async fn earlier(&self, name: &str) -> Option<Stored> {
-        self.find(|state| match state.kept.remove(name) {
-            Some(kept) => Some(Some(kept)),
+    pub(crate) async fn earlier(&self, name: &str) -> Option<Arc<Stored>> {
+        self.find(|state| match state.kept.get(name) {
+            Some(kept) => Some(Some(kept.clone())),
             None => state.live.then_some(None),
         })
         .await
@@ -130,13 +135,22 @@ impl Ledger {
         self.change(|state| state.out.push(record));
     }
 
-    /// Waits until a result is durable, and takes it.
-    pub(crate) async fn kept(&self, name: &str) -> Stored {
-        self.find(|state| state.kept.remove(name)).await
+    /// Has a result kept with whatever comes after it. Only for what does nothing outside, before a step that is kept itself: nobody
+    /// can know of it before that.
+    pub(crate) fn keep_later(&self, name: String, result: Stored) {
+        self.change(|state| {
+            state.kept.insert(name.clone(), Arc::new(result.clone()));
+            state.later.push(Record::Kept { name, result });
+        });
+    }
+
+    /// A result, as soon as it is durable.
+    pub(crate) async fn kept(&self, name: &str) -> Arc<Stored> {
+        self.find(|state| state.kept.get(name).cloned()).await
     }
 
     /// Waits until a wish comes true that this record makes, unless an earlier attempt made it.
-    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Stored {
+    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Arc<Stored> {
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
@@ -153,6 +167,11 @@ impl Ledger {
     /// Notes entries of the run: they are kept with the next batch.
     pub(crate) fn note(&self, entries: &[Entry]) {
         self.lock().noted.extend_from_slice(entries);
+    }
+
+    /// True if this digest is the one by which people know the question: that of the attempt that asked it first.
+    pub(crate) fn is_known_by(&self, digest: &str, run: &str, question: &Question) -> bool {
+        self.lock().known.digest(run, question) == Some(digest)
     }
 
     /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
@@ -179,8 +198,10 @@ impl Ledger {
 
     /// Waits until the run, which does nothing that was kept any more, was told something of this kind.
     pub(crate) async fn until_told(&self, is_it: impl Fn(&Told) -> bool) {
-        self.find(|state| (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(()))
-            .await;
+        self.find(|state| {
+            (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(())
+        })
+        .await;
     }
 }
 
@@ -226,15 +247,13 @@ impl Ledger {
     /// What was kept of the run's entries, in an earlier attempt: this one need not keep it again.
     pub(crate) fn know(&self, entries: &[Entry]) {
         let mut state = self.lock();
-        for entry in entries {
-            *state.known.entry(identity(entry)).or_default() += 1;
-        }
+        entries.iter().for_each(|entry| state.known.add(entry));
     }
 
     /// Reads a record that was kept.
     pub(crate) fn read(&self, record: &Record) {
         self.change(|state| match record {
-            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), result.clone()),
+            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
             Record::Sleeps { name, .. } | Record::Asks { name, .. } => _ = state.wished.insert(name.clone()),
             Record::Rests { name, pause } => {
                 state.wished.insert(name.clone());
@@ -255,7 +274,7 @@ impl Ledger {
             if state.rests.remove(name).is_some_and(|pause| state.told.pause == Some(pause)) {
                 state.told.pause = None;
             }
-            state.kept.insert(name.to_owned(), result);
+            state.kept.insert(name.to_owned(), Arc::new(result));
         });
     }
 
@@ -287,16 +306,14 @@ impl State {
         batch.looks = self.look;
         let has_open_question = self.awaited.values().any(Option::is_none);
         let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news();
-        batch.waits = batch.records.is_empty()
-            && !batch.looks
-            && only_waits
-            && (has_open_question || began.elapsed() >= GRACE);
+        batch.waits =
+            batch.records.is_empty() && !batch.looks && only_waits && (has_open_question || began.elapsed() >= GRACE);
         if batch.records.is_empty() && !batch.looks && !batch.waits {
             return None;
         }
-        let known = &mut self.known;
+        batch.records.splice(..0, std::mem::take(&mut self.later));
         let mut noted = std::mem::take(&mut self.noted);
-        noted.retain(|entry| known.is_empty() || !was_known(known, entry));
+        noted.retain(|entry| !self.known.has(entry));
         self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };
         Some(Taken { batch, noted })
     }
@@ -314,35 +331,6 @@ impl State {
         let late = Instant::now() + patience;
         let wakes = due.into_iter().chain(idle.filter(|at| *at > Instant::now()));
         wakes.chain([late]).min().unwrap_or(late)
-    }
-}
-
-/// Takes an entry from those that were known; false if it is new.
-fn was_known(known: &mut HashMap<String, u32>, entry: &Entry) -> bool {
-    let name = identity(entry);
-    let Some(times) = known.get_mut(&name) else { return false };
-    *times -= 1;
-    if *times == 0 {
-        known.remove(&name);
-    }
-    true
-}
-
-/// An entry without what differs between attempts: times, nonces, and digests of nonces.
-fn identity(entry: &Entry) -> String {
-    let mut body = serde_json::to_value(&entry.body).unwrap_or_default();
-    strip(&mut body);
-    format!("{}\n{body}", entry.run)
-}
-
-fn strip(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.retain(|name, _| name != "attempt" && name != "digest");
-            fields.values_mut().for_each(strip);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(strip),
-        _ => {}
     }
 }
 

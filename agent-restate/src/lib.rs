@@ -1,4 +1,25 @@
-//! Agents as a [Restate](https://restate.dev) service. (Draft.)
+//! Agents as a [Restate](https://restate.dev) service: runs that move between machines, wait for days without a process, and survive the
+//! death of the process and of the server.
+//!
+//! An [`AgentEndpoint`] serves agents. [`Restate`] sends them runs, from anywhere: it is a
+//! [`Dispatch`](agent_core::dispatch::Dispatch). A [`RestateJournal`] reads the sessions, wherever readers of the framework read. The guide
+//! is `docs/guide/restate.md`; the decision behind it is RFC 0047.
+//!
+//! ```
+//! use agent_core::testing::{ScriptedModel, Turn};
+//! use agent_exec::Agent;
+//! use agent_restate::AgentEndpoint;
+//!
+//! let agent = Agent::builder("support", ScriptedModel::new([Turn::text("hello")])).build()?;
+//! let endpoint = AgentEndpoint::builder().agent(agent.clone()).build()?;
+//! let refused = AgentEndpoint::builder().agent(agent.clone()).agent(agent).build();
+//! assert!(refused.is_err_and(|e| e.message().contains("two agents 'support'")));
+//! # let _ = endpoint;
+//! # Ok::<(), agent_core::Error>(())
+//! ```
+//!
+//! The server has the Business Source License 1.1; its kit for services, which this crate uses, is MIT.
+
 mod blobs;
 mod client;
 mod endpoint;
@@ -6,6 +27,7 @@ mod engine;
 mod handler;
 mod http;
 mod journal;
+mod known;
 mod ledger;
 mod past;
 mod record;
@@ -23,3 +45,8 @@ pub use self::{
 
 /// The name of the service unless another is given.
 pub const DEFAULT_SERVICE: &str = "Sessions";
+
+/// The guide, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/restate.md")]
+mod guide {}

@@ -74,7 +74,10 @@ pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>> {
 /// A value of JSON that was kept.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|e| {
-        Error::new(ErrorKind::Store, "what was kept of a step is not what this release writes: drive the run by the release that began it")
-            .with_source(e)
+        Error::new(
+            ErrorKind::Store,
+            "what was kept of a step is not what this release writes: drive the run by the release that began it",
+        )
+        .with_source(e)
     })
 }

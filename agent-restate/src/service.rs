@@ -7,11 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Error, ErrorKind, Result, RunEnd, RunRequest,
-    dispatch::Job,
-    journal::RunStatus,
-};
+use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, journal::RunStatus};
 use agent_exec::Agent;
 use futures::future::BoxFuture;
 use restate_sdk::{
@@ -61,8 +57,8 @@ impl Service for SessionObject {
                 "run" => on(&ctx, async |job, of| sessions.run(&ctx, job, of).await).await,
                 "answer" => on(&ctx, async |input, _| answer(&ctx, input).await).await,
                 "tell" => on(&ctx, async |input, _| sessions.tell(&ctx, input).await).await,
-                "open" => on(&ctx, async |(), _| Ok(session::open(&ctx).await?)).await,
-                "head" => on(&ctx, async |(), _| Ok(session::head(&ctx).await?)).await,
+                "open" => on(&ctx, async |(), _| session::open(&ctx).await).await,
+                "head" => on(&ctx, async |(), _| session::head(&ctx).await).await,
                 "read" => on(&ctx, async |input, _| sessions.read(&ctx, input).await).await,
                 unknown => return Err(EndpointError::unknown_handler(ctx.service_name(), unknown)),
             }
@@ -83,7 +79,12 @@ async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
 }
 
 impl Sessions {
-    pub(crate) fn new(agents: HashMap<Arc<str>, Agent>, blobs: Blobs, patience: Duration, to_request: ToRequest) -> Self {
+    pub(crate) fn new(
+        agents: HashMap<Arc<str>, Agent>,
+        blobs: Blobs,
+        patience: Duration,
+        to_request: ToRequest,
+    ) -> Self {
         Self { agents, blobs, patience, to_request, present: Mutex::default() }
     }
 
@@ -92,9 +93,9 @@ impl Sessions {
         job.at.session = of.key.as_str().into();
         let agent = self.agents.get(&job.at.agent).ok_or_else(|| self.unknown(&job.at.agent))?;
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
-        session::set_open(ctx, Some(&open));
         let head = session::head(ctx).await?;
         let past = session::since_anchor(ctx, head, &self.blobs).await?;
+        session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let ledger = Arc::new(Ledger::new(self.patience));
         let _present = self.present(&open.run, &ledger);
@@ -160,7 +161,11 @@ impl Sessions {
         Ok(true)
     }
 
-    async fn read(&self, ctx: &ContextInternal, ReadEntries { after, limit }: ReadEntries) -> HandlerResult<Box<RawValue>> {
+    async fn read(
+        &self,
+        ctx: &ContextInternal,
+        ReadEntries { after, limit }: ReadEntries,
+    ) -> HandlerResult<Box<RawValue>> {
         let entries = session::read(ctx, after, limit, &self.blobs).await?;
         Ok(raw(&entries)?)
     }
@@ -234,6 +239,9 @@ impl Drop for Gone<'_> {
 
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sessions").field("agents", &self.agents.keys()).field("blobs", &self.blobs).finish_non_exhaustive()
+        f.debug_struct("Sessions")
+            .field("agents", &self.agents.keys())
+            .field("blobs", &self.blobs)
+            .finish_non_exhaustive()
     }
 }

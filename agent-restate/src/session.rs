@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Result, journal::Entry};
-use restate_sdk::{endpoint::ContextInternal, errors::TerminalError, serde::Json};
+use restate_sdk::{endpoint::ContextInternal, errors::{HandlerResult, TerminalError}, serde::Json};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -50,14 +50,12 @@ pub(crate) const TO_GO_ON: &str = "";
 const OPEN: &str = "open";
 const HEAD: &str = "head";
 
-pub(crate) type Read<T> = std::result::Result<T, TerminalError>;
-
 /// A value of the object's state.
-async fn value<T: DeserializeOwned + 'static>(ctx: &ContextInternal, key: &str) -> Read<Option<T>> {
+async fn value<T: DeserializeOwned + 'static>(ctx: &ContextInternal, key: &str) -> HandlerResult<Option<T>> {
     Ok(ctx.get::<Json<T>>(key).await?.map(Json::into_inner))
 }
 
-pub(crate) async fn open(ctx: &ContextInternal) -> Read<Option<Open>> {
+pub(crate) async fn open(ctx: &ContextInternal) -> HandlerResult<Option<Open>> {
     value(ctx, OPEN).await
 }
 
@@ -68,7 +66,7 @@ pub(crate) fn set_open(ctx: &ContextInternal, open: Option<&Open>) {
     }
 }
 
-pub(crate) async fn head(ctx: &ContextInternal) -> Read<Head> {
+pub(crate) async fn head(ctx: &ContextInternal) -> HandlerResult<Head> {
     Ok(value(ctx, HEAD).await?.unwrap_or_default())
 }
 
@@ -84,7 +82,7 @@ pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
 }
 
 /// The entries from the newest anchor on.
-pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let mut all = Vec::new();
     for number in head.anchor.max(1)..=head.pieces {
         all.extend(piece(ctx, number, blobs).await?);
@@ -93,7 +91,7 @@ pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blob
 }
 
 /// At most `limit` entries after the one of the number `after`.
-pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let head = head(ctx).await?;
     if after >= head.newest {
         return Ok(Vec::new());
@@ -117,20 +115,20 @@ pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs:
     Ok(found)
 }
 
-async fn first(ctx: &ContextInternal, number: u64) -> Read<u64> {
+async fn first(ctx: &ContextInternal, number: u64) -> HandlerResult<u64> {
     Ok(value::<Piece>(ctx, &key(number)).await?.map_or(u64::MAX, |piece| piece.first))
 }
 
-async fn piece(ctx: &ContextInternal, number: u64, blobs: &Blobs) -> Read<Vec<Arc<Entry>>> {
+async fn piece(ctx: &ContextInternal, number: u64, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let Some(Piece { first, entries }) = value(ctx, &key(number)).await? else {
-        return Err(TerminalError::new(format!("piece {number} of the session is missing")));
+        return Err(TerminalError::new(format!("piece {number} of the session is missing")).into());
     };
-    let entries = entries_of(entries, blobs).await.map_err(TerminalError::from_error)?;
+    let entries = entries_of(&entries, blobs).await?; // if the blobs are away, Restate tries again
     Ok((first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
 }
 
 /// The entries of a batch, without their numbers.
-pub(crate) async fn entries_of(stored: Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
+pub(crate) async fn entries_of(stored: &Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
     parsed(&blobs.fetch(stored).await?)
 }
 

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{
-    Answer, ErrorKind, Message,
-    journal::RunStatus,
-};
+use agent_core::{Answer, ErrorKind, Message, journal::RunStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Told;

@@ -21,7 +21,7 @@ use agent_core::{
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, FileBlobs, Outcome, Restate, RestateJournal};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
 
 use self::common::Server;
 
@@ -78,16 +78,28 @@ impl Tool for Deed {
     }
 }
 
-/// A process: it serves until it is dropped.
-struct Process(JoinHandle<()>);
+/// A process of the service, with a runtime of its own: it ends as one that is killed does.
+struct Process(Option<Runtime>);
 
 impl Process {
     fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let endpoint = endpoint.clone();
-        let listener = AgentEndpoint::listen(address).expect("the address is free");
-        Self(tokio::spawn(async move {
-            endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves");
-        }))
+        let listener = {
+            let _inside = runtime.enter();
+            AgentEndpoint::listen(address).expect("the address is free")
+        };
+        runtime.spawn(async move { endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves") });
+        Self(Some(runtime))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -96,7 +108,8 @@ struct World {
     restate: Restate,
     address: SocketAddr,
     deed: Deed,
-    process: Process,
+    process: Option<Process>,
+    endpoint: AgentEndpoint,
 }
 
 impl World {
@@ -111,9 +124,9 @@ impl World {
         let server = Server::start().await?;
         let (restate, address, deed) = (server.restate(), common::free_address(), Deed::default());
         let endpoint = change(AgentEndpoint::builder().agent(agent(steps, &deed))).build().expect("an endpoint");
-        let process = Process::start(&endpoint, address);
+        let process = Some(Process::start(&endpoint, address));
         restate.register(&format!("http://{address}")).await.expect("registers");
-        Some(Self { server, restate, address, deed, process })
+        Some(Self { server, restate, address, deed, process, endpoint })
     }
 
     async fn dispatch(&self, text: &str, run: &str) -> RunAddress {
@@ -160,7 +173,10 @@ fn job(text: &str, run: &str) -> Job {
 async fn a_session_goes_on_where_its_run_before_ended_and_anybody_reads_it() {
     let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
     let one = world.run("hello", "r1").await;
-    assert_eq!((one.answer.as_deref(), one.status), (Some("heard 1"), RunStatus::Finished(agent_core::ExitReason::Text)));
+    assert_eq!(
+        (one.answer.as_deref(), one.status),
+        (Some("heard 1"), RunStatus::Finished(agent_core::ExitReason::Text))
+    );
     let two = world.run("again", "r2").await;
     assert_eq!(two.answer.as_deref(), Some("heard 2"));
     assert_eq!(world.deeds(), 2);
@@ -190,9 +206,11 @@ async fn a_run_that_is_sent_twice_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_is_answered_after_the_server_and_the_process_died() {
+async fn a_question_is_answered_after_the_run_left_its_process_and_the_server_died() {
     let steps = [("d1", "deed", json!({})), ("d2", "deed", json!({"asks": true}))];
-    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else { return };
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else {
+        return;
+    };
     let at = world.dispatch("hello", "r1").await;
     world.stands(&at, |standing| *standing == Standing::AtRest).await;
     world.server.kill_and_start().await;
@@ -251,8 +269,9 @@ async fn a_run_that_waits_for_its_session_is_queued_and_can_be_cancelled() {
     world.stands(&second, |standing| *standing == Standing::Queued).await;
     assert!(world.restate.signal(&second, Signal::Cancel).await.expect("is told"));
     assert_eq!(world.end(&first).await.answer.as_deref(), Some("heard 1"));
-    world.stands(&second, |standing| matches!(standing, Standing::Done | Standing::Dead { .. })).await;
-    assert_eq!(world.deeds(), 1);
+    assert_eq!(world.restate.standing(&second).await.expect("is looked up"), None, "Restate forgets what never began");
+    assert_eq!(world.run("and now?", "r3").await.answer.as_deref(), Some("heard 2"));
+    assert_eq!(world.deeds(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,4 +286,63 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
     let journal = RestateJournal::new(world.restate.clone());
     let all = journal.read("a session/with any name", 0, 1_000).await.expect("is read");
     assert!(json!(all).to_string().len() > 200_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again() {
+    let steps = [("d1", "deed", json!({"takes": 1_000})), ("d2", "deed", json!({}))];
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else {
+        return;
+    };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert!(world.restate.signal(&at, Signal::Pause).await.expect("is told"));
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.server.kill_and_start().await;
+    assert_eq!(world.deeds(), 1);
+    world.restate.answer(&at, BTreeMap::new()).await.expect("goes on");
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
+    assert_eq!(world.deeds(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the_one_that_began_it() {
+    let steps = [("d1", "deed", json!({"asks": true}))];
+    let short = Duration::from_millis(200);
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    let journal = RestateJournal::new(world.restate.clone());
+    let index = journal.index(&at.session).await.expect("is read");
+    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+
+    let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
+    let other =
+        AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build().expect("an endpoint");
+    drop(world.process.take());
+    tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
+    let wrong = Process::start(&other, world.address);
+    world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let told = world.restate.standing(&at).await.expect("is known");
+    assert!(matches!(told, Some(Standing::Running { .. } | Standing::AtRest)), "{told:?}");
+    drop(wrong);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.process = Some(Process::start(&world.endpoint, world.address));
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
+}
+
+/// A tool that the agent did not have when the run began.
+struct Other;
+
+#[async_trait]
+impl Tool for Other {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("other", "", json!({"type": "object"}))
+    }
+
+    async fn call(&self, _: ToolRequest) -> Result<ToolOutput> {
+        Ok(ToolOutput::text("new"))
+    }
 }

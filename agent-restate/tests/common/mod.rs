@@ -162,7 +162,8 @@ async fn is_well(port: u16, path: &str) -> std::io::Result<bool> {
 pub(crate) async fn post(url: &str, json: &str) {
     let (address, path) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a URL");
     let length = json.len();
-    let head = format!("POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
+    let head =
+        format!("POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
     let request = format!("{head}\r\ncontent-length: {length}\r\n\r\n{json}");
     let answer = exchange(address.parse().expect("an address"), &request).await.expect("is answered");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

@@ -8,11 +8,12 @@ use std::{
 };
 
 use agent_core::{
-    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
-    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result,
+    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     tool::{Doubt, Reconciled},
 };
 use agent_exec::Agent;
+use agent_middleware::Delegation;
 use serde_json::{Value, json};
 
 /// What was done, a line each: the key of the call.
@@ -49,10 +50,14 @@ impl World {
 }
 
 /// The calls of each step. Calls of one step run side by side.
-const STEPS: [&[&str]; 5] = [&["pure", "again", "looks", "once"], &["asks"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+const STEPS: [&[&str]; 5] =
+    [&["pure", "again", "looks", "once"], &["asks", "delegate"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+
+/// Those of the sub-agent.
+const HELPER: [&[&str]; 2] = [&["once", "again"], &["looks"]];
 
 /// How many calls of which the effect must not be repeated a run makes.
-pub(crate) const DELICATE: usize = 6;
+pub(crate) const DELICATE: usize = 8;
 
 /// What the lines of those begin with.
 pub(crate) const DELICATE_MARK: &str = "!";
@@ -60,7 +65,8 @@ pub(crate) const DELICATE_MARK: &str = "!";
 /// The final text.
 pub(crate) const ANSWER: &str = "all is done";
 
-struct Script;
+/// Says what belongs to the step that the conversation is in.
+struct Script(&'static [&'static [&'static str]]);
 
 #[async_trait]
 impl Model for Script {
@@ -71,8 +77,11 @@ impl Model for Script {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         tokio::time::sleep(Duration::from_millis(10)).await;
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-        let call = |(n, name): (usize, &&str)| Block::tool_call(format!("c{step}-{n}"), *name, "{}");
-        let message = match STEPS.get(step) {
+        let call = |(n, name): (usize, &&str)| {
+            let args = if *name == "delegate" { json!({"agent": "helper", "message": "help"}) } else { json!({}) };
+            Block::tool_call(format!("c{step}-{n}"), *name, args.to_string())
+        };
+        let message = match self.0.get(step) {
             Some(calls) => AssistantMessage::new(calls.iter().enumerate().map(call).collect()),
             None => ANSWER.into(),
         };
@@ -118,16 +127,23 @@ impl Tool for Deed {
     }
 }
 
-/// The agent, as each process builds it.
+/// The agent and its sub-agent, as each process builds them.
 pub(crate) fn agent(world: &Path) -> Agent {
     let deed = |name, effect| Deed { name, effect, world: World(world.to_owned()) };
-    Agent::builder("worker", Script)
+    let helper = Agent::builder("helper", Script(&HELPER))
+        .tool(deed("again", Effect::Idempotent))
+        .tool(deed("looks", Effect::Reconcilable))
+        .tool(deed("once", Effect::AtMostOnce))
+        .build()
+        .expect("a sub-agent");
+    Agent::builder("worker", Script(&STEPS))
         .tool(deed("pure", Effect::Pure))
         .tool(deed("again", Effect::Idempotent))
         .tool(deed("looks", Effect::Reconcilable))
         .tool(deed("once", Effect::AtMostOnce))
         .tool(deed("asks", Effect::Pure))
         .tool(deed("sleeps", Effect::Pure))
+        .middleware(Delegation::new().to("helper", "Helps.", helper))
         .build()
         .expect("an agent")
 }

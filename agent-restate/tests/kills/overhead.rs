@@ -79,7 +79,11 @@ pub(crate) async fn measure(server: &Server) {
     }
     let each = |time: Duration| time.as_secs_f64() * 1_000. / STEPS as f64;
     let ratio = agent_time.as_secs_f64() / bare_time.as_secs_f64();
-    println!("a step of an agent       {:>8.2} ms, {ratio:.2} times a bare ctx.run ({:.2} ms)", each(agent_time), each(bare_time));
+    println!(
+        "a step of an agent       {:>8.2} ms, {ratio:.2} times a bare ctx.run ({:.2} ms)",
+        each(agent_time),
+        each(bare_time)
+    );
     process.abort();
     bare_process.abort();
 }
