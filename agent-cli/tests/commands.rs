@@ -264,6 +264,15 @@ fn tools_are_listed_and_called_by_hand_with_their_permissions() {
 }
 
 #[test]
+fn workers_and_their_queue_need_a_database_that_processes_share() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["worker", "--store", "s.db"][..], &["queue", "--store", "memory"]] {
+        let (code, _, err) = end(&mut agent(dir.path()), args);
+        assert!(code == 2 && err.contains("--store postgres://"), "{args:?}: {code} {err}");
+    }
+}
+
+#[test]
 fn tools_are_served_over_standard_input_and_output() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = agent(dir.path())
@@ -424,7 +433,7 @@ fn examples(dir: &std::path::Path) -> Vec<(String, String)> {
 }
 
 /// Examples that need what a test has not: a terminal, a network, a client, a run that waits; and servers, which do not end.
-const NOT_ALONE: [&str; 7] = [
+const NOT_ALONE: [&str; 9] = [
     "agent chat",
     "agent mcp",
     "agent studio",
@@ -432,6 +441,8 @@ const NOT_ALONE: [&str; 7] = [
     "agent approve",
     "agent serve librarian",
     "agent serve *",
+    "agent worker",
+    "agent queue",
 ];
 
 #[test]
@@ -469,6 +480,8 @@ fn the_examples_of_the_help_work() {
         "doctor",
         "mcp",
         "serve",
+        "worker",
+        "queue",
         "studio",
         "new",
         "completions",
