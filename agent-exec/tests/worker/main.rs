@@ -43,7 +43,9 @@ impl Shared {
     /// A process that works until it is aborted, which is its death.
     fn start(&self, worker: WorkerBuilder) -> JoinHandle<()> {
         let worker = worker.build().expect("builds");
-        tokio::spawn(async move { drop(worker.run_until(pending()).await) })
+        tokio::spawn(async move {
+            worker.run_until(pending()).await;
+        })
     }
 
     fn process(&self, agent: AgentBuilder) -> JoinHandle<()> {

@@ -141,7 +141,9 @@ impl RateLimiterBuilder {
             return Err(Error::config(format!("{what} is 0: no request could ever be sent")));
         }
         if self.ledger.is_some() && self.requests.is_none() && self.tokens.is_none() {
-            return Err(Error::config("processes can only share a limit that is known: set requests_per_minute or tokens_per_minute"));
+            return Err(Error::config(
+                "processes can only share a limit that is known: set requests_per_minute or tokens_per_minute",
+            ));
         }
         let caps = self.requests.into_iter().fold(Caps::default(), Caps::model_calls);
         let caps = self.tokens.into_iter().fold(caps, Caps::tokens);
