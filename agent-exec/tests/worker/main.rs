@@ -4,6 +4,7 @@
 mod common;
 mod ends;
 mod hand_over;
+mod leases;
 mod signals;
 
 use std::{future::pending, sync::Arc, time::Duration};
