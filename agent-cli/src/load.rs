@@ -126,10 +126,7 @@ pub(crate) fn loader(global: &Global) -> Loader {
 ///
 /// # Errors
 /// As [`assemble`], and if the files name different stores.
-pub(crate) fn assemble_all(
-    files: &[PathBuf],
-    global: &Global,
-) -> Result<(Vec<(AgentBuilder, String)>, StoreAddress)> {
+pub(crate) fn assemble_all(files: &[PathBuf], global: &Global) -> Result<(Vec<(AgentBuilder, String)>, StoreAddress)> {
     let files: Vec<_> = match files {
         [] => vec![global.file.clone()],
         files => files.iter().cloned().map(Some).collect(),

@@ -264,6 +264,15 @@ fn tools_are_listed_and_called_by_hand_with_their_permissions() {
 }
 
 #[test]
+fn workers_and_their_queue_need_a_database_that_processes_share() {
+    let dir = tempfile::tempdir().unwrap();
+    for args in [&["worker", "--store", "s.db"][..], &["queue", "--store", "memory"]] {
+        let (code, _, err) = end(&mut agent(dir.path()), args);
+        assert!(code == 2 && err.contains("--store postgres://"), "{args:?}: {code} {err}");
+    }
+}
+
+#[test]
 fn tools_are_served_over_standard_input_and_output() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = agent(dir.path())

@@ -24,7 +24,16 @@ fn examples(dir: &std::path::Path) -> Vec<(String, String)> {
 }
 
 /// Examples that need what a test has not: a terminal, a network, a client; and keys for an address that others reach.
-const NOT_ALONE: [&str; 4] = ["agent chat", "agent mcp --tools", "agent doctor --network", "agent serve *"];
+const NOT_ALONE: [&str; 8] = [
+    "agent chat",
+    "agent mcp --tools",
+    "agent doctor --network",
+    "agent serve *",
+    "agent serve librarian.yaml --engine",
+    "agent worker",
+    "agent queue",
+    "agent acp",
+];
 
 /// Examples of servers, which do not end: that one says where it is, is enough.
 const SERVERS: [&str; 3] = ["agent serve librarian", "agent studio", "agent mcp --http"];
@@ -93,6 +102,8 @@ fn the_examples_of_the_help_work() {
         "doctor",
         "mcp",
         "serve",
+        "worker",
+        "queue",
         "studio",
         "new",
         "completions",

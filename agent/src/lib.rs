@@ -44,12 +44,12 @@ pub use agent_core::{
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
 pub use agent_core::{
-    budget, dispatch, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run, search,
-    storage, tool,
+    budget, dispatch, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run,
+    search, storage, tool,
 };
 pub use agent_exec::{
-    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId,
-    Worker, WorkerBuilder, shutdown_signal,
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, Worker,
+    WorkerBuilder, shutdown_signal,
 };
 #[cfg(feature = "postgres")]
 pub use agent_store::{PostgresJournal, PostgresQueue};

@@ -31,8 +31,12 @@ pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
             }
         }
         QueueAct::Show { run } => print_json(&json!(find(&queue, run).await?))?,
-        QueueAct::Retry { run } => done(queue.retry(&find(&queue, run).await?.job.at).await?, "it is not given up, and not at rest")?,
-        QueueAct::Drop { run } => done(queue.remove(&find(&queue, run).await?.job.at).await?, "a worker has it: cancel its run first")?,
+        QueueAct::Retry { run } => {
+            done(queue.retry(&find(&queue, run).await?.job.at).await?, "it is not given up, and not at rest")?
+        }
+        QueueAct::Drop { run } => {
+            done(queue.remove(&find(&queue, run).await?.job.at).await?, "a worker has it: cancel its run first")?
+        }
         QueueAct::Purge { older_than } => {
             let gone = queue.purge(Duration::from_secs(older_than.saturating_mul(3_600))).await?;
             match global.json {
@@ -74,13 +78,26 @@ async fn list(queue: &PostgresQueue, wanted: &Queue, global: &Global) -> Result<
         jobs.iter().try_for_each(|job| print_json(&json!(job)))?;
         return Ok(End::Finished);
     }
-    let mut rows = vec![["run", "agent", "session", "tenant", "stands", "failures", "changed (UTC)", "error"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["run", "agent", "session", "tenant", "stands", "failures", "changed (UTC)", "error"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for job in jobs {
         let (at, tenant) = (&job.job.at, &job.job.tenant);
         let stands = job.standing.kind().as_str().to_owned();
         let (failures, changed) = (job.failures.to_string(), moment(job.changed));
         let error = line(job.error.as_deref().unwrap_or_default(), 80);
-        rows.push(vec![line(&at.run, 60), line(&at.agent, 30), line(&at.session, 40), line(tenant, 30), stands, failures, changed, error]);
+        rows.push(vec![
+            line(&at.run, 60),
+            line(&at.agent, 30),
+            line(&at.session, 40),
+            line(tenant, 30),
+            stands,
+            failures,
+            changed,
+            error,
+        ]);
     }
     print(&table(&rows))?;
     Ok(End::Finished)

@@ -1,6 +1,6 @@
 //! Where a job begins: anew, where its run stands in the journal, or not at all.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use agent_core::{
     Answer, Checkpoint, Result, RunIds, RunRequest,
@@ -51,11 +51,14 @@ impl Beginning {
         waits: bool,
         given: Option<&BTreeMap<String, Answer>>,
     ) -> Self {
-        let is_open = |id: &str| {
-            stands.questions.iter().any(|question| question.id == id) && !stands.answers.contains_key(id)
-        };
-        let answers: BTreeMap<_, _> =
-            given.into_iter().flatten().filter(|(id, _)| is_open(id)).map(|(id, answer)| (id.clone(), answer.clone())).collect();
+        let is_open =
+            |id: &str| stands.questions.iter().any(|question| question.id == id) && !stands.answers.contains_key(id);
+        let answers: BTreeMap<_, _> = given
+            .into_iter()
+            .flatten()
+            .filter(|(id, _)| is_open(id))
+            .map(|(id, answer)| (id.clone(), answer.clone()))
+            .collect();
         let until = until(stands);
         let is_over = until.is_some_and(|until| until <= Clock::default().now());
         if waits && answers.is_empty() && !is_over && stands.questions.iter().any(|question| is_open(&question.id)) {

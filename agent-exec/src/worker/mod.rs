@@ -19,10 +19,7 @@ use tokio::{
 };
 
 pub use self::builder::WorkerBuilder;
-use self::{
-    life::live,
-    shift::{Shift, keep},
-};
+use self::shift::{Shift, keep};
 use crate::{Agent, Drained};
 
 /// How long runs that are over have to say so to the queue when the worker shuts down.

@@ -178,7 +178,8 @@ impl Shift {
         match timeout(self.worker.heartbeat(), self.worker.queue.signals(&receipts)).await {
             Ok(Ok(told)) => {
                 let mut held = self.lock();
-                told.into_iter().for_each(|told| held.get_mut(&told.receipt).into_iter().for_each(|held| held.hear(&told)));
+                told.into_iter()
+                    .for_each(|told| held.get_mut(&told.receipt).into_iter().for_each(|held| held.hear(&told)));
             }
             Ok(Err(e)) => tracing::warn!(error = %e, "the queue does not say what runs are told; trying again"),
             Err(_) => {}

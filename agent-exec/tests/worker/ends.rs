@@ -1,12 +1,14 @@
 //! What becomes of jobs.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use agent_core::{
     Error, ErrorKind, Retry,
-    dispatch::{Dispatch, Standing, StandingKind, Upkeep},
+    dispatch::{Claim, Queue, Standing, StandingKind, Upkeep},
+    journal::EntryBody,
     testing::Turn,
 };
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{Shared, job};
@@ -51,9 +53,9 @@ async fn a_lasting_failure_is_a_dead_letter_at_once() {
 async fn a_job_that_kills_its_workers_is_given_up_in_the_end() {
     let shared = Shared::default();
     let run = shared.send(job("r")).await;
-    let claim = agent_core::dispatch::Claim::new("dies", ["a".into()], Duration::ZERO);
+    let claim = Claim::new("dies", ["a".into()], Duration::ZERO);
     for _ in 0..3 {
-        agent_core::dispatch::Queue::claim(&shared.queue, &claim).await.expect("works").expect("there is one");
+        shared.queue.claim(&claim).await.expect("works").expect("there is one");
     }
     let _process = shared.process(shared.agent([Turn::text("hello")]));
     let standing = shared.comes_to(&run, StandingKind::Dead).await;
@@ -77,16 +79,17 @@ async fn a_run_that_the_journal_has_already_is_not_run_again() {
 #[tokio::test(start_paused = true)]
 async fn the_request_of_a_job_is_shaped_by_what_its_sender_tells() {
     let shared = Shared::default();
-    let worker = shared.worker(shared.agent([Turn::text("hello")])).shape(|job, request| match job.extra["fits"] == true {
-        true => Ok(request.state("seen", job.extra.to_string())),
-        false => Err(Error::config("the job's extra is none of ours")),
-    });
+    let worker =
+        shared.worker(shared.agent([Turn::text("hello")])).shape(|job, request| match job.extra["fits"] == true {
+            true => Ok(request.on_behalf_of("ada")),
+            false => Err(Error::config("the job's extra is none of ours")),
+        });
     let _process = shared.start(worker);
-    let (good, bad) = (shared.send(job("r1").extra(serde_json::json!({"fits": true}))).await, shared.send(job("r2")).await);
+    let (good, bad) = (shared.send(job("r1").extra(json!({"fits": true}))).await, shared.send(job("r2")).await);
     shared.comes_to(&good, StandingKind::Done).await;
     let standing = shared.comes_to(&bad, StandingKind::Dead).await;
     assert!(matches!(&standing, Standing::Dead { error } if error.contains("none of ours")), "{standing:?}");
-    let state = shared.count("s", |body| matches!(body, agent_core::journal::EntryBody::StateChanged { .. })).await;
-    assert_eq!(state, 1);
-    let _ = Arc::new(shared.queue.standing(&good).await);
+    let for_ada =
+        |body: &EntryBody| matches!(body, EntryBody::RunStarted { ids, .. } if ids.user.as_deref() == Some("ada"));
+    assert_eq!(shared.count("s", for_ada).await, 1);
 }

@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Effect, ErrorKind, RunRequest, ToolOutput,
-    dispatch::{Dispatch, Job, StandingKind, Upkeep},
+    dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
     journal::EntryBody,
     testing::Turn,
     tool::Doubt,
@@ -69,7 +69,11 @@ async fn a_run_whose_worker_died_goes_on_elsewhere_when_its_lease_has_run_out_an
     // Its model has the last turn alone: the first step is not made again.
     let _heir = shared.process(shared.agent([Turn::text("all done")]).tool(slow(&deeds, Effect::Idempotent)));
     shared.comes_to(&run, StandingKind::Done).await;
-    assert!(died.elapsed() >= Duration::from_secs(19) && died.elapsed() < Duration::from_secs(33), "{:?}", died.elapsed());
+    assert!(
+        died.elapsed() >= Duration::from_secs(19) && died.elapsed() < Duration::from_secs(33),
+        "{:?}",
+        died.elapsed()
+    );
     assert_eq!(deeds.load(Ordering::SeqCst), 2, "the call is made again under its key");
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunStarted { .. })).await, 1);
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunResumed { .. })).await, 1);
@@ -103,7 +107,9 @@ async fn a_call_in_doubt_is_asked_about_once_and_its_run_holds_no_worker_meanwhi
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_shuts_down_puts_its_runs_back_at_a_safe_point() {
     let (shared, deeds) = (Shared::default(), Arc::new(AtomicU32::new(1)));
-    let agent = shared.agent(calls_slow().map(|turn| turn.delay(Duration::from_secs(5)))).tool(slow(&deeds, Effect::AtMostOnce));
+    let agent = shared
+        .agent(calls_slow().map(|turn| turn.delay(Duration::from_secs(5))))
+        .tool(slow(&deeds, Effect::AtMostOnce));
     let worker = shared.worker(agent).build().expect("builds");
     let run = shared.send(job("r")).await;
     let drained = worker.run_until(sleep(Duration::from_secs(1))).await;
@@ -141,7 +147,10 @@ async fn a_session_in_use_is_waited_for_without_counting_a_failure() {
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(60)).await;
     let shown = shared.shown(&run).await;
-    assert!(matches!(shown.standing.kind(), StandingKind::Queued | StandingKind::Running) && shown.failures == 0, "{shown:?}");
+    assert!(
+        matches!(shown.standing.kind(), StandingKind::Queued | StandingKind::Running) && shown.failures == 0,
+        "{shown:?}"
+    );
     outside.abort();
     shared.comes_to(&run, StandingKind::Done).await;
 }
@@ -157,7 +166,7 @@ async fn no_more_runs_are_under_way_at_once_than_a_worker_has_room_for() {
         runs.push(shared.send(one).await);
     }
     sleep(Duration::from_secs(5)).await;
-    let running = agent_core::dispatch::Wanted::default().standing(StandingKind::Running);
+    let running = Wanted::default().standing(StandingKind::Running);
     assert_eq!(shared.queue.jobs(&running).await.expect("lists").len(), 2);
     for run in &runs {
         shared.comes_to(run, StandingKind::Done).await;

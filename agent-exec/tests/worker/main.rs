@@ -4,6 +4,7 @@
 mod common;
 mod ends;
 mod hand_over;
+mod leases;
 mod signals;
 
 use std::{future::pending, sync::Arc, time::Duration};
@@ -43,7 +44,9 @@ impl Shared {
     /// A process that works until it is aborted, which is its death.
     fn start(&self, worker: WorkerBuilder) -> JoinHandle<()> {
         let worker = worker.build().expect("builds");
-        tokio::spawn(async move { drop(worker.run_until(pending()).await) })
+        tokio::spawn(async move {
+            worker.run_until(pending()).await;
+        })
     }
 
     fn process(&self, agent: AgentBuilder) -> JoinHandle<()> {

@@ -2,13 +2,14 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{Error, ModelRequest, Result, TokenCounter, Usage};
+use agent_core::{Caps, Error, ModelRequest, Result, TokenCounter, Usage, budget::Ledger};
 
 use super::{
     RateLimiter,
     allowance::Allowance,
     gate::Gate,
     limiter::{Counted, Estimate, Rules},
+    shared::Shared,
 };
 use crate::tokens::{ApproximateCounter, CalibratedCounter, IncrementalCounter};
 
@@ -28,6 +29,7 @@ pub struct RateLimiterBuilder {
     max_queue: usize,
     max_wait: Option<Duration>,
     report_after: Duration,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl RateLimiterBuilder {
@@ -43,6 +45,7 @@ impl RateLimiterBuilder {
             max_queue: 10_000,
             max_wait: Some(Duration::from_secs(600)),
             report_after: Duration::from_secs(5),
+            ledger: None,
         }
     }
 
@@ -119,15 +122,32 @@ impl RateLimiterBuilder {
         self
     }
 
+    /// Keeps all processes within the limits together whose limiters have this name, these limits and accounts in the same place, such as a `PostgresLedger`. Each
+    /// minute of the clock is counted for itself, so that the end of one and the beginning of the next may together hold up to twice the
+    /// limit. Requests of one process go in their order, and each process has one that asks for room, so that one with many does not crowd out one with few. What
+    /// refusals teach is learnt by each process for itself. Default: each process has the whole limit.
+    pub fn shared(mut self, ledger: impl Ledger) -> Self {
+        self.ledger = Some(Arc::new(ledger));
+        self
+    }
+
     /// Makes the limiter.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a limit of nothing.
+    /// [`Config`](agent_core::ErrorKind::Config) for a limit of nothing, or if processes are to share a limit that nobody set.
     pub fn build(self) -> Result<RateLimiter> {
         let limits = [("requests_per_minute", self.requests), ("tokens_per_minute", self.tokens)];
         if let Some((what, _)) = limits.iter().find(|(_, most)| *most == Some(0)) {
             return Err(Error::config(format!("{what} is 0: no request could ever be sent")));
         }
+        if self.ledger.is_some() && self.requests.is_none() && self.tokens.is_none() {
+            return Err(Error::config(
+                "processes can only share a limit that is known: set requests_per_minute or tokens_per_minute",
+            ));
+        }
+        let caps = self.requests.into_iter().fold(Caps::default(), Caps::model_calls);
+        let caps = self.tokens.into_iter().fold(caps, Caps::tokens);
+        let shared = self.ledger.map(|ledger| Arc::new(Shared::new(ledger, &self.name, caps)));
         let usual = || CalibratedCounter::new(IncrementalCounter::new(ApproximateCounter));
         let learns = (self.tokens.is_some() && self.estimate.is_none()).then(usual);
         let estimate = match learns.clone() {
@@ -144,6 +164,7 @@ impl RateLimiterBuilder {
             max_queue: self.max_queue,
             max_wait: self.max_wait,
             report_after: self.report_after,
+            shared,
         };
         Ok(RateLimiter::new(self.name, rules, Gate::new(requests, tokens, self.evenly)))
     }

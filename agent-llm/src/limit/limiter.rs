@@ -9,7 +9,7 @@ use std::{
 use agent_core::{ModelRequest, Usage};
 use tokio::time::Instant;
 
-use super::{RateLimitLayer, RateLimiterBuilder, gate::Gate};
+use super::{RateLimitLayer, RateLimiterBuilder, gate::Gate, shared::Shared as SharedLimit};
 use crate::tokens::CalibratedCounter;
 
 /// The name of the [`Custom`](agent_core::EventKind::Custom) event that says that a model call waits for a [`RateLimiter`]:
@@ -37,6 +37,7 @@ pub const RATE_LIMIT_EVENT: &str = "rate_limit";
 /// * **Order.** Requests go in the order in which they came. A lower priority number counts as having come earlier by the
 ///   [aging](RateLimiterBuilder::aging) time: it goes first, and none waits forever. A large request is not overtaken by
 ///   small ones.
+/// * **Processes** that [share a ledger](RateLimiterBuilder::shared) keep within the limits together.
 /// * **Dropping** a call frees its place. A request that was sent counts even if its answer was not awaited.
 /// * A call that waits long says so in a [`RATE_LIMIT_EVENT`].
 ///
@@ -87,6 +88,8 @@ pub(super) struct Rules {
     pub(super) max_queue: usize,
     pub(super) max_wait: Option<Duration>,
     pub(super) report_after: Duration,
+    /// What other processes count, too.
+    pub(super) shared: Option<Arc<SharedLimit>>,
 }
 
 impl RateLimiter {

@@ -8,6 +8,7 @@ mod limiter;
 mod log;
 mod place;
 mod service;
+mod shared;
 
 pub use self::{
     builder::RateLimiterBuilder,

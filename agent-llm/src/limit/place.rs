@@ -9,6 +9,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{
     gate::{Order, Sent, Turn},
     limiter::{RATE_LIMIT_EVENT, RateLimiter},
+    shared::Share,
 };
 
 /// A request's place in the queue. Dropped, it is free for those behind.
@@ -99,6 +100,27 @@ impl Place {
         }
     }
 
+    /// Waits until the request, whose turn it is here, fits beside those of other processes, if they share the limit.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait), and those of the ledger.
+    pub(super) async fn share(&mut self, cx: &RunCx) -> Result<Option<Share>> {
+        let Some(shared) = self.limiter.rules().shared.clone() else { return Ok(None) };
+        let deadline = self.limiter.rules().max_wait.and_then(|most| self.since.checked_add(most));
+        let too_late = async {
+            match deadline {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cx.cancellation().cancelled() => Err(cancelled(self.refusal.take())),
+            taken = shared.take(self.tokens) => taken.map(Some),
+            () = too_late => Err(self.too_long(None)),
+        }
+    }
+
     /// The provider refused the request: it takes its old place again.
     pub(super) fn take_again(&mut self, cx: &RunCx, refusal: Error, closed: Duration) {
         self.refusal = Some(refusal);
@@ -170,9 +192,12 @@ impl Permit {
         self.sent = true;
     }
 
-    pub(super) fn answered(self, response: &ModelResponse) {
+    pub(super) fn answered(self, response: &ModelResponse, share: Option<Share>) {
         let used = (response.usage.calls > 0).then(|| (self.limiter.rules().counted)(&response.usage));
         self.limiter.gate().taken(self.request, used);
+        if let Some(share) = share {
+            share.answered(used);
+        }
     }
 
     /// Returns how long nothing goes through.

@@ -28,12 +28,13 @@ where
     let mut place = Place::take(layer.limiter(), layer.priority_of(&req), tokens)?;
     loop {
         let mut permit = place.wait(&req.cx).await?;
+        let share = place.share(&req.cx).await?;
         let ready = inner.ready().await.map_err(own)?;
         permit.send();
         let spoken = Spoken::default();
         let error = match ready.call(spoken.listen(req.clone())).await {
             Ok(response) => {
-                permit.answered(&response);
+                permit.answered(&response, share);
                 if let Some(counter) = &layer.limiter().rules().learns {
                     counter.learn_from(&req, &response.usage);
                 }

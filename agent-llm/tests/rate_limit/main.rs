@@ -14,7 +14,7 @@ use std::{
 
 use agent_core::{
     BoxFuture, Chunk, Error, ErrorKind, Event, EventKind, Model, ModelParams, ModelRequest, ModelResponse,
-    ModelService, Result, Retry, Usage, engine::RunDriver,
+    ModelService, Result, Retry, Usage, budget::MemoryLedger, engine::RunDriver,
 };
 use agent_llm::{
     RateLimitLayer, RateLimiter, RetryLayer,
@@ -460,6 +460,42 @@ async fn a_call_that_waits_long_says_so_once_and_a_refused_one_why() {
     let refused = refused.lock().expect("lock").clone();
     assert_eq!(refused.len(), 1);
     assert_eq!((&refused[0]["opens_in"], &refused[0]["refused"]), (&2.0.into(), &"rate limited: slow down".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_that_share_a_ledger_keep_within_the_limit_together_and_none_crowds_out_the_other() {
+    let (ledger, provider) = (Arc::new(MemoryLedger::new()), Provider::new(1_000, Minute::Sliding));
+    let process = || stack(&limiter(|l| l.requests_per_minute(4).shared(ledger.clone())).layer(), &provider);
+    let (many, few) = (process(), process());
+    let began = Instant::now();
+    let crowd = (0..8).map(|_| call(&many, "many"));
+    let others = (0..2).map(|_| call(&few, "few"));
+    let all = join_all(crowd.chain(others)).await;
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+    let took = began.elapsed();
+    assert!(took > MINUTE && took < 3 * MINUTE, "ten calls are more than two minutes hold: {took:?}");
+    let books = provider.books();
+    let few: Vec<_> = books.taken.iter().filter(|(_, who)| who == "few").map(|(at, _)| *at - began).collect();
+    assert!(few[0] <= MINUTE && few.len() == 2, "{few:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_calls_really_used_makes_room_for_other_processes() {
+    let ledger = Arc::new(MemoryLedger::new());
+    let sharing = || limiter(|l| l.tokens_per_minute(100).estimate(|_| 90).shared(ledger.clone()));
+    let service = || answers(|_| Ok(done().with_usage(Usage::new(5, 5))));
+    let (one, two) = (sharing().layer().layer(service()), sharing().layer().layer(service()));
+    let began = Instant::now();
+    for stack in [one, two] {
+        call(&ModelService::new(stack), "x").await.expect("an answer");
+    }
+    assert!(began.elapsed() < seconds(1), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_limit_that_nobody_set_is_not_shared() {
+    let error = RateLimiter::builder("acme").shared(MemoryLedger::new()).build().expect_err("there is none");
+    assert_eq!((error.kind(), error.message().contains("set requests_per_minute")), (ErrorKind::Config, true));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::{
 use agent_core::{
     Answer, ErrorKind, Message, RunRequest,
     dispatch::{
-        Claim, Claimed, Dispatched, Job, Outcome, RunAddress, Schedule, Signal, Standing, StandingKind, Told, Upkeep, Wanted,
+        Claim, Claimed, Dispatched, Job, Outcome, RunAddress, Schedule, Signal, Standing, StandingKind, Told, Upkeep,
+        Wanted,
     },
 };
 use futures::future::join_all;
@@ -376,11 +377,9 @@ pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     let failed = |error: Option<&str>| Outcome::Later { after: Duration::ZERO, error: error.map(str::to_owned) };
-    for (outcome, failures, error) in [
-        (failed(Some("one")), 1, Some("one")),
-        (failed(None), 1, Some("one")),
-        (failed(Some("two")), 2, Some("two")),
-    ] {
+    for (outcome, failures, error) in
+        [(failed(Some("one")), 1, Some("one")), (failed(None), 1, Some("one")), (failed(Some("two")), 2, Some("two"))]
+    {
         release(&*queue, &next(&*queue).await, outcome).await;
         let listed = queue.jobs(&Wanted::default()).await.expect("lists");
         assert_eq!((listed[0].failures, listed[0].error.as_deref()), (failures, error));

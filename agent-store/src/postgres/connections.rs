@@ -155,9 +155,11 @@ async fn transact<S, T>(
             _ => busy(pool.status().max_size),
         })?;
         let isolation = if reads { IsolationLevel::RepeatableRead } else { IsolationLevel::ReadCommitted };
+        let mut is_begun = false;
         let done: Done<T> = async {
             let begin = client.build_transaction().isolation_level(isolation).read_only(reads);
             let transaction = begin.start().await?;
+            is_begun = true;
             let done = work(transaction.client(), statements).await?;
             match &done {
                 Ok(_) => transaction.commit().await?,
@@ -169,6 +171,8 @@ async fn transact<S, T>(
         match done {
             Ok(done) => return done,
             Err(e) if is_conflict(&e) && attempt < TRIES => {}
+            // The connection was broken before.
+            Err(e) if is_fatal(&e) && !is_begun && attempt < TRIES => {}
             // What was not acknowledged may have been done.
             Err(e) if is_fatal(&e) && kind != Kind::Once && attempt == 1 => {}
             Err(e) => return Err(store_error(&e)),

@@ -68,8 +68,12 @@ impl QueueLimits {
     pub(crate) fn admit(&self, queued: u64, of_tenant: u64) -> Result<()> {
         let full = |most: Option<u64>, now: u64| most.filter(|most| now >= *most);
         let message = match (full(self.queued, queued), full(self.queued_per_tenant, of_tenant)) {
-            (Some(most), _) => format!("{most} runs are queued, and no more are taken: try again later, or add workers"),
-            (None, Some(most)) => format!("{most} runs of the tenant are queued, and no more are taken: try again later"),
+            (Some(most), _) => {
+                format!("{most} runs are queued, and no more are taken: try again later, or add workers")
+            }
+            (None, Some(most)) => {
+                format!("{most} runs of the tenant are queued, and no more are taken: try again later")
+            }
             (None, None) => return Ok(()),
         };
         Err(Error::new(ErrorKind::RateLimited, message).with_retry(Retry::Temporary(None)))

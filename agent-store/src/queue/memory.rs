@@ -10,8 +10,8 @@ use std::{
 use agent_core::{
     Answer, Result, async_trait,
     dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing, StandingKind, Told,
-        Upkeep, Wanted,
+        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing,
+        StandingKind, Told, Upkeep, Wanted,
     },
 };
 use tokio::time::Instant;
@@ -293,7 +293,8 @@ impl Upkeep for MemoryQueue {
     async fn purge(&self, age: Duration) -> Result<u64> {
         let (before, mut state) = (self.now().saturating_sub(millis(age)), self.lock());
         let State { jobs, runs, .. } = &mut *state;
-        let (all, done) = (jobs.len(), |record: &Record| record.standing == StandingKind::Done && record.changed <= before);
+        let (all, done) =
+            (jobs.len(), |record: &Record| record.standing == StandingKind::Done && record.changed <= before);
         jobs.retain(|_, record| !done(record));
         runs.retain(|_, id| jobs.contains_key(id));
         Ok((all - jobs.len()) as u64)

@@ -15,7 +15,9 @@ impl Times {
     pub(crate) fn of(schedule: &Schedule) -> Result<Self> {
         let (name, cron) = (&schedule.name, &schedule.cron);
         let unreadable = |e| {
-            Error::config(format!("the times '{cron}' of schedule '{name}' cannot be read: write them as cron does, such as '0 6 * * MON-FRI': {e}"))
+            Error::config(format!(
+                "the times '{cron}' of schedule '{name}' cannot be read: write them as cron does, such as '0 6 * * MON-FRI': {e}"
+            ))
         };
         Cron::from_str(cron).map(Self).map_err(unreadable)
     }
@@ -60,6 +62,9 @@ mod tests {
     #[test]
     fn what_is_no_cron_is_refused_with_an_example() {
         let e = times("each morning").map(drop).expect_err("no cron");
-        assert!(e.message().contains("'each morning' of schedule 's'") && e.message().contains("0 6 * * MON-FRI"), "{e}");
+        assert!(
+            e.message().contains("'each morning' of schedule 's'") && e.message().contains("0 6 * * MON-FRI"),
+            "{e}"
+        );
     }
 }

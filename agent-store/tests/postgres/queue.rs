@@ -16,7 +16,10 @@ pub(crate) async fn open(place: &Place, limits: QueueLimits, listen: bool) -> Po
 }
 
 /// A way to open queues for the suite; in memory without a server, which was said.
-pub(crate) fn opener(place: fn() -> Option<Place>, listen: bool) -> impl Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync {
+pub(crate) fn opener(
+    place: fn() -> Option<Place>,
+    listen: bool,
+) -> impl Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync {
     move |limits| match place() {
         Some(place) => Arc::new(block_on(open(&place, limits, listen))),
         None => Arc::new(MemoryQueue::with_limits(limits)),
@@ -34,7 +37,8 @@ fn by(worker: &str) -> Claim {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_is_woken_by_a_job_that_another_process_sends() {
     let Some(place) = Place::new() else { return };
-    let (ours, theirs) = (open(&place, QueueLimits::default(), true).await, open(&place, QueueLimits::default(), false).await);
+    let (ours, theirs) =
+        (open(&place, QueueLimits::default(), true).await, open(&place, QueueLimits::default(), false).await);
     let mut seen = ours.news(0).await;
     for n in 0..3 {
         let waking = tokio::time::timeout(Duration::from_secs(30), ours.news(seen));
@@ -46,7 +50,8 @@ async fn a_worker_is_woken_by_a_job_that_another_process_sends() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_share_one_queue_and_what_they_do_survives_a_lost_connection() {
     let Some(place) = Place::new() else { return };
-    let (one, two) = (open(&place, QueueLimits::default(), true).await, open(&place, QueueLimits::default(), true).await);
+    let (one, two) =
+        (open(&place, QueueLimits::default(), true).await, open(&place, QueueLimits::default(), true).await);
     let run = job("r").at;
     one.dispatch(job("r")).await.expect("takes it");
     place.cut().await;

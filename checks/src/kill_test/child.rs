@@ -33,8 +33,7 @@ pub(crate) struct Orders<'a> {
 pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
     let moments = Moments::new(orders.dies_at);
     let counter = Counter::open(orders.dir).map_err(|e| Error::config("no counter").with_source(e))?;
-    let journal =
-        Watched::new(orders.store.open(orders.dir, orders.generation).await?, moments.clone());
+    let journal = Watched::new(orders.store.open(orders.dir, orders.generation).await?, moments.clone());
     let agent = world::tree(journal.clone(), &counter, &moments)?;
     loop {
         let request = match agent.unfinished(SESSION).await? {

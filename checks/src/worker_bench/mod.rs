@@ -6,7 +6,8 @@ use std::{
 };
 
 use agent::{
-    Agent, Error, Model, ModelRequest, ModelResponse, PostgresJournal, PostgresQueue, Result, RunRequest, ToolOutput, Worker,
+    Agent, Error, Model, ModelRequest, ModelResponse, PostgresJournal, PostgresQueue, Result, RunRequest, ToolOutput,
+    Worker,
     core::{AssistantMessage, Block, BoxError, Message, ModelInfo, async_trait},
     dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
     tools::from_schema,
@@ -55,7 +56,14 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     Ok(true)
 }
 
-async fn measure(database: &Database, schema: &str, workers: u64, at_once: usize, runs: u64, model: Duration) -> Result<Duration, BoxError> {
+async fn measure(
+    database: &Database,
+    schema: &str,
+    workers: u64,
+    at_once: usize,
+    runs: u64,
+    model: Duration,
+) -> Result<Duration, BoxError> {
     let url = database.url(database.port());
     let open = async || PostgresQueue::builder(&url).schema(format!("queue_{schema}")).connect().await;
     let queue = open().await?;
@@ -67,12 +75,19 @@ async fn measure(database: &Database, schema: &str, workers: u64, at_once: usize
     let begun = Instant::now();
     for _ in 0..workers {
         let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
-        let note = from_schema("note", "Notes.", json!({"type": "object"}), |_: Value, _| async { Ok::<_, Error>(ToolOutput::text("noted")) });
+        let note = from_schema("note", "Notes.", json!({"type": "object"}), |_: Value, _| async {
+            Ok::<_, Error>(ToolOutput::text("noted"))
+        });
         let agent = Agent::builder("bench", Slow(model)).tool(note).store(journal).build()?;
         let worker = Worker::builder(Arc::new(open().await?)).agent(agent).at_once(at_once).build()?;
         drop(working.spawn(async move { worker.run_until(std::future::pending()).await }));
     }
-    while !queue.jobs(&Wanted::default().most(usize::MAX)).await?.iter().all(|job| job.standing.kind() == StandingKind::Done) {
+    while !queue
+        .jobs(&Wanted::default().most(usize::MAX))
+        .await?
+        .iter()
+        .all(|job| job.standing.kind() == StandingKind::Done)
+    {
         sleep(Duration::from_millis(20)).await;
     }
     Ok(begun.elapsed())
@@ -84,11 +99,13 @@ fn insert(database: &Database) -> Result<Duration, BoxError> {
     let to = ["-h", host, "-p", &port, "-U", "tests", "postgres"];
     let table = "CREATE TABLE bare (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)";
     database.run("psql", &[&["-q", "-c", table][..], &to].concat())?;
-    let script = tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).tempfile()?;
+    let script =
+        tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644)).tempfile()?;
     std::fs::write(script.path(), "INSERT INTO bare (body) VALUES (repeat(md5(random()::text), 8));")?;
     let script = script.path().display().to_string();
     let said = database.output("pgbench", &[&["-n", "-f", &script, "-c", "1", "-T", "3"][..], &to].concat())?;
-    let latency = said.lines().find_map(|line| line.strip_prefix("latency average = ")?.strip_suffix(" ms")?.parse::<f64>().ok());
+    let latency =
+        said.lines().find_map(|line| line.strip_prefix("latency average = ")?.strip_suffix(" ms")?.parse::<f64>().ok());
     Ok(Duration::from_secs_f64(latency.ok_or("pgbench did not say what an INSERT takes")? / 1e3))
 }
 

@@ -24,14 +24,21 @@ impl Database {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let database = Self { programs, dir, port };
         let data = database.data();
-        database.run("initdb", &["-D", &data, "-U", "tests", "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C"])?;
+        database.run(
+            "initdb",
+            &["-D", &data, "-U", "tests", "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C"],
+        )?;
         database.up()?;
         Ok(Some(database))
     }
 
     /// Starts the server, and waits until it takes connections. The operating system survives here, so that it need not flush.
     pub(crate) fn up(&self) -> io::Result<()> {
-        let options = format!("-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300", self.port, self.dir.display());
+        let options = format!(
+            "-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300",
+            self.port,
+            self.dir.display()
+        );
         let log = self.dir.join("log").display().to_string();
         self.run("pg_ctl", &["-D", &self.data(), "-o", &options, "-l", &log, "-w", "-t", "60", "start"])
     }
@@ -52,13 +59,18 @@ impl Database {
 
     /// Runs one of the server's programs.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
-        let status = command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).stdout(Stdio::null()).status()?;
+        let status = command(self.programs.join(program).as_os_str())
+            .args(arguments)
+            .current_dir(&self.dir)
+            .stdout(Stdio::null())
+            .status()?;
         if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program} failed: {status}"))) }
     }
 
     /// What one of the server's programs writes.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> io::Result<String> {
-        let output = command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).output()?;
+        let output =
+            command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -78,7 +90,10 @@ impl Drop for Database {
 fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         let mut command = Command::new("setpriv");
-        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program).env_remove("TMPDIR");
+        command
+            .args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"])
+            .arg(program)
+            .env_remove("TMPDIR");
         return command;
     }
     Command::new(program)
@@ -86,7 +101,8 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// Where the newest installed server's programs are.
 fn programs() -> Option<PathBuf> {
-    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
+    let debian =
+        fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
     let has_all = |dir: &PathBuf| ["initdb", "pg_ctl", "postgres"].iter().all(|program| dir.join(program).is_file());
     let mut found: Vec<_> = debian.chain(env::split_paths(&path)).filter(has_all).collect();

@@ -32,7 +32,9 @@ async fn answer_one(
     job: &QueuedJob,
 ) -> Result<(), BoxError> {
     let at = &job.job.at;
-    let Some(stands) = journal.index(&at.session).await?.look(|index| index.unfinished(&at.agent)) else { return Ok(()) };
+    let Some(stands) = journal.index(&at.session).await?.look(|index| index.unfinished(&at.agent)) else {
+        return Ok(());
+    };
     let open: HashSet<_> = stands.questions.iter().map(|question| &question.id).collect();
     let answers = answers(&stands, counter).into_iter().filter(|(id, _)| open.contains(id));
     Ok(queue.answer(at, answers.map(|(id, value)| (id, value.into())).collect()).await?)

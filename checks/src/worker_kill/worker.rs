@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use agent::{
-    Error, PostgresJournal, PostgresQueue, Result, Worker,
-    model::Backoff,
-};
+use agent::{Error, PostgresJournal, PostgresQueue, Result, Worker, model::Backoff};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -34,7 +31,8 @@ pub(super) async fn live(dir: &Path, url: &str) -> Result<()> {
     let moments = Moments::new(None);
     let agent = world::tree(Watched::new(Arc::new(journal), moments.clone()), &counter, &moments)?;
     // Whatever befalls it, each run comes to its end.
-    let again = Backoff::new().retries(u32::MAX).initial_delay(Duration::from_millis(50)).max_delay(Duration::from_millis(500));
+    let again =
+        Backoff::new().retries(u32::MAX).initial_delay(Duration::from_millis(50)).max_delay(Duration::from_millis(500));
     let worker = Worker::builder(Arc::new(queue)).agent(agent).at_once(4).lease(LEASE).attempts(again);
     worker.poll(Duration::from_millis(200)).build()?.run_until(std::future::pending()).await;
     Ok(())

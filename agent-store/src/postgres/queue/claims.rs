@@ -16,10 +16,7 @@ use super::{
 };
 use crate::{
     postgres::{connections::Done, query::Parameter},
-    queue::{
-        QueueLimits, Times, in_words,
-        record::millis,
-    },
+    queue::{QueueLimits, Times, in_words, record::millis},
 };
 
 /// Those whose lease ran out, and those that rest for what has ended, that nobody is about to change.
@@ -28,7 +25,12 @@ const OVERDUE: &str = "WHERE standing = 'running' AND expires <= $1 OR standing 
 
 const DUE: &str = "SELECT body, due FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
 
-pub(super) async fn claim(client: &Client, statements: &Statements, by: Claim, limits: QueueLimits) -> Done<Option<Claimed>> {
+pub(super) async fn claim(
+    client: &Client,
+    statements: &Statements,
+    by: Claim,
+    limits: QueueLimits,
+) -> Done<Option<Claimed>> {
     statements.lock_claims(client).await?;
     let now = statements.now(client).await?;
     for stored in statements.jobs(client, OVERDUE, &[(&now.cast_signed(), Type::INT8)]).await? {
@@ -88,7 +90,12 @@ fn candidates(by: &Claim, limits: &QueueLimits) -> Candidates {
     }
 }
 
-pub(super) async fn renew(client: &Client, statements: &Statements, receipts: Vec<u64>, lease: Duration) -> Done<Vec<u64>> {
+pub(super) async fn renew(
+    client: &Client,
+    statements: &Statements,
+    receipts: Vec<u64>,
+    lease: Duration,
+) -> Done<Vec<u64>> {
     let sql = "UPDATE {schema}.job SET expires = (extract(epoch FROM clock_timestamp()) * 1000)::int8 + $2
                WHERE receipt = ANY($1) RETURNING receipt";
     let (receipts, lease) = (signed(&receipts), millis(lease).cast_signed());

@@ -13,7 +13,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use agent_core::{
     Answer, Result, async_trait,
     dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing, Told, Upkeep, Wanted,
+        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing,
+        Told, Upkeep, Wanted,
     },
 };
 
@@ -86,7 +87,9 @@ impl Dispatch for PostgresQueue {
         let (job, limits) = (Arc::new(job), self.0.limits.clone());
         self.0
             .connections
-            .write_again(move |client, statements| Box::pin(sending::dispatch(client, statements, job.clone(), limits.clone())))
+            .write_again(move |client, statements| {
+                Box::pin(sending::dispatch(client, statements, job.clone(), limits.clone()))
+            })
             .await
     }
 
@@ -94,7 +97,9 @@ impl Dispatch for PostgresQueue {
         let run = run.clone();
         self.0
             .connections
-            .write_again(move |client, statements| Box::pin(sending::answer(client, statements, run.clone(), answers.clone())))
+            .write_again(move |client, statements| {
+                Box::pin(sending::answer(client, statements, run.clone(), answers.clone()))
+            })
             .await
     }
 
@@ -108,7 +113,10 @@ impl Dispatch for PostgresQueue {
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
         let run = run.clone();
-        self.0.connections.read(move |client, statements| Box::pin(sending::standing(client, statements, run.clone()))).await
+        self.0
+            .connections
+            .read(move |client, statements| Box::pin(sending::standing(client, statements, run.clone())))
+            .await
     }
 }
 
@@ -165,17 +173,26 @@ impl Queue for PostgresQueue {
 impl Upkeep for PostgresQueue {
     async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>> {
         let wanted = wanted.clone();
-        self.0.connections.read(move |client, statements| Box::pin(upkeep::jobs(client, statements, wanted.clone()))).await
+        self.0
+            .connections
+            .read(move |client, statements| Box::pin(upkeep::jobs(client, statements, wanted.clone())))
+            .await
     }
 
     async fn retry(&self, run: &RunAddress) -> Result<bool> {
         let run = run.clone();
-        self.0.connections.write(move |client, statements| Box::pin(upkeep::retry(client, statements, run.clone()))).await
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(upkeep::retry(client, statements, run.clone())))
+            .await
     }
 
     async fn remove(&self, run: &RunAddress) -> Result<bool> {
         let run = run.clone();
-        self.0.connections.write(move |client, statements| Box::pin(upkeep::remove(client, statements, run.clone()))).await
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(upkeep::remove(client, statements, run.clone())))
+            .await
     }
 
     async fn purge(&self, age: Duration) -> Result<u64> {
@@ -206,6 +223,9 @@ impl Upkeep for PostgresQueue {
 
 impl fmt::Debug for PostgresQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresQueue").field("schema", &self.0.schema).field("limits", &self.0.limits).finish_non_exhaustive()
+        f.debug_struct("PostgresQueue")
+            .field("schema", &self.0.schema)
+            .field("limits", &self.0.limits)
+            .finish_non_exhaustive()
     }
 }

@@ -85,6 +85,7 @@ impl Stored {
 
 /// What stands in a row is not what this release writes.
 pub(super) fn unreadable(id: i64, why: impl std::fmt::Display) -> Error {
-    let message = "a job cannot be read: it is damaged, or a newer release wrote it; use the newer release, or delete its row";
+    let message =
+        "a job cannot be read: it is damaged, or a newer release wrote it; use the newer release, or delete its row";
     Error::new(ErrorKind::Store, message).with_context("job", format!("{id}: {why}"))
 }

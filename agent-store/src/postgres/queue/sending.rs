@@ -19,7 +19,12 @@ use crate::{
 
 const FOR_UPDATE: &str = "FOR UPDATE";
 
-pub(super) async fn dispatch(client: &Client, statements: &Statements, job: Arc<Job>, limits: QueueLimits) -> Done<Dispatched> {
+pub(super) async fn dispatch(
+    client: &Client,
+    statements: &Statements,
+    job: Arc<Job>,
+    limits: QueueLimits,
+) -> Done<Dispatched> {
     let dispatched = ours!(insert(client, statements, &job, &limits).await?);
     if dispatched == Dispatched::New {
         statements.notify(client).await?;
@@ -28,12 +33,16 @@ pub(super) async fn dispatch(client: &Client, statements: &Statements, job: Arc<
 }
 
 /// Adds a job within the limits, unless there is one for its run.
-pub(super) async fn insert(client: &Client, statements: &Statements, job: &Job, limits: &QueueLimits) -> Done<Dispatched> {
+pub(super) async fn insert(
+    client: &Client,
+    statements: &Statements,
+    job: &Job,
+    limits: &QueueLimits,
+) -> Done<Dispatched> {
     if statements.job_of(client, &job.at, "").await?.is_some() {
         return Ok(Ok(Dispatched::Known));
     }
-    let (queued, of_tenant) =
-        statements.queued(client, &job.tenant, limits.queued, limits.queued_per_tenant).await?;
+    let (queued, of_tenant) = statements.queued(client, &job.tenant, limits.queued, limits.queued_per_tenant).await?;
     ours!(limits.admit(queued, of_tenant));
     let unwritable = |e| Error::new(ErrorKind::Store, "the job cannot be written as JSON").with_source(e);
     let body = ours!(serde_json::to_string(job).map_err(unwritable));

@@ -16,7 +16,8 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// What a [`Stored`] is read from.
-const COLUMNS: &str = "SELECT id, body, standing, ready_at, failures, begun, receipt, worker, expires, answers, taken, error, created,
+const COLUMNS: &str =
+    "SELECT id, body, standing, ready_at, failures, begun, receipt, worker, expires, answers, taken, error, created,
     changed, (extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM {schema}.job ";
 
 /// The job that is next: of the tenant whose turn was longest ago, the first that fits.
@@ -124,7 +125,12 @@ impl Statements {
         Ok(self.jobs(client, &condition, &values).await?.pop())
     }
 
-    pub(super) async fn candidate(&self, client: &Client, wanted: &Candidates, now: u64) -> Result<Option<(i64, Vec<u8>)>, Error> {
+    pub(super) async fn candidate(
+        &self,
+        client: &Client,
+        wanted: &Candidates,
+        now: u64,
+    ) -> Result<Option<(i64, Vec<u8>)>, Error> {
         let now = now.cast_signed();
         let values: [(Parameter<'_>, Type); 6] = [
             (&wanted.agents.0, Type::BYTEA_ARRAY),
@@ -144,9 +150,12 @@ impl Statements {
     }
 
     pub(super) async fn store(&self, client: &Client, id: i64, record: &Record) -> Result<(), Error> {
-        let json = |answers: &Option<_>| answers.as_ref().map(|answers| serde_json::to_string(answers).expect("answers are JSON"));
+        let json = |answers: &Option<_>| {
+            answers.as_ref().map(|answers| serde_json::to_string(answers).expect("answers are JSON"))
+        };
         let text = |text: &str| text.replace('\0', "\u{fffd}");
-        let (standing, ready_at, expires) = (record.standing.as_str(), record.ready_at.cast_signed(), record.expires.cast_signed());
+        let (standing, ready_at, expires) =
+            (record.standing.as_str(), record.ready_at.cast_signed(), record.expires.cast_signed());
         let (failures, changed) = (record.failures.cast_signed(), record.changed.cast_signed());
         let (receipt, worker) = (record.receipt.map(u64::cast_signed), text(&record.worker));
         let (answers, taken, error) = (json(&record.answers), json(&record.taken), record.error.as_deref().map(text));
@@ -168,7 +177,13 @@ impl Statements {
     }
 
     /// How many are queued, in all and of a tenant, as far as those limits ask.
-    pub(super) async fn queued(&self, client: &Client, tenant: &str, all: Option<u64>, own: Option<u64>) -> Result<(u64, u64), Error> {
+    pub(super) async fn queued(
+        &self,
+        client: &Client,
+        tenant: &str,
+        all: Option<u64>,
+        own: Option<u64>,
+    ) -> Result<(u64, u64), Error> {
         let most = |most: Option<u64>| i64::try_from(most.unwrap_or(0)).unwrap_or(i64::MAX);
         let (tenant, all, own) = (tenant.as_bytes(), most(all), most(own));
         let values: [(Parameter<'_>, Type); 3] = [(&tenant, Type::BYTEA), (&all, Type::INT8), (&own, Type::INT8)];
