@@ -90,7 +90,11 @@ async fn a_front_end_whose_run_was_paused_by_a_drain_gets_what_came_of_it_from_t
     let mut one = serve(model.clone()).await;
     let input = |resume: Value| {
         let message = json!({"id": "u1", "role": "user", "content": "Refund A-1."});
-        let messages = if resume.is_null() { json!([message]) } else { json!([message, {"id": "a1", "role": "assistant", "content": ""}]) };
+        let messages = if resume.is_null() {
+            json!([message])
+        } else {
+            json!([message, {"id": "a1", "role": "assistant", "content": ""}])
+        };
         json!({"threadId": "t", "runId": "r", "messages": messages, "resume": resume})
     };
     let told = tokio::spawn({
