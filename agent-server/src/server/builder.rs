@@ -30,11 +30,14 @@ pub struct ServerBuilder {
     agents: Vec<Served>,
     journal: Option<Arc<dyn Journal>>,
     keys: Option<Keys>,
+    #[cfg(feature = "oidc")]
+    oidc: Option<crate::Oidc>,
     hosts: Vec<String>,
     origins: Vec<String>,
     body: usize,
     connections: usize,
     streams: usize,
+    public_cards: bool,
     recovers: bool,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
@@ -46,11 +49,14 @@ impl Default for ServerBuilder {
             agents: Vec::new(),
             journal: None,
             keys: None,
+            #[cfg(feature = "oidc")]
+            oidc: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             body: BODY,
             connections: CONNECTIONS,
             streams: STREAMS,
+            public_cards: false,
             recovers: true,
             studio: None,
             dispatch: None,
@@ -84,6 +90,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets callers ask who come with tokens of an issuer, beside those who have a key.
+    #[cfg(feature = "oidc")]
+    pub fn oidc(mut self, oidc: crate::Oidc) -> Self {
+        self.oidc = Some(oidc);
+        self
+    }
+
     /// Takes requests by this name, such as `agents.example` or `agents.example:8080`, beside `localhost` and loopback addresses. With
     /// keys any name is taken, unless one is allowed here: then no other is.
     pub fn host(mut self, name: impl Into<String>) -> Self {
@@ -112,6 +125,13 @@ impl ServerBuilder {
     /// Sets how many streams of events there may be at a time; one more is answered 429. Default: 10,000.
     pub fn max_streams(mut self, most: usize) -> Self {
         self.streams = most;
+        self
+    }
+
+    /// Says whether everybody may read the agents' cards (Agent2Agent), which tell their names and what they are good for: other agents find
+    /// them without a key. Default: callers alone.
+    pub fn public_cards(mut self, yes: bool) -> Self {
+        self.public_cards = yes;
         self
     }
 
@@ -158,12 +178,18 @@ impl ServerBuilder {
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
         }
-        let hosts = (self.keys.is_none() || !self.hosts.is_empty()).then_some(self.hosts);
+        let auth = Auth::new(
+            self.keys,
+            #[cfg(feature = "oidc")]
+            self.oidc,
+        );
+        let hosts = (auth.is_open() || !self.hosts.is_empty()).then_some(self.hosts);
         let guards = Guards {
-            auth: Auth::new(self.keys),
+            auth,
             guard: Guard::new(hosts, self.origins.clone()),
             origins: self.origins,
             body: self.body,
+            public_cards: self.public_cards,
         };
         let app = App::new(agents, journal, drain, self.streams, self.dispatch);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
