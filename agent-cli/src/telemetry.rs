@@ -33,7 +33,13 @@ where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
 {
     let which = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-    Some(fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_filter(which))
+    Some(
+        fmt::layer()
+            .log_internal_errors(false)
+            .with_writer(stderr)
+            .with_ansi(stderr().is_terminal())
+            .with_filter(which),
+    )
 }
 
 /// Begins to send; what is under way goes on.

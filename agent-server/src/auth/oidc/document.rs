@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use agent::{Error, Result};
-use jsonwebtoken::jwk::JwkSet;
+use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use reqwest::{Client, Url};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 
 /// Where the document is, below the issuer.
 const DISCOVERY: &str = ".well-known/openid-configuration";
@@ -29,6 +30,12 @@ struct Discovery {
     jwks_uri: String,
 }
 
+/// Keys of kinds that this release does not know may be among them.
+#[derive(Deserialize)]
+struct Keys {
+    keys: Vec<Value>,
+}
+
 impl Documents {
     /// Those of this issuer. Nothing is read yet.
     pub(super) fn of(issuer: &str) -> Result<Self> {
@@ -42,14 +49,16 @@ impl Documents {
         Ok(Self { issuer: issuer.to_owned(), discovery, client })
     }
 
-    /// The keys, where the discovery document says.
-    pub(super) async fn keys(&self) -> Result<JwkSet> {
+    /// The keys by which tokens are signed, where the discovery document says.
+    pub(super) async fn keys(&self) -> Result<Vec<Jwk>> {
         let said: Discovery = self.read(self.discovery.clone()).await?;
         if said.issuer != self.issuer {
             let message = format!("the issuer '{}' calls itself '{}': name it so", self.issuer, said.issuer);
             return Err(Error::config(message));
         }
-        self.read(address(&said.jwks_uri)?).await
+        let Keys { keys } = self.read(address(&said.jwks_uri)?).await?;
+        let keys = keys.into_iter().filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
+        Ok(keys.filter(|key| key.common.public_key_use != Some(PublicKeyUse::Encryption)).collect())
     }
 
     async fn read<T: DeserializeOwned>(&self, address: Url) -> Result<T> {

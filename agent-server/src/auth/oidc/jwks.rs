@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use agent::Result;
-use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::jwk::Jwk;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::document::Documents;
@@ -43,7 +43,7 @@ impl Jwks {
         if is_wanted {
             kept.asked = Some(Instant::now());
             match self.documents.keys().await {
-                Ok(JwkSet { keys }) => {
+                Ok(keys) => {
                     kept.keys = keys.into_iter().filter_map(|key| Some((key.common.key_id.clone()?, key))).collect();
                 }
                 // Keys that are known hold on while the issuer cannot be reached.
