@@ -45,8 +45,6 @@ mod sse;
 mod studio;
 mod ui_stream;
 
-#[cfg(feature = "oidc")]
-pub use self::auth::{Oidc, OidcBuilder};
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of},
     auth::{Key, Keys},

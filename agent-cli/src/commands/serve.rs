@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent::{Error, Result};
-use agent_server::{Key, Keys, Oidc, Served, Server, ServerBuilder, Studio};
+use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -69,13 +69,10 @@ fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     server = wanted.host.iter().fold(server, ServerBuilder::host);
     server = wanted.origin.iter().fold(server, ServerBuilder::origin);
     server = server.public_cards(wanted.public_cards);
-    if let (Some(issuer), Some(audience)) = (&wanted.issuer, &wanted.audience) {
-        server = server.oidc(Oidc::builder(issuer, audience).build()?);
-    }
     if let Some(file) = &wanted.keys {
         return Ok(server.keys(Keys::read(file)?));
     }
-    if wanted.issuer.is_some() || wanted.listen.ip().is_loopback() {
+    if wanted.listen.ip().is_loopback() {
         return Ok(server);
     }
     let (secret, key) = Key::generate("generated", "local")?;

@@ -7,8 +7,6 @@ mod drain;
 mod elsewhere;
 mod events;
 mod kept;
-#[cfg(feature = "oidc")]
-mod oidc;
 mod questions;
 mod runs;
 mod sessions;
