@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::error::ApiError;
+use crate::{auth::refused, error::ApiError};
 
 /// Under which names the server is reached, and from which pages. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -63,7 +63,10 @@ pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Ne
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str)).unwrap_or_default();
     let mut response = match guard.check(&host.to_ascii_lowercase(), request.headers()) {
         Ok(()) => next.run(request).await,
-        Err(error) => error.into_response(),
+        Err(error) => {
+            refused(&request, &error);
+            error.into_response()
+        }
     };
     for (name, value) in TOLD {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));

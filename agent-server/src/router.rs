@@ -30,11 +30,18 @@ pub(crate) struct Guards {
     pub(crate) origins: Vec<String>,
     /// Bytes of a body at most.
     pub(crate) body: usize,
+    /// True if the agents' cards are everybody's.
+    pub(crate) public_cards: bool,
 }
 
 /// All protocols, with what guards them around.
 pub(crate) fn router(app: &App, guards: &Guards) -> Router {
+    let (for_all, for_callers) = match guards.public_cards {
+        true => (a2a::cards(), Router::new()),
+        false => (Router::new(), a2a::cards()),
+    };
     let guarded = Router::new()
+        .merge(for_callers)
         .nest("/api", api::router())
         .merge(ag_ui::router())
         .merge(openai::router())
@@ -44,6 +51,7 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     Router::new()
         .merge(health::router())
+        .merge(for_all)
         .merge(guarded)
         .with_state(app.clone())
         .merge(auth::router(guards.auth.clone()))

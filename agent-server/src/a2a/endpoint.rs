@@ -27,10 +27,14 @@ use crate::{
 };
 
 pub(crate) fn router() -> Router<App> {
+    Router::new().route("/a2a/{agent}", post(call))
+}
+
+/// What the agents say of themselves: to callers, or to everybody where nobody asks who it is.
+pub(crate) fn cards() -> Router<App> {
     Router::new()
         .route("/.well-known/agent-card.json", get(card::of_server))
         .route("/a2a/{agent}/.well-known/agent-card.json", get(card::of_agent))
-        .route("/a2a/{agent}", post(call))
 }
 
 /// Who asks, and which agent.

@@ -11,4 +11,4 @@ mod rpc;
 mod task;
 mod told;
 
-pub(crate) use self::endpoint::router;
+pub(crate) use self::endpoint::{cards, router};

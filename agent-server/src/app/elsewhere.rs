@@ -15,13 +15,14 @@ use crate::error::ApiError;
 impl FoundRun {
     /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
     pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
-        while self.record().await?.is_none() {
-            if self.is_at_rest().await? {
-                return Ok(stream::empty().boxed());
+        let record = loop {
+            let newest = self.newest().await?;
+            match self.record().await? {
+                Some(record) => break record,
+                None if self.is_at_rest().await? => return Ok(stream::empty().boxed()),
+                None => self.wait_for_news(newest).await?,
             }
-            self.wait_for_news().await?;
-        }
-        let Some(record) = self.record().await? else { return Ok(stream::empty().boxed()) };
+        };
         let mut ids = RunIds::root(self.agent(), self.store_name().clone());
         (ids.run_id, ids.root_run_id) = (self.id().into(), self.id().into());
         let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
@@ -53,26 +54,29 @@ impl FoundRun {
     /// Tells a hub what the journal has, until the run is at rest.
     async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
         loop {
-            let is_at_rest = self.is_at_rest().await?;
-            hub.grew(self.newest().await?);
-            if is_at_rest {
+            let newest = self.newest().await?;
+            if self.is_at_rest().await? {
+                hub.grew(self.newest().await?);
                 return Ok(());
             }
-            self.wait_for_news().await?;
+            hub.grew(newest);
+            self.wait_for_news(newest).await?;
         }
     }
 
     /// Waits until the run is at rest, or until this process is about to end.
     pub(super) async fn rests(&self) -> Result<(), ApiError> {
-        while !self.is_at_rest().await? {
-            self.wait_for_news().await?;
+        loop {
+            let newest = self.newest().await?;
+            if self.is_at_rest().await? {
+                return Ok(());
+            }
+            self.wait_for_news(newest).await?;
         }
-        Ok(())
     }
 
-    /// Waits until the session has something new, or this process is about to end.
-    async fn wait_for_news(&self) -> Result<(), ApiError> {
-        let newest = self.newest().await?;
+    /// Waits until the session has something after the entry `newest`, or this process is about to end.
+    async fn wait_for_news(&self, newest: u64) -> Result<(), ApiError> {
         tokio::select! {
             news = self.app().journal().news(self.store_name(), newest) => Ok(news?),
             () = self.app().ends() => Ok(()),

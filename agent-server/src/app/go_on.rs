@@ -49,7 +49,7 @@ impl App {
             request = before.brought.again(request, agent.tools())?;
         }
         let kept = Kept::lasting(agent.name(), &request);
-        let brought = |kept: &Option<Kept>| kept.as_ref().map(|kept| kept.brought.clone());
+        let is_kept = before.is_some_and(|before| kept.as_ref().is_none_or(|kept| kept.brought == before.brought));
         let asked = Asked {
             caller,
             id: open.ids.run_id.clone(),
@@ -57,8 +57,8 @@ impl App {
             session: run.store_name().clone(),
             digest: None,
             began,
-            is_kept: brought(&kept) == brought(&before),
             kept,
+            is_kept,
         };
         let (live, is_new) = self.0.live.drive(asked, || agent.start(request))?;
         if !is_new && brings_answers {

@@ -12,7 +12,7 @@ use super::brought::{Kept as Asked, Over};
 pub enum RunStatus {
     /// It waits for its turn in its session.
     Queued,
-    /// It is under way in this process.
+    /// It is under way: in this process, or with whoever runs it.
     Running,
     /// It waits for answers.
     Waiting,

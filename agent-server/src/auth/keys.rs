@@ -1,6 +1,11 @@
 //! Bearer keys, of which only hashes are kept.
 
-use std::{collections::HashMap, fmt, path::Path};
+use std::{
+    collections::HashMap,
+    fmt,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use agent::{Error, Result};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -44,6 +49,9 @@ pub struct Key {
     /// What whoever has it may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: CallerLimits,
+    /// From when on it is of no use: milliseconds since 1970, UTC; never if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
 }
 
 fn is_default(limits: &CallerLimits) -> bool {
@@ -73,7 +81,15 @@ impl Key {
             scopes: None,
             agents: None,
             limits: CallerLimits::default(),
+            expires: None,
         }
+    }
+
+    /// Sets from when on it is of no use: milliseconds since 1970, UTC.
+    #[must_use]
+    pub fn expires(mut self, at: u64) -> Self {
+        self.expires = Some(at);
+        self
     }
 
     /// Sets what it may be used for.
@@ -114,8 +130,10 @@ impl Key {
 #[serde(try_from = "File", into = "File")]
 pub struct Keys {
     rows: Vec<Key>,
-    /// Whoever comes with a key is found by its hash: how long that takes tells nothing of a key.
-    callers: HashMap<String, Caller>,
+    /// Whoever comes with a key is found by its hash: how long that takes tells nothing of a key. With when the key expires.
+    callers: HashMap<String, (Caller, Option<u64>)>,
+    /// The file that they are from.
+    file: Option<PathBuf>,
 }
 
 /// As a file has them.
@@ -138,7 +156,9 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Reads a file of keys: `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`.
+    /// Reads a file of keys, which a server reads again when it changes: a key whose row is gone opens nothing any more.
+    ///
+    /// The file is `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if it cannot be read, with what is wrong.
@@ -146,7 +166,13 @@ impl Keys {
         let path = path.as_ref();
         let failed = |e: &dyn fmt::Display| Error::config(format!("{}: {e}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|e| failed(&e))?;
-        serde_json::from_str(&text).map_err(|e| failed(&e))
+        let keys: Self = serde_json::from_str(&text).map_err(|e| failed(&e))?;
+        Ok(Self { file: Some(path.to_owned()), ..keys })
+    }
+
+    /// The file that they are from, if they are from one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Adds a row.
@@ -159,7 +185,7 @@ impl Keys {
             Some("a key has a 'name' and a 'tenant'".to_owned())
         } else if !is_hash {
             Some(format!("the 'sha256' of key '{}' is not 64 hexadecimal digits", row.name))
-        } else if self.callers.insert(row.sha256.to_ascii_lowercase(), row.caller()).is_some() {
+        } else if self.callers.insert(row.sha256.to_ascii_lowercase(), (row.caller(), row.expires)).is_some() {
             Some(format!("key '{}' is there twice", row.name))
         } else {
             None
@@ -169,9 +195,11 @@ impl Keys {
         Ok(())
     }
 
-    /// Who comes with this key.
+    /// Who comes with this key, unless it has expired.
     pub fn caller(&self, secret: &str) -> Option<Caller> {
-        self.callers.get(&hash(secret)).cloned()
+        let (caller, expires) = self.callers.get(&hash(secret))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        expires.is_none_or(|at| now < u128::from(at)).then(|| caller.clone())
     }
 
     /// True if there is none.
@@ -220,6 +248,10 @@ mod tests {
         assert!(Keys::new([key.clone(), key.clone()]).expect_err("twice").message().contains("twice"));
         let short = Key { sha256: "ab".into(), ..key.clone() };
         assert!(Keys::new([short]).expect_err("no hash").message().contains("64"));
+        let old = Keys::new([key.clone().expires(1)]).expect("keys");
+        assert!(old.caller(&secret).is_none(), "it has expired");
+        let young = Keys::new([key.clone().expires(u64::MAX)]).expect("keys");
+        assert!(young.caller(&secret).is_some());
         let nobody = Key { tenant: String::new(), ..key };
         assert!(Keys::new([nobody]).expect_err("nobody's").message().contains("tenant"));
     }

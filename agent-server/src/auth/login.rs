@@ -9,7 +9,7 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::Auth;
+use super::{AUDIT, Auth};
 use crate::{error::ApiError, extract::JsonBody};
 
 /// The cookie's name.
@@ -38,10 +38,11 @@ async fn login(
     headers: HeaderMap,
     JsonBody(said): JsonBody<Login>,
 ) -> Result<Response, ApiError> {
-    let is_known = auth.0.keys.as_ref().is_some_and(|keys| keys.caller(&said.key).is_some());
-    if !is_known {
+    let Some(caller) = auth.0.keys.as_ref().and_then(|keys| keys.caller(&said.key)) else {
+        tracing::warn!(target: AUDIT, "a login was refused");
         return Err(ApiError::unauthenticated("this server does not know that key"));
-    }
+    };
+    tracing::info!(target: AUDIT, tenant = caller.tenant(), subject = caller.subject(), "logged in");
     let secure = if is_https(&headers) { "; Secure" } else { "" };
     Ok(with_cookie(&format!("{COOKIE}={}; Max-Age=604800; {TERMS}{secure}", said.key)))
 }

@@ -1,6 +1,7 @@
 //! Who may ask: from a request to its [`Caller`](crate::Caller).
 
 mod keys;
+mod known;
 mod login;
 mod rate;
 
@@ -15,8 +16,17 @@ use http::{HeaderMap, header};
 
 pub use self::keys::{Key, Keys};
 pub(crate) use self::login::router;
-use self::rate::Rates;
+use self::{known::Known, rate::Rates};
 use crate::{caller::Caller, error::ApiError};
+
+/// Where it is told who did what, and who was refused.
+pub(crate) const AUDIT: &str = "agent_server::audit";
+
+/// Tells that a request was refused before anybody knew whose it is.
+pub(crate) fn refused(request: &Request, error: &ApiError) {
+    let (path, status, code) = (request.uri().path(), error.status().as_u16(), error.code());
+    tracing::warn!(target: AUDIT, method = %request.method(), path, status, code, "refused");
+}
 
 /// How callers are known. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,14 +35,14 @@ pub(crate) struct Auth(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     /// None if everybody is the one tenant of this machine.
-    keys: Option<Keys>,
+    keys: Option<Known>,
     rates: Rates,
 }
 
 impl Auth {
     /// Callers have these keys; without, everybody may ask.
     pub(crate) fn new(keys: Option<Keys>) -> Self {
-        Self(Arc::new(Inner { keys, rates: Rates::default() }))
+        Self(Arc::new(Inner { keys: keys.map(Known::new), rates: Rates::default() }))
     }
 
     /// True if whoever reaches the server may ask.
@@ -55,9 +65,14 @@ pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request,
     let known = request.extensions().get::<Caller>().cloned();
     let caller = match known.map_or_else(|| auth.caller(request.headers()), Ok) {
         Ok(caller) => caller,
-        Err(error) => return error.into_response(),
+        Err(error) => {
+            refused(&request, &error);
+            return error.into_response();
+        }
     };
     if let Err(wait) = auth.0.rates.take(&caller) {
+        let (tenant, subject, path) = (caller.tenant(), caller.subject(), request.uri().path());
+        tracing::warn!(target: AUDIT, tenant, subject, method = %request.method(), path, status = 429, "refused");
         return ApiError::too_many("rate_limited", "too many requests: slow down", wait).into_response();
     }
     request.extensions_mut().insert(caller.clone());
@@ -65,9 +80,9 @@ pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request,
     let response = next.run(request).await;
     let (status, tenant, subject) = (response.status().as_u16(), caller.tenant(), caller.subject());
     if method.is_safe() {
-        tracing::debug!(target: "agent_server::audit", tenant, subject, %method, path, status, "read");
+        tracing::debug!(target: AUDIT, tenant, subject, %method, path, status, "read");
     } else {
-        tracing::info!(target: "agent_server::audit", tenant, subject, %method, path, status, "changed");
+        tracing::info!(target: AUDIT, tenant, subject, %method, path, status, "changed");
     }
     response
 }

@@ -35,6 +35,7 @@ pub struct ServerBuilder {
     body: usize,
     connections: usize,
     streams: usize,
+    public_cards: bool,
     recovers: bool,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
@@ -51,6 +52,7 @@ impl Default for ServerBuilder {
             body: BODY,
             connections: CONNECTIONS,
             streams: STREAMS,
+            public_cards: false,
             recovers: true,
             studio: None,
             dispatch: None,
@@ -115,6 +117,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Says whether everybody may read the agents' cards (Agent2Agent), which tell their names and what they are good for: other agents find
+    /// them without a key. Default: callers alone.
+    pub fn public_cards(mut self, yes: bool) -> Self {
+        self.public_cards = yes;
+        self
+    }
+
     /// Says whether [`serve`](Server::serve) goes on by itself with runs whose process died. Default: it does.
     pub fn recovery(mut self, yes: bool) -> Self {
         self.recovers = yes;
@@ -158,12 +167,14 @@ impl ServerBuilder {
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
         }
-        let hosts = (self.keys.is_none() || !self.hosts.is_empty()).then_some(self.hosts);
+        let auth = Auth::new(self.keys);
+        let hosts = (auth.is_open() || !self.hosts.is_empty()).then_some(self.hosts);
         let guards = Guards {
-            auth: Auth::new(self.keys),
+            auth,
             guard: Guard::new(hosts, self.origins.clone()),
             origins: self.origins,
             body: self.body,
+            public_cards: self.public_cards,
         };
         let app = App::new(agents, journal, drain, self.streams, self.dispatch);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })

@@ -11,7 +11,9 @@ use crate::support::{Serving, support};
 /// The routes that the sources name, with the prefix under which they are mounted.
 fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
-    for (folder, prefix) in [("src/api", "/api"), ("src/auth", ""), ("src", "")] {
+    let protocols =
+        ["src/ag_ui", "src/ui_stream", "src/openai", "src/a2a", "src/auth", "src"].map(|folder| (folder, ""));
+    for (folder, prefix) in protocols.into_iter().chain([("src/api", "/api")]) {
         let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
         while let Some(at) = folders.pop() {
             for entry in std::fs::read_dir(at).expect("a folder") {
@@ -68,5 +70,22 @@ async fn what_the_document_refers_to_is_in_it() {
     assert!(found.len() > 20);
     for reference in found {
         assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+    }
+}
+
+#[tokio::test]
+async fn every_operation_shows_an_example_of_what_is_sent_and_answered() {
+    let document = Serving::of(support([])).await.client().get("/openapi.json").await.json();
+    let shows = |content: &Value| {
+        content.as_object().is_none_or(|kinds| kinds.values().all(|kind| kind.get("example").is_some()))
+    };
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in operations.as_object().expect("operations") {
+            assert!(shows(&operation["requestBody"]["content"]), "{method} {path}: what is sent");
+            let answers = operation["responses"].as_object().expect("responses");
+            for (status, answer) in answers.iter().filter(|(status, _)| *status != "default") {
+                assert!(shows(&answer["content"]), "{method} {path}: {status}");
+            }
+        }
     }
 }

@@ -77,3 +77,48 @@ async fn a_server_that_drains_starts_nothing() {
     let start = start.header("content-type", "application/json").body(r#"{"input": "Hi."}"#.into()).expect("a request");
     assert_eq!(ask(start).await, (503, true));
 }
+
+#[tokio::test]
+async fn a_front_end_whose_run_was_paused_by_a_drain_gets_what_came_of_it_from_the_next_server() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let serve = async |model: Gated| {
+        let agent = Agent::builder("support", model).tool(refund).build().expect("an agent");
+        Serving::new(Server::builder().agent(agent).store(journal.clone())).await
+    };
+    let model = Gated::new([call("c1", "A-1")]);
+    let mut one = serve(model.clone()).await;
+    let input = |resume: Value| {
+        let message = json!({"id": "u1", "role": "user", "content": "Refund A-1."});
+        let messages = if resume.is_null() {
+            json!([message])
+        } else {
+            json!([message, {"id": "a1", "role": "assistant", "content": ""}])
+        };
+        json!({"threadId": "t", "runId": "r", "messages": messages, "resume": resume})
+    };
+    let told = tokio::spawn({
+        let (client, input) = (one.client(), input(Value::Null));
+        async move { client.post("/ag-ui/support", &input).await.text }
+    });
+    while one.client().get("/api/runs").await.json()["runs"][0]["status"] != "running" {
+        tokio::task::yield_now().await;
+    }
+    one.stop();
+    model.open();
+    let told = told.await.expect("no panic");
+    assert!(told.contains("\"paused\""), "{told}");
+    one.stopped().await;
+
+    let next = Gated::new([Turn::text("A-1 is refunded.")]);
+    next.open();
+    let two = serve(next).await;
+    let client = two.client();
+    while client.get("/api/sessions/t").await.json()["status"] != "finished" {
+        tokio::task::yield_now().await;
+    }
+    let resume = json!([{"interruptId": "paused", "status": "resolved", "payload": {}}]);
+    let answer = client.post("/ag-ui/support", &input(resume)).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert!(answer.text.contains("A-1 is refunded.") && answer.text.contains("RUN_FINISHED"), "{}", answer.text);
+}

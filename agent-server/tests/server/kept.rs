@@ -129,3 +129,28 @@ async fn the_limits_of_a_key_hold_in_the_next_process_and_for_whoever_answers() 
     let ended = boss.rest(&run).await;
     assert_ne!(ended["answer"], "Refunded.", "the run has used what it may: {ended}");
 }
+
+#[tokio::test]
+async fn a_drain_does_not_let_a_waiting_message_begin_before_the_run_that_it_paused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let serve = async |model: Gated| {
+        let agent = Agent::builder("support", model).tool(refund).build().expect("an agent");
+        Serving::new(Server::builder().agent(agent).store(journal.clone())).await
+    };
+    let model = Gated::new([call("c1", "A-1"), Turn::text("Never said.")]);
+    let mut one = serve(model.clone()).await;
+    let first = one.client().start(&json!({"input": "Refund A-1.", "session": "s"})).await;
+    let second = one.client().start(&json!({"input": "And now?", "session": "s", "when_busy": "queue"})).await;
+    one.stop();
+    model.open();
+    one.stopped().await;
+
+    let next = Gated::new([Turn::text("A-1 is refunded."), Turn::text("That is all.")]);
+    next.open();
+    next.open();
+    let two = serve(next).await;
+    let client = two.client();
+    assert_eq!(stands(&client, &first, "finished").await["answer"], "A-1 is refunded.");
+    assert_eq!(stands(&client, &second, "finished").await["answer"], "That is all.");
+}

@@ -90,6 +90,20 @@ async fn a_key_is_needed_and_does_what_its_scopes_say() {
 }
 
 #[tokio::test]
+async fn cards_are_read_by_callers_and_by_everybody_where_that_is_wanted() {
+    for (public, status) in [(false, 401), (true, 200)] {
+        let (secret, key) = Key::generate("ada", "teapots").expect("a key");
+        let server = Server::builder().agent(support([]).build().expect("an agent")).public_cards(public);
+        let serving = Serving::new(server.keys(Keys::new([key]).expect("keys"))).await;
+        for path in ["/.well-known/agent-card.json", "/a2a/support/.well-known/agent-card.json"] {
+            assert_eq!(serving.client().get(path).await.status, status, "{path}");
+            assert_eq!(serving.client().with_key(&secret).get(path).await.json()["name"], "support");
+        }
+        assert_eq!(serving.client().get("/api/agents").await.status, 401);
+    }
+}
+
+#[tokio::test]
 async fn a_page_keeps_its_key_in_a_cookie_that_no_script_reads() {
     let (secret, key) = Key::generate("ada", "teapots").expect("a key");
     let keys = Keys::new([key]).expect("keys");

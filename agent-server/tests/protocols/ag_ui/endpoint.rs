@@ -124,6 +124,20 @@ async fn calls_of_the_front_ends_tools_wait_for_their_results() {
 }
 
 #[tokio::test]
+async fn a_run_that_is_approved_elsewhere_keeps_the_front_ends_tools() {
+    let served = Served::start().await;
+    let mut front_end = FrontEnd::new(&served, "sell");
+    front_end.tools = json!([{"name": "pick_color", "description": "", "parameters": {"type": "object"}}]);
+    front_end.says("sell").run("r1", json!(null)).await;
+    let waiting = served.get("/api/questions?session=sell").await.json()["questions"][0].clone();
+    let path = format!("/api/runs/{}", waiting["run"].as_str().expect("a run"));
+    let answers = json!({"answers": [{"question": waiting["question"]["id"], "allow": true}]});
+    assert_eq!(served.post(&format!("{path}/answers"), &answers).await.status, 202);
+    let run = served.get(&format!("{path}?wait=10")).await.json();
+    assert_eq!((&run["status"], &run["questions"][0]["kind"]), (&json!("waiting"), &json!("client_tool")), "{run}");
+}
+
+#[tokio::test]
 async fn who_says_something_else_leaves_his_own_calls() {
     let served = Served::start().await;
     let mut front_end = FrontEnd::new(&served, "left");
