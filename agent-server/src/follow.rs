@@ -107,7 +107,7 @@ struct Following<T: Teller> {
 }
 
 /// Cancels the run, unless it is over.
-struct Guard(FoundRun);
+pub(crate) struct Guard(pub(crate) FoundRun);
 
 impl Drop for Guard {
     fn drop(&mut self) {

@@ -16,7 +16,7 @@ use crate::{
     auth::{self, Auth},
     error::ApiError,
     guard::{self, Guard},
-    health, openai, ui_stream,
+    health, mcp, openai, ui_stream,
 };
 
 /// Seconds that a body may say nothing.
@@ -35,11 +35,12 @@ pub(crate) struct Guards {
 /// All protocols, with what guards them around.
 pub(crate) fn router(app: &App, guards: &Guards) -> Router {
     let guarded = Router::new()
-        .nest("/api", api::router())
+        .nest("/api", api::router(app.files().ok()))
         .merge(ag_ui::router())
         .merge(openai::router())
         .merge(ui_stream::router())
         .merge(a2a::router())
+        .merge(mcp::router())
         .merge(health::metrics())
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     Router::new()

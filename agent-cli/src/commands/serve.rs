@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent::{Error, Result};
-use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
+use agent_server::{DiskFiles, Files, Key, Keys, Served, Server, ServerBuilder, Studio, Webhooks};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -23,7 +23,8 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
         return new_key(name, &wanted.tenant, file);
     }
-    let server = guarded(with_agents(&wanted, global).await?, &wanted)?.studio(Studio::new()).build()?;
+    let server = guarded(with_agents(&wanted, global).await?, &wanted)?;
+    let server = with_files_and_webhooks(server, &wanted)?.studio(Studio::new()).build()?;
     let at = |e| cannot(wanted.listen, e);
     let listener = TcpListener::bind(wanted.listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
@@ -60,6 +61,21 @@ async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
     }
     let address = store::address(global, stores.first())?;
     Ok(server.store(address.open_leased(Duration::from_secs(wanted.lease)).await?))
+}
+
+/// What clients may upload, and who is told of runs.
+fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
+    if let Some(folder) = &wanted.files {
+        server = server.files(Files::new(DiskFiles::open(folder)?));
+    }
+    match std::env::var("AGENT_WEBHOOK_SECRET") {
+        Ok(secret) => {
+            let webhooks = wanted.webhook.iter().fold(Webhooks::new(secret), Webhooks::url);
+            Ok(server.webhooks(wanted.webhook_allow.iter().fold(webhooks, Webhooks::allow)))
+        }
+        Err(_) if wanted.webhook.is_empty() => Ok(server),
+        Err(_) => Err(Error::config("webhooks are signed: set AGENT_WEBHOOK_SECRET, to 16 bytes or more that nobody guesses")),
+    }
 }
 
 /// Who may ask, and from where.

@@ -7,8 +7,9 @@
 mod card;
 mod endpoint;
 mod message;
+mod push;
 mod rpc;
 mod task;
 mod told;
 
-pub(crate) use self::endpoint::router;
+pub(crate) use self::{endpoint::router, task::of_view};

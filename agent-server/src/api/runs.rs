@@ -20,6 +20,7 @@ use crate::{
     caller::{Caller, Scope},
     error::ApiError,
     extract::{JsonBody, Query},
+    webhooks::Webhook,
 };
 
 /// How long a client may wait for a run's end in one request.
@@ -50,6 +51,15 @@ struct Wanted {
     when_busy: Option<Busy>,
     when_waiting: Option<WhenWaiting>,
     stream: Option<bool>,
+    webhook: Option<Told>,
+}
+
+/// Who is told what becomes of the run.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "an address, or {\"url\": .., \"events\": [..]}")]
+enum Told {
+    All(String),
+    Some(Webhook),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -62,8 +72,9 @@ enum Busy {
 }
 
 impl Wanted {
-    fn into_request(self) -> Result<RunRequest, ApiError> {
-        let mut request = RunRequest::new(vec![self.input.into_message()?]);
+    async fn into_request(self, app: &App, caller: &Caller) -> Result<RunRequest, ApiError> {
+        let message = app.with_files(caller, self.input.into_message()?).await?;
+        let mut request = RunRequest::new(vec![message]);
         (request.state, request.inputs, request.stream) = (self.state, self.inputs, self.stream);
         if self.params.as_ref().is_some_and(|params| !params.extra.is_empty()) {
             // It is merged into the provider's request and wins: over the model, its tools, and who pays.
@@ -91,8 +102,13 @@ async fn start(
     let bytes = body.to_string();
     let mut wanted: Wanted = serde_json::from_value(body).map_err(|e| ApiError::invalid(format!("the body: {e}")))?;
     let session = wanted.session.take();
-    let mut start = Start::new(agent, wanted.into_request()?).body(bytes.as_bytes());
+    let webhook = wanted.webhook.take().map(|told| match told {
+        Told::All(url) => Webhook::new(url),
+        Told::Some(webhook) => webhook,
+    });
+    let mut start = Start::new(agent, wanted.into_request(&app, &caller).await?).body(bytes.as_bytes());
     start = session.into_iter().fold(start, Start::session);
+    start = webhook.into_iter().fold(start, Start::webhook);
     if let Some(key) = headers.get("idempotency-key") {
         let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
         start = start.key(key.ok_or_else(|| ApiError::invalid("an Idempotency-Key has 1 to 200 visible letters"))?);
@@ -161,13 +177,13 @@ async fn one(
     Ok(Json(run.view().await?))
 }
 
-type Told = Result<(StatusCode, Json<RunView>), ApiError>;
+type Shown = Result<(StatusCode, Json<RunView>), ApiError>;
 
-async fn cancel(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
+async fn cancel(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Shown {
     stop(app, caller, run, of, FoundRun::cancel).await
 }
 
-async fn pause(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Told {
+async fn pause(app: State<App>, caller: Caller, run: Path<String>, of: Query<In>) -> Shown {
     stop(app, caller, run, of, FoundRun::pause).await
 }
 
@@ -178,7 +194,7 @@ async fn stop(
     Path(run): Path<String>,
     Query(of): Query<In>,
     stop: impl FnOnce(&FoundRun) -> bool,
-) -> Told {
+) -> Shown {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     if stop(&run) {
@@ -192,7 +208,7 @@ async fn stop(
     Ok((StatusCode::OK, Json(view)))
 }
 
-async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
+async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Shown {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let run = app.go_on(&caller, &run, Vec::new(), |request| request).await?;
@@ -211,9 +227,9 @@ async fn steer(
     Path(run): Path<String>,
     Query(of): Query<In>,
     JsonBody(said): JsonBody<Steering>,
-) -> Told {
+) -> Shown {
     caller.require(Scope::Run)?;
-    let message = said.input.into_message()?;
+    let message = app.with_files(&caller, said.input.into_message()?).await?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let over = || ApiError::conflict("over", "the run is not under way: start another one in its session");
     run.handle().ok_or_else(over)?.steer(message)?;

@@ -1,17 +1,13 @@
 //! Runs that a process brought to a safe point because it was about to end: the next process goes on with them.
 //!
-//! That is kept in the session itself, in the storage that its agents share, so that it holds in every process. A run that anybody
-//! stopped has no such mark: stopping is what stays without a word.
+//! That is noted in the session itself. A run that anybody stopped has no such mark: stopping is what stays without a word.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent::journal::{Entry, EntryBody, SessionIndex};
+use agent::journal::SessionIndex;
 
-use super::{App, live::now};
+use super::App;
 use crate::error::ApiError;
-
-/// The side of a session that belongs to no agent: a run under way does not keep it.
-const NOBODY: &str = "agent-server";
 
 /// The key of the storage that marks a run.
 fn key(run: &str) -> String {
@@ -43,10 +39,6 @@ impl App {
     }
 
     async fn mark(&self, session: &str, run: &str, is_drained: bool) -> Result<(), ApiError> {
-        let globals = BTreeMap::from([(key(run), is_drained.then(|| true.into()))]);
-        let entry = Entry::new(NOBODY.into(), now(), EntryBody::StateChanged { state: BTreeMap::new(), globals });
-        let writer = self.journal().open(session, NOBODY).await?;
-        writer.append(vec![entry]).await?;
-        Ok(())
+        self.note(session, BTreeMap::from([(key(run), is_drained.then(|| true.into()))])).await
     }
 }

@@ -54,6 +54,7 @@ impl App {
         }
         let found = self.begun(live).await?;
         self.unmark(found.store_name(), found.id()).await?;
+        self.tell_when_at_rest(&found);
         Ok(found)
     }
 
@@ -79,7 +80,12 @@ impl App {
         let mut request = RunRequest::resume(fork, []).streaming(true);
         request.caps = caps(caller, request.caps);
         let (live, _) = self.0.live.drive(asked, || agent.start(request));
-        self.begun(live).await
+        let found = self.begun(live).await?;
+        let hooks = self.usual_hooks(caller);
+        if !hooks.is_empty() {
+            self.hook(&found, hooks).await?;
+        }
+        Ok(found)
     }
 
     /// The run, as soon as it has begun.

@@ -3,8 +3,10 @@
 mod drained;
 mod found;
 mod go_on;
+mod hooks;
 mod live;
 mod names;
+mod notes;
 mod questions;
 mod recovery;
 mod start;
@@ -12,10 +14,11 @@ mod view;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use agent::{Agent, Drain, SessionId, event::Event, exec::Sessions, journal::Journal};
+use agent::{Agent, Drain, Message, SessionId, event::Event, exec::Sessions, journal::Journal};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+pub(crate) use self::hooks::Hooks;
 use self::live::Live;
 pub use self::{
     found::FoundRun,
@@ -23,7 +26,12 @@ pub use self::{
     start::Start,
     view::{RunStatus, RunView},
 };
-use crate::{caller::Caller, error::ApiError, metrics::Metrics};
+use crate::{
+    caller::Caller,
+    error::ApiError,
+    files::{self, Files},
+    metrics::Metrics,
+};
 
 /// An agent that is served, with what people are told of it.
 #[derive(Clone, Debug)]
@@ -77,17 +85,29 @@ struct Inner {
     drain: Drain,
     live: Live,
     metrics: Arc<Metrics>,
+    /// None if nobody elsewhere is told of runs.
+    hooks: Option<Arc<Hooks>>,
+    /// None if clients upload nothing.
+    files: Option<Files>,
     /// One for each stream of events that there may be.
     streams: Arc<Semaphore>,
 }
 
 impl App {
     /// These agents, which are on this store and drained together.
-    pub(crate) fn new(agents: Vec<Served>, journal: Arc<dyn Journal>, drain: Drain, streams: usize) -> Self {
+    pub(crate) fn new(
+        agents: Vec<Served>,
+        journal: Arc<dyn Journal>,
+        drain: Drain,
+        streams: usize,
+        hooks: Option<Hooks>,
+        files: Option<Files>,
+    ) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone());
-        Self(Arc::new(Inner { agents, journal, drain, live, metrics, streams: Arc::new(Semaphore::new(streams)) }))
+        let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
+        Self(Arc::new(Inner { agents, journal, drain, live, metrics, hooks, files, streams }))
     }
 
     /// Room for one more stream of events; it is given back when it is dropped.
@@ -101,6 +121,34 @@ impl App {
         })?;
         self.0.metrics.streams.inc();
         Ok(OpenStream { metrics: self.0.metrics.clone(), _permit: permit })
+    }
+
+    /// The files that clients upload.
+    ///
+    /// # Errors
+    /// 404 if they upload none.
+    pub(crate) fn files(&self) -> Result<&Files, ApiError> {
+        let none = || ApiError::not_found("this server takes no files: send them in the message");
+        self.0.files.as_ref().ok_or_else(none)
+    }
+
+    /// A message that may name uploaded files, with what they are.
+    ///
+    /// # Errors
+    /// 404 if one is not there.
+    pub(crate) async fn with_files(&self, caller: &Caller, message: Message) -> Result<Message, ApiError> {
+        match files::names_any(&message) {
+            true => self.files()?.named(caller, message).await,
+            false => Ok(message),
+        }
+    }
+
+    /// Lets go of old files, now and again, until the server drains.
+    pub(crate) async fn keep_sweeping(&self) {
+        while let (Some(files), false) = (&self.0.files, self.is_draining()) {
+            files.sweep().await;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        }
     }
 
     /// The figures.
@@ -158,6 +206,11 @@ impl App {
         ids.user = None;
         event.ids = Arc::new(ids);
         event
+    }
+
+    /// The name by which clients know a session of the store.
+    pub(crate) fn public_name(&self, session: &Arc<str>) -> Arc<str> {
+        names::public(session)
     }
 
     pub(crate) fn names(&self) -> Vec<&str> {

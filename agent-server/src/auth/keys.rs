@@ -8,7 +8,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::caller::{Caller, CallerLimits, Scope};
+use crate::{
+    caller::{Caller, CallerLimits, Scope},
+    webhooks::Webhook,
+};
 
 /// How every key begins, so that scanners of secrets find one that was published.
 const PREFIX: &str = "agent_key_";
@@ -44,6 +47,9 @@ pub struct Key {
     /// What whoever has it may use.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: CallerLimits,
+    /// Who is told of the runs that it starts; nobody if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Webhook>,
 }
 
 fn is_default(limits: &CallerLimits) -> bool {
@@ -73,6 +79,7 @@ impl Key {
             scopes: None,
             agents: None,
             limits: CallerLimits::default(),
+            webhook: None,
         }
     }
 
@@ -104,6 +111,9 @@ impl Key {
         }
         if let Some(agents) = &self.agents {
             caller = caller.agents(agents);
+        }
+        if let Some(webhook) = &self.webhook {
+            caller = caller.webhook(webhook.clone());
         }
         caller
     }

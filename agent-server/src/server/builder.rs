@@ -9,11 +9,14 @@ use agent::{
 
 use super::Server;
 use crate::{
-    app::{App, Served},
+    a2a,
+    app::{App, Hooks, Served},
     auth::{Auth, Keys},
+    files::{Files, PutIn},
     guard::Guard,
     router::Guards,
     studio::Studio,
+    webhooks::Webhooks,
 };
 
 /// Bytes of a body at most.
@@ -36,6 +39,8 @@ pub struct ServerBuilder {
     streams: usize,
     recovers: bool,
     studio: Option<Studio>,
+    webhooks: Option<Webhooks>,
+    files: Option<Files>,
 }
 
 impl Default for ServerBuilder {
@@ -51,6 +56,8 @@ impl Default for ServerBuilder {
             streams: STREAMS,
             recovers: true,
             studio: None,
+            webhooks: None,
+            files: None,
         }
     }
 }
@@ -124,11 +131,24 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells programs elsewhere what becomes of runs, as whoever starts one wishes. Default: nobody is told.
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = Some(webhooks);
+        self
+    }
+
+    /// Takes files that clients upload. Default: none; images and documents are in the messages, or at addresses of the web.
+    pub fn files(mut self, files: Files) -> Self {
+        self.files = Some(files);
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
-    /// different stores and the server has none, or if there are keys without a row.
+    /// different stores and the server has none, if there are keys without a row, or for webhooks that
+    /// cannot be.
     pub fn build(self) -> Result<Server> {
         if self.agents.is_empty() && self.journal.is_none() {
             return Err(Error::config("a server needs an agent: give it one with agent(..)"));
@@ -141,8 +161,11 @@ impl ServerBuilder {
             if agents.iter().any(|other: &Served| other.name() == name) {
                 return Err(Error::config(format!("two agents are named '{name}': give one another name")));
             }
-            let agent = served.agent().to_builder().store(journal.clone()).drain(&drain).build()?;
-            agents.push(Served::new(agent).description(served.about()));
+            let mut agent = served.agent().to_builder().store(journal.clone()).drain(&drain);
+            if let Some(files) = &self.files {
+                agent = agent.middleware(PutIn(files.clone()));
+            }
+            agents.push(Served::new(agent.build()?).description(served.about()));
         }
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
@@ -154,7 +177,9 @@ impl ServerBuilder {
             origins: self.origins,
             body: self.body,
         };
-        let app = App::new(agents, journal, drain, self.streams);
+        let teller = self.webhooks.map(Webhooks::build).transpose()?;
+        let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
+        let app = App::new(agents, journal, drain, self.streams, hooks, self.files);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }

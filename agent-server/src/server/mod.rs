@@ -101,9 +101,12 @@ impl Server {
         let recovering = {
             let server = self.clone();
             tokio::spawn(async move {
-                if server.recovers {
-                    server.recover().await;
-                }
+                let recovering = async {
+                    if server.recovers {
+                        server.recover().await;
+                    }
+                };
+                tokio::join!(recovering, server.app.keep_sweeping());
             })
         };
         let drained = async {

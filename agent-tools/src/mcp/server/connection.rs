@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use agent_core::run::new_id;
 use rmcp::{RoleServer, model::ResourceUpdatedNotificationParam, service::Peer};
 use tokio::sync::Notify;
 
@@ -14,8 +15,10 @@ use super::{LogLevel, offers::Offers};
 const SUBSCRIPTIONS: usize = 1000;
 
 /// What is known of one client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Connection {
+    /// Its own, for as long as it is open.
+    id: String,
     state: Mutex<State>,
     /// Told when there is something to tell.
     news: Arc<Notify>,
@@ -58,7 +61,17 @@ impl Connections {
     }
 }
 
+impl Default for Connection {
+    fn default() -> Self {
+        Self { id: new_id(), state: Mutex::default(), news: Arc::default() }
+    }
+}
+
 impl Connection {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The least that the client wants to hear of.
     pub(super) fn level(&self) -> LogLevel {
         self.lock().level

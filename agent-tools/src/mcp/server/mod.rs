@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub use self::{
     builder::ServerBuilder,
     caller::{Caller, LogLevel},
-    http::HttpServer,
+    http::{HttpServer, HttpService},
     requests::{CompletionRequest, PromptRequest, ResourceRequest},
 };
 use self::{
