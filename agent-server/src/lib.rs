@@ -18,7 +18,8 @@
 //! From the ground up: `error` (what a client is told), `webhooks` (who is told of runs), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
 //! `export` (sessions for people), `files` (what clients upload), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
 //! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
-//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a`, `mcp` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`.
+//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a`, `mcp` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`,
+//! `stdio` (an editor, and programs that start this one).
 
 mod a2a;
 pub mod ag_ui;
@@ -45,6 +46,7 @@ mod router;
 mod server;
 mod speech;
 mod sse;
+mod stdio;
 mod studio;
 mod ui_stream;
 mod webhooks;

@@ -35,15 +35,16 @@ impl Service<RunRequest> for Runs {
     fn call(&mut self, request: RunRequest) -> Self::Future {
         let runs = self.clone();
         boxed(|| async move {
-            let told = |error: ApiError| Error::tool(error.message());
+            let told = |error: ApiError| Error::tool(error.message().to_owned());
             let run = runs.begin(request).await.map_err(told)?;
             // A client that gives the call up ends the run.
             let _given_up = Guard(run.clone());
             run.ended().await;
             let gone = || Error::new(ErrorKind::Unexpected, "how the run ended is not known any more");
-            match &*run.end().ok_or_else(gone)? {
+            let end = run.end().ok_or_else(gone)?;
+            match &*end {
                 Ok(end) => Ok(end.clone()),
-                Err(error) => Err(Error::new(error.kind(), error.message())),
+                Err(error) => Err(Error::new(error.kind(), error.message().to_owned())),
             }
         })
     }
@@ -52,7 +53,7 @@ impl Service<RunRequest> for Runs {
 impl Runs {
     async fn begin(&self, mut request: RunRequest) -> Result<FoundRun, ApiError> {
         let (app, caller) = (&self.app, &self.caller);
-        let client = request.resources.get::<mcp::Caller>();
+        let client = request.resources.get::<mcp::Caller>().ok();
         if let RunInput::Resume { checkpoint, answers } = request.input {
             caller.require(Scope::Answer)?;
             let session = app.public_name(&checkpoint.ids.session);
