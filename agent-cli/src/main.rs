@@ -69,6 +69,8 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
         Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,
+        Command::Acp(wanted) => Box::pin(commands::acp(wanted, &global)).await,
+        Command::Stdio(wanted) => Box::pin(commands::stdio(wanted, &global)).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
         Command::Studio(wanted) => commands::studio(wanted, &global).await,
         Command::Completions(_) | Command::Man | Command::Schema | Command::New(_) | Command::Models(_) => {

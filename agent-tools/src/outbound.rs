@@ -125,11 +125,16 @@ mod tests {
     #[tokio::test]
     async fn addresses_of_this_machine_and_its_network_are_refused_unless_they_were_allowed() {
         let outbound = Outbound::builder().allow("10.1.0.0/16").build().expect("builds");
-        for url in ["http://127.0.0.1:9/", "http://localhost/", "http://[::1]/", "http://192.168.0.1/", "http://2130706433/"] {
+        for url in
+            ["http://127.0.0.1:9/", "http://localhost/", "http://[::1]/", "http://192.168.0.1/", "http://2130706433/"]
+        {
             assert_eq!(outbound.check(url).await.expect_err(url).kind(), ErrorKind::Tool, "{url}");
         }
         assert!(outbound.check("http://10.1.2.3/").await.is_ok());
-        assert_eq!(outbound.check("file:///etc/passwd").await.expect_err("no address").kind(), ErrorKind::InvalidRequest);
+        assert_eq!(
+            outbound.check("file:///etc/passwd").await.expect_err("no address").kind(),
+            ErrorKind::InvalidRequest
+        );
     }
 
     #[tokio::test]

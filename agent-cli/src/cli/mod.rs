@@ -105,6 +105,21 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
+    /// Serve the agent to an editor that speaks the Agent Client Protocol
+    #[command(after_help = "\
+Over standard input and output: the editor starts this command. Nothing else is written to standard output.
+
+Examples:
+  agent acp coder.yaml --store coder.db
+  agent acp --dir . --model anthropic:claude-opus-4-5")]
+    Acp(OneAgent),
+    /// Serve the agent to a program, over lines of JSON (NexAU's)
+    #[command(after_help = "\
+Over standard input and output. Methods are agent.stream, agent.query and agent.stop.
+
+Examples:
+  echo '{\"jsonrpc\": \"2.0-stream\", \"id\": \"1\", \"method\": \"agent.query\", \"params\": {\"messages\": \"Hi.\"}}' | agent stdio")]
+    Stdio(OneAgent),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store
     Studio(Studio),
     /// Write a file for a new agent

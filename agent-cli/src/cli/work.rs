@@ -192,6 +192,14 @@ pub(crate) struct Mcp {
     pub(crate) tools: bool,
 }
 
+/// The one agent that is meant.
+#[derive(Debug, Args)]
+pub(crate) struct OneAgent {
+    /// The agent's file (`.yaml`)
+    #[arg(value_name = "FILE")]
+    pub(crate) agent_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without an agent's file, sessions can be looked at, searched and exported; with one, it can be talked to, and its runs can be gone on with,

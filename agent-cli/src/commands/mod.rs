@@ -11,6 +11,7 @@ mod serve;
 mod sessions;
 mod shell;
 mod start;
+mod stdio;
 mod studio;
 mod tools;
 
@@ -26,6 +27,7 @@ pub(crate) use self::{
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
+    stdio::{acp, stdio},
     studio::studio,
     tools::tools,
 };

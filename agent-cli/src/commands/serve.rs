@@ -74,7 +74,9 @@ fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<
             Ok(server.webhooks(wanted.webhook_allow.iter().fold(webhooks, Webhooks::allow)))
         }
         Err(_) if wanted.webhook.is_empty() => Ok(server),
-        Err(_) => Err(Error::config("webhooks are signed: set AGENT_WEBHOOK_SECRET, to 16 bytes or more that nobody guesses")),
+        Err(_) => {
+            Err(Error::config("webhooks are signed: set AGENT_WEBHOOK_SECRET, to 16 bytes or more that nobody guesses"))
+        }
     }
 }
 

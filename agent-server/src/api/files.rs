@@ -55,12 +55,14 @@ async fn put(
 }
 
 async fn first_file(request: Request) -> Result<(Option<String>, String, Bytes), ApiError> {
-    let broken = |e: axum::extract::multipart::MultipartError| ApiError::new(e.status(), "invalid_request", e.body_text());
+    let broken =
+        |e: axum::extract::multipart::MultipartError| ApiError::new(e.status(), "invalid_request", e.body_text());
     let form = Multipart::from_request(request, &()).await;
     let mut form = form.map_err(|e| ApiError::invalid(e.body_text()))?;
     while let Some(field) = form.next_field().await.map_err(broken)? {
         if field.file_name().is_some() {
-            let (name, kind) = (field.file_name().map(str::to_owned), field.content_type().unwrap_or_default().to_owned());
+            let (name, kind) =
+                (field.file_name().map(str::to_owned), field.content_type().unwrap_or_default().to_owned());
             return Ok((name, kind, field.bytes().await.map_err(broken)?));
         }
     }

@@ -35,7 +35,13 @@ pub(super) fn of<'a>(bytes: &[u8], said: &'a str) -> &'a str {
         return if ARCHIVES.contains(&said) { said } else { "application/zip" };
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => if is_text(said) { said } else { "text/plain" },
+        Ok(text) if !text.contains('\0') => {
+            if is_text(said) {
+                said
+            } else {
+                "text/plain"
+            }
+        }
         _ => "application/octet-stream",
     }
 }

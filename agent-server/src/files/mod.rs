@@ -8,7 +8,10 @@ mod store;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent::{Message, Part, message::{Media, MediaSource, UserMessage}};
+use agent::{
+    Message, Part,
+    message::{Media, MediaSource, UserMessage},
+};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
@@ -18,7 +21,7 @@ pub use self::{
     memory::MemoryFiles,
     store::{ContentStore, FileInfo, StoreUsage},
 };
-use crate::{clock::now, caller::Caller, error::ApiError};
+use crate::{caller::Caller, clock::now, error::ApiError};
 
 /// How the address of a file in a message begins; what follows is its id.
 pub(crate) const SCHEME: &str = "agent-file:";
@@ -88,7 +91,13 @@ impl Files {
     ///
     /// # Errors
     /// 413 if it is too large, or if the tenant has no room for it; 400 if it is empty; those of the store.
-    pub(crate) async fn put(&self, caller: &Caller, name: Option<&str>, said: &str, bytes: Bytes) -> Result<FileInfo, ApiError> {
+    pub(crate) async fn put(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+        said: &str,
+        bytes: Bytes,
+    ) -> Result<FileInfo, ApiError> {
         let too_large = |message: String| ApiError::new(http::StatusCode::PAYLOAD_TOO_LARGE, "too_large", message);
         if bytes.is_empty() {
             return Err(ApiError::invalid("the file is empty"));
@@ -194,9 +203,8 @@ pub(crate) fn names_any(message: &Message) -> bool {
 /// The id of the file that a part names.
 fn file_of(part: &Part) -> Option<&str> {
     match part {
-        Part::Image(Media { source: MediaSource::Url(url), .. }) | Part::Document(Media { source: MediaSource::Url(url), .. }) => {
-            url.strip_prefix(SCHEME)
-        }
+        Part::Image(Media { source: MediaSource::Url(url), .. })
+        | Part::Document(Media { source: MediaSource::Url(url), .. }) => url.strip_prefix(SCHEME),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! The bytes of files, put before a model in the place of their ids.
 
 use agent::{
-    core::middleware::ModelNext,
     Middleware, ModelRequest, ModelResponse, Part, Result, SessionId, async_trait,
+    core::middleware::ModelNext,
     message::{MediaSource, Message},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};

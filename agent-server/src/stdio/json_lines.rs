@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{ErrorKind, Message, RunRequest, Result};
+use agent::{ErrorKind, Message, Result, RunRequest};
 use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{client, lines::{self, Out}};
+use super::{
+    client,
+    lines::{self, Out},
+};
 use crate::{
     ApiError, App, Caller, FoundRun, Start,
     ag_ui::Projection,
@@ -91,7 +94,8 @@ pub(super) async fn serve(
     writer: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<()> {
     let caller = client();
-    app.agent(&caller, agent).map_err(|error| agent::Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
+    app.agent(&caller, agent)
+        .map_err(|error| agent::Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
     let (mut lines, out, writing) = lines::open(reader, writer);
     let desk = Arc::new(Desk { app, caller, agent: agent.into(), out });
     // What is under way when the client goes away is dropped with its task, which cancels it.
@@ -183,7 +187,10 @@ impl Messages {
             }
         };
         match said.iter().all(|text| text.trim().is_empty()) {
-            true => Err(Refusal(INVALID, "'messages' says nothing: give a text, or messages of which the last is the user's".into())),
+            true => Err(Refusal(
+                INVALID,
+                "'messages' says nothing: give a text, or messages of which the last is the user's".into(),
+            )),
             false => Ok(said.into_iter().map(Message::user).collect()),
         }
     }
@@ -193,7 +200,13 @@ impl Messages {
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        blocks => blocks
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|block| block["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
     }
 }
 

@@ -50,7 +50,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => None,
                 Some(Ok(line)) if line.trim().is_empty() => continue,
                 Some(Ok(line)) => Some(serde_json::from_str(&line).map_err(|e| format!("this is no JSON: {e}"))),
-                Some(Err(LinesCodecError::MaxLineLengthExceeded)) => Some(Err(format!("a line has at most {LONGEST} bytes"))),
+                Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
+                    Some(Err(format!("a line has at most {LONGEST} bytes")))
+                }
                 Some(Err(LinesCodecError::Io(error))) => {
                     return Err(Error::new(ErrorKind::Transport, "the client cannot be heard").with_source(error));
                 }

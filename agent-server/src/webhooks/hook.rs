@@ -110,7 +110,8 @@ impl Hook {
         if let Some(token) = push.token.as_deref().and_then(secret) {
             headers.insert("x-a2a-notification-token", token);
         }
-        let said = push.authentication.as_ref().and_then(|said| Some((said.schemes.first()?, said.credentials.as_ref()?)));
+        let said =
+            push.authentication.as_ref().and_then(|said| Some((said.schemes.first()?, said.credentials.as_ref()?)));
         if let Some(value) = said.and_then(|(scheme, credentials)| secret(&format!("{scheme} {credentials}"))) {
             headers.insert(header::AUTHORIZATION, value);
         }

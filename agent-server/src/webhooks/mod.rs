@@ -74,7 +74,8 @@ impl Webhooks {
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) for a secret that is too short, or an address that is none.
     pub(crate) fn build(self) -> Result<Teller> {
-        let hooks = self.urls.into_iter().enumerate().map(|(n, url)| Hook::of(format!("server-{n}"), Webhook::new(url)));
+        let hooks =
+            self.urls.into_iter().enumerate().map(|(n, url)| Hook::of(format!("server-{n}"), Webhook::new(url)));
         Ok(Teller {
             secrets: Secrets::new(&self.secret)?,
             hooks: hooks.collect(),
@@ -86,7 +87,10 @@ impl Webhooks {
 
 impl fmt::Debug for Webhooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhooks").field("urls", &self.urls.len()).field("outbound", &self.outbound).finish_non_exhaustive()
+        f.debug_struct("Webhooks")
+            .field("urls", &self.urls.len())
+            .field("outbound", &self.outbound)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,9 @@
 //! What follows from the server's secret: the signature of each tenant's messages, and the seal of what the journal keeps of webhooks.
 
-use std::{fmt, time::{SystemTime, UNIX_EPOCH}};
+use std::{
+    fmt,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use agent::{Error, Result};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -27,7 +30,9 @@ impl Secrets {
     /// If the secret is too short to be one.
     pub(super) fn new(secret: &str) -> Result<Self> {
         if secret.len() < SHORTEST {
-            return Err(Error::config(format!("the secret of the webhooks has at least {SHORTEST} bytes that nobody guesses")));
+            return Err(Error::config(format!(
+                "the secret of the webhooks has at least {SHORTEST} bytes that nobody guesses"
+            )));
         }
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
         let seal = UnboundKey::new(&AES_256_GCM, hmac::sign(&root, b"seal").as_ref()).expect("32 bytes are a key");

@@ -8,14 +8,21 @@ use agent::{
 use agent_server::{Key, Keys, Scope, Server};
 use serde_json::{Value, json};
 
-use crate::{scenes::actor, served::{Answer, Served}};
+use crate::{
+    scenes::actor,
+    served::{Answer, Served},
+};
 
 /// What the tool gives that an agent is, when another agent calls it with these tasks, one after the other.
 async fn given(served: &Served, tasks: &[&str]) -> Vec<String> {
     let client = Client::builder("elsewhere", Http::new(format!("http://{}/mcp/actor", served.address())));
-    let client = client.elicitation_by(async |_| Ok(Some(json!({"decision": "approve"})))).build().expect("builds");
+    let client = client
+        .elicitation_by(async |_| Ok(Some(json!({"answer": r#"{"decision": "approve"}"#}))))
+        .build()
+        .expect("builds");
     let calls = tasks.iter().enumerate();
-    let turns: Vec<_> = calls.map(|(n, task)| Turn::call(&format!("c{n}"), "elsewhere_actor", json!({"task": task}))).collect();
+    let turns: Vec<_> =
+        calls.map(|(n, task)| Turn::call(&format!("c{n}"), "elsewhere_actor", json!({"task": task}))).collect();
     let model = ScriptedModel::new(turns.into_iter().chain([Turn::text("Done.")]));
     let agent = Agent::builder("caller", model).toolset(client).build().expect("builds");
     let end = agent.run("Go.").await.expect("runs").finished().expect("it finishes");
@@ -35,7 +42,9 @@ async fn an_agent_is_a_tool_whose_calls_are_runs_in_one_session_and_whose_questi
 }
 
 async fn post(served: &Served, key: &str, session: Option<&str>, body: &Value) -> Answer {
-    let mut headers = format!("content-type: application/json\r\naccept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n");
+    let mut headers = format!(
+        "content-type: application/json\r\naccept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n"
+    );
     if let Some(session) = session {
         headers += &format!("mcp-session-id: {session}\r\n");
     }
@@ -55,7 +64,8 @@ async fn keys_open_their_own_connections_alone_and_only_with_the_scope() {
     assert_eq!(post(&served, &eye, None, &hello).await.status, 403);
     let opened = post(&served, &ada, None, &hello).await;
     assert_eq!(opened.status, 200, "{opened:?}");
-    let session = opened.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let session =
+        opened.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(post(&served, &ada, Some(&session), &ready).await.status, 202);
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});

@@ -86,7 +86,10 @@ fn server() -> Server {
 /// What the updates of this kind say.
 fn said(heard: &[Value], kind: &str) -> String {
     let updates = heard.iter().map(|message| &message["params"]["update"]);
-    updates.filter(|update| update["sessionUpdate"] == kind).filter_map(|update| update["content"]["text"].as_str()).collect()
+    updates
+        .filter(|update| update["sessionUpdate"] == kind)
+        .filter_map(|update| update["content"]["text"].as_str())
+        .collect()
 }
 
 fn of<'a>(heard: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -95,7 +98,10 @@ fn of<'a>(heard: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 async fn opened(client: &mut Client) -> String {
     let hello = client.ask(1, "initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}), true).await.1;
-    assert_eq!((&hello["result"]["protocolVersion"], &hello["result"]["agentCapabilities"]["loadSession"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        (&hello["result"]["protocolVersion"], &hello["result"]["agentCapabilities"]["loadSession"]),
+        (&json!(1), &json!(true))
+    );
     let new = client.ask(2, "session/new", json!({"cwd": "/", "mcpServers": []}), true).await.1;
     new["result"]["sessionId"].as_str().expect("an id").to_owned()
 }
@@ -124,7 +130,10 @@ async fn what_a_call_asks_is_a_permission() {
     let session = opened(&mut client).await;
     let (heard, end) = client.prompt(3, &session, "ask", true).await;
     let asked = heard.iter().find(|message| message["method"] == "session/request_permission").expect("it asks");
-    assert_eq!((&asked["params"]["toolCall"]["toolCallId"], &end["result"]["stopReason"]), (&json!("c1"), &json!("end_turn")));
+    assert_eq!(
+        (&asked["params"]["toolCall"]["toolCallId"], &end["result"]["stopReason"]),
+        (&json!("c1"), &json!("end_turn"))
+    );
     assert!(said(&heard, "agent_message_chunk").contains("refunded \"A-17\""), "{heard:?}");
     let (heard, _) = client.prompt(4, &session, "ask", false).await;
     assert!(!said(&heard, "agent_message_chunk").contains("refunded \"A-17\""), "{heard:?}");
@@ -137,8 +146,10 @@ async fn a_turn_is_cancelled_and_a_conversation_is_loaded_by_the_next_client() {
     let mut client = Client::acp(&server);
     let session = opened(&mut client).await;
     client.prompt(3, &session, "tool", true).await;
-    client.say(&json!({"jsonrpc": "2.0", "id": 4, "method": "session/prompt",
-        "params": {"sessionId": session, "prompt": [{"type": "text", "text": "slow"}]}})).await;
+    client
+        .say(&json!({"jsonrpc": "2.0", "id": 4, "method": "session/prompt",
+        "params": {"sessionId": session, "prompt": [{"type": "text", "text": "slow"}]}}))
+        .await;
     while client.hear().await["params"]["update"]["status"] != "in_progress" {}
     client.say(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}})).await;
     let end = loop {
@@ -176,12 +187,22 @@ async fn programs_are_told_in_frames_of_events_and_a_run_is_stopped_while_it_is_
         {"role": "user", "content": [{"type": "text", "text": "hello"}]}]);
     let (heard, end) = client.ask(2, "agent.stream", ask(many), true).await;
     let kinds: Vec<_> = heard.iter().filter_map(|frame| frame["event"]["type"].as_str()).collect();
-    assert_eq!((kinds.first(), kinds.last(), &end["result"]), (Some(&"RUN_STARTED"), Some(&"RUN_FINISHED"), &Value::Null));
-    assert!(heard.iter().any(|frame| frame["event"]["message_id"].is_string()), "names are written as these programs do");
+    assert_eq!(
+        (kinds.first(), kinds.last(), &end["result"]),
+        (Some(&"RUN_STARTED"), Some(&"RUN_FINISHED"), &Value::Null)
+    );
+    assert!(
+        heard.iter().any(|frame| frame["event"]["message_id"].is_string()),
+        "names are written as these programs do"
+    );
 
-    client.say(&json!({"jsonrpc": "2.0-stream", "id": "s", "method": "agent.stream", "params": ask(json!("slow"))})).await;
+    client
+        .say(&json!({"jsonrpc": "2.0-stream", "id": "s", "method": "agent.stream", "params": ask(json!("slow"))}))
+        .await;
     while client.hear().await["event"]["type"] != "TOOL_CALL_END" {}
-    client.say(&json!({"jsonrpc": "2.0-stream", "id": "t", "method": "agent.stop", "params": {"session_id": "garden"}})).await;
+    client
+        .say(&json!({"jsonrpc": "2.0-stream", "id": "t", "method": "agent.stop", "params": {"session_id": "garden"}}))
+        .await;
     let mut stopped = false;
     loop {
         let message = client.hear().await;
@@ -198,7 +219,8 @@ async fn programs_are_told_in_frames_of_events_and_a_run_is_stopped_while_it_is_
 
 #[tokio::test]
 async fn an_agent_that_is_not_there_is_told_at_once() {
-    let other = Server::builder().agent(Agent::builder("other", agent::testing::ScriptedModel::new([])).build().expect("builds"));
+    let other = Server::builder()
+        .agent(Agent::builder("other", agent::testing::ScriptedModel::new([])).build().expect("builds"));
     let server = other.build().expect("builds");
     let error = server.serve_acp("actor", tokio::io::empty(), tokio::io::sink()).await.expect_err("no actor");
     assert_eq!(error.kind(), agent::ErrorKind::InvalidRequest);

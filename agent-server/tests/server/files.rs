@@ -1,8 +1,8 @@
 //! Files that clients upload, and send along by their ids.
 
 use agent::{
-    Agent, Message, Model, ModelRequest, ModelResponse, Part, Result, async_trait,
-    message::MediaSource, model::ModelInfo,
+    Agent, Message, Model, ModelRequest, ModelResponse, Part, Result, async_trait, message::MediaSource,
+    model::ModelInfo,
 };
 use agent_server::{ContentStore, DiskFiles, Files, Key, Keys, MemoryFiles, Server, ServerBuilder};
 use bytes::Bytes;
@@ -54,7 +54,10 @@ async fn a_file_is_named_in_the_journal_and_whole_before_the_model() {
     let file = upload(&client, "?name=..%2Fpot.png", "text/html", PNG).await;
     assert_eq!(file.status, 201, "{}", file.text);
     let file = file.json();
-    assert_eq!((&file["mime"], &file["name"], &file["bytes"]), (&json!("image/png"), &json!("pot.png"), &json!(PNG.len())));
+    assert_eq!(
+        (&file["mime"], &file["name"], &file["bytes"]),
+        (&json!("image/png"), &json!("pot.png"), &json!(PNG.len()))
+    );
     let again = upload(&client, "?name=pot.png", "", PNG).await.json();
     assert_eq!(again["id"], file["id"], "it is kept once");
 
@@ -71,7 +74,10 @@ async fn a_file_is_named_in_the_journal_and_whole_before_the_model() {
 
     let id = file["id"].as_str().expect("an id");
     let read = client.get(&format!("/api/files/{id}")).await;
-    assert_eq!((read.status, &read.headers["content-type"], &read.headers["content-disposition"]), (200, &header::HeaderValue::from_static("image/png"), &header::HeaderValue::from_static("attachment")));
+    assert_eq!(
+        (read.status, &read.headers["content-type"], &read.headers["content-disposition"]),
+        (200, &header::HeaderValue::from_static("image/png"), &header::HeaderValue::from_static("attachment"))
+    );
     assert_eq!(client.delete(&format!("/api/files/{id}")).await.status, 204);
     assert_eq!(client.get(&format!("/api/files/{id}")).await.status, 404);
     // A conversation outlives its files.
@@ -118,7 +124,8 @@ async fn what_is_too_much_is_refused_and_a_server_without_a_store_takes_none() {
     assert_eq!((status(texts[2]).await, status(texts[3]).await, status(b"").await), (413, 413, 400));
     let huge: &'static [u8] = Box::leak(vec![b'x'; 1 << 20].into_boxed_slice());
     assert_eq!(status(huge).await, 413);
-    let none = Serving::new(Server::builder().agent(Agent::builder("support", Mirror).build().expect("an agent"))).await;
+    let none =
+        Serving::new(Server::builder().agent(Agent::builder("support", Mirror).build().expect("an agent"))).await;
     assert_eq!(upload(&none.client(), "", "", PNG).await.status, 404);
     assert_eq!(none.client().post("/api/agents/support/runs", &json!({"input": [{"file": "ab"}]})).await.status, 404);
 }

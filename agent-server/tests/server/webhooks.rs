@@ -95,14 +95,20 @@ async fn a_program_is_told_of_the_question_and_of_the_end_signed() {
     let serving = Serving::new(served([call("c1", "A-1"), Turn::text("Done.")], webhooks())).await;
     let client = serving.client();
     let secret = client.get("/api/webhooks").await.json()["secret"].as_str().expect("a secret").to_owned();
-    let run = client.start(&json!({"input": "Refund A-1.", "webhook": format!("{}/there?key=hush", receiver.url)})).await;
+    let run =
+        client.start(&json!({"input": "Refund A-1.", "webhook": format!("{}/there?key=hush", receiver.url)})).await;
     let asked = receiver.next().await;
     assert!(asked.is_signed(&secret), "{asked:?}");
     let told = asked.json();
-    assert_eq!((&told["type"], &told["data"]["run"], asked.path.as_str()), (&json!("run.waiting"), &run["run"], "/there"));
+    assert_eq!(
+        (&told["type"], &told["data"]["run"], asked.path.as_str()),
+        (&json!("run.waiting"), &run["run"], "/there")
+    );
     assert_eq!(told["data"]["questions"][0]["id"], "c1/approval");
     let id = run["run"].as_str().expect("an id");
-    client.post(&format!("/api/runs/{id}/answers"), &json!({"answers": [{"question": "c1/approval", "allow": true}]})).await;
+    client
+        .post(&format!("/api/runs/{id}/answers"), &json!({"answers": [{"question": "c1/approval", "allow": true}]}))
+        .await;
     let ended = receiver.next().await;
     assert_eq!((&ended.json()["type"], &ended.json()["data"]["answer"]), (&json!("run.finished"), &json!("Done.")));
     assert_ne!(asked.header("webhook-id"), ended.header("webhook-id"));
@@ -200,8 +206,10 @@ async fn a_task_is_told_to_those_who_were_named_for_it() {
     let card = client.get("/.well-known/agent-card.json").await.json();
     assert_eq!(card["capabilities"]["pushNotifications"], true);
     let message = json!({"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "Refund A-1."}]});
-    let named = json!({"url": receiver.url, "token": "t-1", "authentication": {"schemes": ["Bearer"], "credentials": "hush"}});
-    let task = rpc("message/send", json!({"message": message, "configuration": {"pushNotificationConfig": named}})).await;
+    let named =
+        json!({"url": receiver.url, "token": "t-1", "authentication": {"schemes": ["Bearer"], "credentials": "hush"}});
+    let task =
+        rpc("message/send", json!({"message": message, "configuration": {"pushNotificationConfig": named}})).await;
     let id = task["result"]["id"].clone();
     let got = receiver.next().await;
     assert_eq!((got.header("x-a2a-notification-token"), got.header("authorization")), ("t-1", "Bearer hush"));

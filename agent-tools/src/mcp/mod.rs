@@ -68,7 +68,8 @@ pub use self::{
     question::{ELICITATION, Elicitation},
     resources::{Resource, ResourceTemplate},
     server::{
-        Caller, CompletionRequest, HttpServer, HttpService, LogLevel, PromptRequest, ResourceRequest, Server, ServerBuilder,
+        Caller, CompletionRequest, HttpServer, HttpService, LogLevel, PromptRequest, ResourceRequest, Server,
+        ServerBuilder,
     },
 };
 pub use crate::program::{Reader, Stdio, Writer};

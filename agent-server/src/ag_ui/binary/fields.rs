@@ -19,7 +19,11 @@ const fn lane(number: u32) -> Field {
 
 /// The events by their numbers, each with the field of the whole that it stands in.
 pub(super) const EVENTS: &[Arm] = &[
-    Arm("TEXT_MESSAGE_START", 1, &[Field(2, "/messageId", Text), Field(3, "/role", Text), Field(4, "/name", Text), lane(5)]),
+    Arm(
+        "TEXT_MESSAGE_START",
+        1,
+        &[Field(2, "/messageId", Text), Field(3, "/role", Text), Field(4, "/name", Text), lane(5)],
+    ),
     Arm("TEXT_MESSAGE_CONTENT", 2, &[Field(2, "/messageId", Text), Field(3, "/delta", Text), lane(4)]),
     Arm("TEXT_MESSAGE_END", 3, &[Field(2, "/messageId", Text), lane(3)]),
     Arm(
@@ -37,7 +41,12 @@ pub(super) const EVENTS: &[Arm] = &[
     Arm(
         "RUN_STARTED",
         12,
-        &[Field(2, "/threadId", Text), Field(3, "/runId", Text), Field(4, "/parentRunId", Text), Field(6, "/protocolVersion", Text)],
+        &[
+            Field(2, "/threadId", Text),
+            Field(3, "/runId", Text),
+            Field(4, "/parentRunId", Text),
+            Field(6, "/protocolVersion", Text),
+        ],
     ),
     Arm(
         "RUN_FINISHED",
@@ -76,7 +85,13 @@ pub(super) const EVENTS: &[Arm] = &[
     Arm(
         "TEXT_MESSAGE_CHUNK",
         17,
-        &[Field(2, "/messageId", Text), Field(3, "/role", Text), Field(4, "/delta", Text), Field(5, "/name", Text), lane(6)],
+        &[
+            Field(2, "/messageId", Text),
+            Field(3, "/role", Text),
+            Field(4, "/delta", Text),
+            Field(5, "/name", Text),
+            lane(6),
+        ],
     ),
     Arm(
         "TOOL_CALL_CHUNK",
@@ -104,9 +119,19 @@ pub(super) const EVENTS: &[Arm] = &[
     Arm(
         "ACTIVITY_SNAPSHOT",
         23,
-        &[lane(2), Field(3, "/messageId", Text), Field(4, "/activityType", Text), Field(5, "/content", Object), Field(6, "/replace", Flag)],
+        &[
+            lane(2),
+            Field(3, "/messageId", Text),
+            Field(4, "/activityType", Text),
+            Field(5, "/content", Object),
+            Field(6, "/replace", Flag),
+        ],
     ),
-    Arm("ACTIVITY_DELTA", 24, &[lane(2), Field(3, "/messageId", Text), Field(4, "/activityType", Text), Field(5, "/patch", Messages(PATCH))]),
+    Arm(
+        "ACTIVITY_DELTA",
+        24,
+        &[lane(2), Field(3, "/messageId", Text), Field(4, "/activityType", Text), Field(5, "/patch", Messages(PATCH))],
+    ),
     Arm("REASONING_START", 25, &[lane(2), Field(3, "/messageId", Text)]),
     Arm("REASONING_MESSAGE_START", 26, &[lane(2), Field(3, "/messageId", Text), Field(4, "/role", Text)]),
     Arm("REASONING_MESSAGE_CONTENT", 27, &[lane(2), Field(3, "/messageId", Text), Field(4, "/delta", Text)]),
@@ -120,7 +145,8 @@ pub(super) const EVENTS: &[Arm] = &[
     ),
 ];
 
-const PATCH: &[Field] = &[Field(1, "/op", Operation), Field(2, "/path", Text), Field(3, "/from", Text), Field(4, "/value", Any)];
+const PATCH: &[Field] =
+    &[Field(1, "/op", Operation), Field(2, "/path", Text), Field(3, "/from", Text), Field(4, "/value", Any)];
 
 const INTERRUPT: &[Field] = &[
     Field(1, "/id", Text),

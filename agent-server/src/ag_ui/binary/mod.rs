@@ -57,7 +57,11 @@ fn written(json: &Value) -> Option<Vec<u8>> {
     let Arm(_, field, fields) = &EVENTS[number];
     let mut event = Vec::new();
     within(&mut event, *field, |inner| {
-        within(inner, BASE, |base| if number > 0 { varint(base, 1, number as u64) });
+        within(inner, BASE, |base| {
+            if number > 0 {
+                varint(base, 1, number as u64)
+            }
+        });
         message(inner, fields, json);
     });
     Some(event)
@@ -113,7 +117,9 @@ fn any(out: &mut Vec<u8>, value: &Value) {
         Value::String(text) => bytes(out, 3, text.as_bytes()),
         Value::Bool(flag) => varint(out, 4, u64::from(*flag)),
         Value::Object(object) => within(out, 5, |inner| structure(inner, object)),
-        Value::Array(all) => within(out, 6, |inner| all.iter().for_each(|one| within(inner, 1, |inner| any(inner, one)))),
+        Value::Array(all) => {
+            within(out, 6, |inner| all.iter().for_each(|one| within(inner, 1, |inner| any(inner, one))))
+        }
     }
 }
 

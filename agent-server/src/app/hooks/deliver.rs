@@ -144,8 +144,14 @@ impl Hooks {
             Ok(answer) if answer.status().is_success() => Sent::Taken,
             Ok(answer) if answer.status() == StatusCode::GONE => Sent::Refused,
             Ok(answer) => {
-                let after = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-                tracing::debug!(run = run.id(), hook = hook.id, status = answer.status().as_u16(), "a webhook did not take what it was told");
+                let after =
+                    answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                tracing::debug!(
+                    run = run.id(),
+                    hook = hook.id,
+                    status = answer.status().as_u16(),
+                    "a webhook did not take what it was told"
+                );
                 Sent::Later(after.map(Duration::from_secs))
             }
             Err(error) => {

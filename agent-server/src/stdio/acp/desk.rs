@@ -15,10 +15,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{content, told};
-use crate::{
-    ApiError, App, Caller,
-    stdio::lines::Out,
-};
+use crate::{ApiError, App, Caller, stdio::lines::Out};
 
 /// The version that is spoken.
 const VERSION: u64 = 1;

@@ -18,7 +18,12 @@ use crate::{
 
 impl Desk {
     /// Has the agent answer, and says why it stopped, in the protocol's words.
-    pub(super) async fn turn(&self, session: &str, said: Message, end: &CancellationToken) -> Result<&'static str, Refusal> {
+    pub(super) async fn turn(
+        &self,
+        session: &str,
+        said: Message,
+        end: &CancellationToken,
+    ) -> Result<&'static str, Refusal> {
         let Began { mut run, mut after } = self.begin(session, said).await?;
         loop {
             // A client that goes away in the middle of a turn cancels it.
@@ -51,7 +56,13 @@ impl Desk {
     }
 
     /// Tells a run to where it rests; it is cancelled when the turn is to end.
-    async fn tell(&self, session: &str, run: &FoundRun, after: Option<Position>, end: &CancellationToken) -> Result<(), ApiError> {
+    async fn tell(
+        &self,
+        session: &str,
+        run: &FoundRun,
+        after: Option<Position>,
+        end: &CancellationToken,
+    ) -> Result<(), ApiError> {
         let mut updates = Box::pin(follow(run.clone(), after, WhenGone::GoOn, Told::default()).await?);
         let mut is_cancelled = false;
         loop {
@@ -78,7 +89,7 @@ impl Desk {
         {
             let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
             let after = follow::at_rest(app, &run).await?;
-            let (id, answer) = question.answer(said.text().into());
+            let (id, answer) = question.answer(serde_json::Value::from(said.text()));
             let answers = vec![(id, answer.by(caller.subject()))];
             let run = app.go_on(caller, &run, answers, |request| request).await?;
             return Ok(Began { run, after: Some(after) });
