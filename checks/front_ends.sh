@@ -6,34 +6,34 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-home=$PWD/target/front-ends
-export FRONT_ENDS=$home STUDIO_PACKAGES=$home/tests
+export FRONT_ENDS=$PWD/target/front-ends STUDIO_PACKAGES=$PWD/target/studio
 
 skip() {
     echo "The front ends were not tested in a browser: $1."
     exit 0
 }
 
+# Installs what a package.json names, unless it is there.
+packages() {
+    mkdir -p "$2"
+    ! cmp -s "$1/package.json" "$2/package.json" || return 0
+    cp "$1/package.json" "$2/package.json"
+    npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts --prefix "$2" && return 0
+    rm "$2/package.json"
+    skip "npm cannot get what $1 needs"
+}
+
 command -v npm >/dev/null || skip "there is no npm"
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
 [ -n "$CHROMIUM" ] || skip "there is no chromium"
-mkdir -p "$home"
-cp examples/front-ends/serve.mjs "$home/"
-for front_end in ai-sdk copilotkit tests; do
-    from=examples/front-ends/$front_end to=$home/$front_end
-    mkdir -p "$to"
-    cmp -s "$from/package.json" "$to/installed.json" && fresh=yes || fresh=no
-    cp "$from"/* "$to/"
-    if [ "$fresh" = no ]; then
-        # Only what builds the pages runs a program of its own when it is installed.
-        (cd "$to" && npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts && npm rebuild --silent esbuild) ||
-            skip "npm cannot get what $front_end needs"
-        cp "$from/package.json" "$to/installed.json"
-    fi
+packages agent-server/studio/tests "$STUDIO_PACKAGES"
+for front_end in ai-sdk copilotkit; do
+    packages "examples/front-ends/$front_end" "$FRONT_ENDS/$front_end"
+    cp "examples/front-ends/$front_end"/*.{mjs,jsx} "$FRONT_ENDS/$front_end/"
 done
+cp examples/front-ends/serve.mjs "$FRONT_ENDS/"
 if [ -z "${AGENT:-}" ]; then
     cargo build --quiet -p agent-cli
     export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 fi
-# The scripts stay where they are: the harness of the studio is beside them.
-node --test --test-concurrency=1 examples/front-ends/tests/front_ends.test.mjs
+node --test --test-concurrency=1 examples/front-ends/tests/*.test.mjs

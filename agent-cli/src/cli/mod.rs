@@ -110,8 +110,8 @@ pub(crate) enum Command {
 Over standard input and output: the editor starts this command. Nothing else is written to standard output.
 
 Examples:
-  agent acp coder.yaml --store coder.db
-  agent acp --dir . --model anthropic:claude-opus-4-5")]
+  agent acp librarian.yaml --store librarian.db
+  agent acp --dir .")]
     Acp(OneAgent),
     /// Serve the agent to a program, over lines of JSON (NexAU's)
     #[command(after_help = "\

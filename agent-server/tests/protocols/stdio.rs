@@ -1,6 +1,9 @@
 //! One client over two streams: the lines of an editor, and of programs.
 
-use agent::Agent;
+use agent::{
+    Agent, RunEnd, RunRequest,
+    tools::{Stdio, peers::AcpAgent},
+};
 use agent_server::Server;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
@@ -215,6 +218,32 @@ async fn programs_are_told_in_frames_of_events_and_a_run_is_stopped_while_it_is_
     assert_eq!(client.ask(9, "agent.fly", json!({}), true).await.1["error"]["code"], -32601);
     assert_eq!(client.ask(10, "agent.query", json!({"messages": []}), true).await.1["error"]["code"], -32602);
     client.leave().await;
+}
+
+/// The variable that makes this test a program that speaks to an editor.
+const PROGRAM: &str = "AGENT_SERVER_TEST_EDITOR";
+
+/// The program. What the test harness writes is no message, and passed over.
+#[tokio::test]
+async fn as_a_program() {
+    if std::env::var_os(PROGRAM).is_some() {
+        server().serve_acp("actor", tokio::io::stdin(), tokio::io::stdout()).await.expect("served");
+    }
+}
+
+#[tokio::test]
+async fn the_frameworks_own_client_starts_it_as_a_program_and_gives_its_permissions() {
+    let itself = std::env::current_exe().expect("a path").display().to_string();
+    let program = Stdio::new(itself).args(["stdio::as_a_program", "--exact", "--nocapture"]).env(PROGRAM, "1");
+    let peer = AcpAgent::builder(program).build().expect("builds");
+    let caller = Agent::of_tool("actor elsewhere", peer).build().expect("builds");
+    let end = caller.run("tool").await.expect("runs").finished().expect("it finishes");
+    assert!(end.answer.ends_with("So it is: 17 degrees in Bern."), "{}", end.answer);
+
+    let RunEnd::Interrupted(open) = caller.run("ask").await.expect("runs") else { panic!("it does not ask") };
+    let answer = (open.questions[0].id.clone(), json!("allow"));
+    let end = caller.start(RunRequest::resume(*open, [answer])).await.expect("runs").finished().expect("it finishes");
+    assert!(end.answer.ends_with("So it is: refunded \"A-17\"."), "{}", end.answer);
 }
 
 #[tokio::test]

@@ -117,6 +117,9 @@ impl App {
             if !matches!(sent, Sent::Taken) {
                 tracing::warn!(run = run.id(), hook = hook.id, event = ?happened.event, "a webhook does not take what it is told: given up");
             }
+            if self.note_at(key, run).await?.is_none() {
+                return Ok(()); // the session is gone, or nobody is to be told any more
+            }
             // Nothing comes after the end.
             let is_over = happened.event == HookEvent::Finished;
             let told = (!is_over).then(|| json!(Note { sealed: note.sealed, told: Some(happened.id) }));

@@ -166,7 +166,11 @@ impl App {
         runs.dedup();
         let mut is_left = false;
         for id in runs {
-            let run = self.run(caller, id, Some(session.session())).await?;
+            let run = match self.run(caller, id, Some(session.session())).await {
+                // It never began, or was another session's before this one was forked.
+                Err(error) if error.status() == http::StatusCode::NOT_FOUND => continue,
+                found => found?,
+            };
             if run.handle().is_none() {
                 is_left |= self.tell(&run).await?;
             }
