@@ -6,8 +6,8 @@ import { launch, studio, SUPPORT } from '../../../agent-server/studio/tests/brow
 
 const FRONT_ENDS = process.env.FRONT_ENDS;
 
-/** A front end by its one command, and a page that shows it. */
-async function shown(name, drive) {
+/** A front end by its one command, and a page that shows it, as soon as it is `ready`. */
+async function shown(name, drive, ready = async () => {}) {
   const served = await studio({ command: ['serve', SUPPORT, '--store', 'memory'] });
   const agent = new URL(served.url).origin;
   const child = spawn('node', ['server.mjs'], { cwd: `${FRONT_ENDS}/${name}`, env: { ...process.env, AGENT_SERVER: agent, PORT: '0' }, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -19,7 +19,9 @@ async function shown(name, drive) {
     });
     const page = await browser.newPage();
     page.setDefaultTimeout(20_000);
+    const prepared = ready(page);
     await page.goto(url);
+    await prepared;
     await drive(page);
   } finally {
     child.removeAllListeners('exit');
@@ -41,14 +43,19 @@ test('the AI SDK shows an answer, and a refund that a person allowed', async () 
   });
 });
 
+/** True of the answer to what CopilotKit's runtime was asked. */
+const asked = (method) => (answer) => answer.request().postData()?.includes(method) ?? false;
+
 test('CopilotKit shows an answer as it is said', async () => {
   await shown('copilotkit', async (page) => {
     const box = page.getByRole('textbox').first();
+    const run = page.waitForResponse(asked('agent/run'));
     await box.fill('markdown, please');
     await box.press('Enter');
     await page.getByText('and a kettle says so').waitFor();
+    await (await run).finished();
     await box.fill('plan the day');
     await box.press('Enter');
     await page.getByText('All three were looked up.').waitFor();
-  });
+  }, (page) => page.waitForResponse(asked('agent/connect')));
 });
