@@ -58,7 +58,7 @@ impl Server {
     pub fn router(&self) -> Router {
         let api = router::router(&self.app, &self.guards);
         match self.studio {
-            Some(studio) => studio.beside(api),
+            Some(studio) => studio.beside(api, self.app.files().is_ok()),
             None => api,
         }
     }

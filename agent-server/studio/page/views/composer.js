@@ -1,18 +1,14 @@
 // Where a person writes, with files that are sent along.
 import { html, useRef, useState } from "../lib/html.js";
 import { api } from "../lib/api.js";
-import { failed } from "../lib/store.js";
+import { config, failed } from "../lib/store.js";
 
 /** Bytes of all files of a message where the server keeps none: more than this, as text, is a larger body than it takes. */
 const MOST = 5 << 20;
 
 /** A file as a part of a message: by its id, where the server keeps files, or else with its bytes. */
 const part = async (file, others) => {
-  try {
-    return { file: (await api.upload(file)).id };
-  } catch (error) {
-    if (error.status !== 404) throw error;
-  }
+  if (config.get().files) return { file: (await api.upload(file)).id };
   if (others + file.size > MOST) throw new Error(`${file.name} is left out: the files of a message have 5 MiB at most.`);
   return whole(file);
 };
