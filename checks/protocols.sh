@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs the clients of others against a served agent: AG-UI's, OpenAI's SDKs in Python and Node, the AI SDK's, and that of Agent2Agent. They
+# Runs the clients of others against a served agent: AG-UI's, OpenAI's SDKs in Python and Node, the AI SDK's, those of Agent2Agent, the Model
+# Context Protocol and the Agent Client Protocol. They
 # are fetched from npm and PyPI once, and kept below target. A warning of one of them fails this program.
 #
 #     checks/protocols.sh [ag_ui.mjs openai_sdk.py ..]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(@ag-ui/client@1.0.0 openai@6 ai@6)
-wheels=(openai==3.57.0 a2a-sdk==1.3.0 httpx)
+packages=(@ag-ui/client@1.0.0 openai@6 ai@6 @modelcontextprotocol/sdk@1.32.2)
+wheels=(openai==3.57.0 a2a-sdk==1.3.0 agent-client-protocol==0.12.1 httpx)
 tools=target/protocols
 chosen=("$@")
-[ "$#" -gt 0 ] || chosen=(ag_ui.mjs openai_sdk.py openai.mjs ai.mjs a2a_sdk.py)
+[ "$#" -gt 0 ] || chosen=(ag_ui.mjs openai_sdk.py openai.mjs ai.mjs a2a_sdk.py mcp.mjs acp_sdk.py)
 
 skip() {
     echo "The clients of others were skipped: $1."
@@ -26,7 +27,7 @@ if [ "$(cat "$tools/version" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$tools/version"
 fi
 
-tests=$PWD/$(cargo test -p agent-server --test protocols --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+tests=$(cargo test -p agent-server --test protocols --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
 "$tests" served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
@@ -36,6 +37,10 @@ for _ in $(seq 100); do
 done
 
 export SERVER=http://127.0.0.1:39112
+if [ -z "${AGENT:-}" ]; then
+    cargo build --quiet -p agent-cli
+    export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
+fi
 failed=0
 for client in "${chosen[@]}"; do
     # Node looks for packages beside the script.

@@ -93,6 +93,8 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,
         Command::Worker(wanted) => Box::pin(commands::worker(wanted, &global)).await,
         Command::Queue(wanted) => commands::queue(wanted, &global).await,
+        Command::Acp(wanted) => Box::pin(commands::acp(wanted, &global)).await,
+        Command::Stdio(wanted) => Box::pin(commands::stdio(wanted, &global)).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,
         Command::Studio(wanted) => commands::studio(wanted, &global).await,
         Command::Completions(_) | Command::Man | Command::Schema | Command::New(_) | Command::Models(_) => {

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, webhooks::Webhook};
 
 /// What a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -53,13 +53,14 @@ impl Scope {
 /// assert!(caller.require(Scope::Answer).is_ok() && caller.require(Scope::Run).is_err());
 /// assert!(caller.may_use("support"));
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Caller {
     tenant: Arc<str>,
     subject: Arc<str>,
     scopes: BTreeSet<Scope>,
     agents: Option<BTreeSet<String>>,
     limits: CallerLimits,
+    webhook: Option<Arc<Webhook>>,
 }
 
 /// What one caller may use. Nothing is limited by default.
@@ -85,7 +86,14 @@ impl Caller {
     /// Somebody of a tenant, who may do everything there; [`Scope::Metrics`], which is about all tenants, is not part of it.
     pub fn new(tenant: impl Into<Arc<str>>, subject: impl Into<Arc<str>>) -> Self {
         let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Metrics).collect();
-        Self { tenant: tenant.into(), subject: subject.into(), scopes, agents: None, limits: CallerLimits::default() }
+        Self {
+            tenant: tenant.into(),
+            subject: subject.into(),
+            scopes,
+            agents: None,
+            limits: CallerLimits::default(),
+            webhook: None,
+        }
     }
 
     /// Sets what the caller may do.
@@ -107,6 +115,18 @@ impl Caller {
     pub fn limits(mut self, limits: CallerLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// Has a program elsewhere told of every run of the caller's, if the server [does that](crate::ServerBuilder::webhooks).
+    #[must_use]
+    pub fn webhook(mut self, webhook: Webhook) -> Self {
+        self.webhook = Some(Arc::new(webhook));
+        self
+    }
+
+    /// Who is told of the caller's runs.
+    pub(crate) fn told(&self) -> Option<&Webhook> {
+        self.webhook.as_deref()
     }
 
     /// What the caller may use.

@@ -15,10 +15,11 @@
 //!
 //! # The rooms
 //!
-//! From the ground up: `error` (what a client is told), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
-//! `export` (sessions for people), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
+//! From the ground up: `error` (what a client is told), `webhooks` (who is told of runs), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
+//! `export` (sessions for people), `files` (what clients upload), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
 //! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
-//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`.
+//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a`, `mcp` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`,
+//! `stdio` (an editor, and programs that start this one).
 
 mod a2a;
 pub mod ag_ui;
@@ -27,23 +28,28 @@ mod app;
 mod auth;
 mod caller;
 mod client_tools;
+mod clock;
 mod conversation;
 mod decision;
 mod error;
 pub mod export;
 mod extract;
+mod files;
 mod follow;
 mod guard;
 mod health;
 mod listen;
+mod mcp;
 mod metrics;
 mod openai;
 mod router;
 mod server;
 mod speech;
 mod sse;
+mod stdio;
 mod studio;
 mod ui_stream;
+mod webhooks;
 
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of},
@@ -51,9 +57,11 @@ pub use self::{
     caller::{Caller, CallerLimits, Scope},
     decision::decision,
     error::ApiError,
+    files::{ContentStore, DiskFiles, FileInfo, Files, MemoryFiles, StoreUsage},
     server::{Server, ServerBuilder},
     studio::{OneTenant, Studio},
     ui_stream::UiStream,
+    webhooks::{HookEvent, Webhook, Webhooks},
 };
 
 /// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.

@@ -16,7 +16,7 @@ use crate::{
     auth::{self, Auth},
     error::ApiError,
     guard::{self, Guard},
-    health, openai, ui_stream,
+    health, mcp, openai, ui_stream,
 };
 
 /// Seconds that a body may say nothing.
@@ -42,11 +42,12 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
     };
     let guarded = Router::new()
         .merge(for_callers)
-        .nest("/api", api::router())
+        .nest("/api", api::router(app.files().ok()))
         .merge(ag_ui::router())
         .merge(openai::router())
         .merge(ui_stream::router())
         .merge(a2a::router())
+        .merge(mcp::router())
         .merge(health::metrics())
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     Router::new()

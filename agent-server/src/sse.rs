@@ -13,6 +13,9 @@ use http::{HeaderValue, header};
 /// How long nothing may be said, so that nobody on the way gives the connection up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// The media type.
+const EVENTS: &str = "text/event-stream";
+
 /// One event of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frame {
@@ -50,19 +53,20 @@ impl Frame {
 /// The answer that sends these events, and a comment where nothing was said for some time.
 pub(crate) fn response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     let first = stream::once(async { Bytes::from_static(b"retry: 1000\n\n") });
-    of_bytes(first.chain(with_keep_alive(frames.map(|frame| frame.bytes()))))
+    of_bytes(first.chain(with_keep_alive(frames.map(|frame| frame.bytes()))), EVENTS)
 }
 
 /// As [`response`], for clients that cannot come back, and that may take anything but a comment for an event.
 pub(crate) fn plain(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    of_bytes(with_keep_alive(frames.map(|frame| frame.bytes())))
+    of_bytes(with_keep_alive(frames.map(|frame| frame.bytes())), EVENTS)
 }
 
-fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+/// The answer that sends these bytes as they come, and is of this media type.
+pub(crate) fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static, kind: &'static str) -> Response {
     let body = bytes.map(Ok::<_, Infallible>);
     let mut response = Body::from_stream(body).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

@@ -8,6 +8,7 @@
 //! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
 //! * `mcp` has the tools of servers of the Model Context Protocol (feature `mcp`).
 //! * `peers` has other people's agents as tools (features `acp` and `a2a`).
+//! * `outbound` makes requests to addresses that others named (feature `outbound`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
 //! * [`Finish`] is a tool by which a model says that it is done.
@@ -66,6 +67,8 @@ mod lines;
 pub mod mcp;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+#[cfg(feature = "outbound")]
+pub mod outbound;
 mod output;
 mod partial_json;
 #[cfg(any(feature = "a2a", feature = "acp"))]

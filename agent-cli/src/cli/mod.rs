@@ -133,6 +133,21 @@ pub(crate) enum Command {
     Queue(Queue),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
+    /// Serve the agent to an editor that speaks the Agent Client Protocol
+    #[command(after_help = "\
+Over standard input and output: the editor starts this command. Nothing else is written to standard output.
+
+Examples:
+  agent acp librarian.yaml --store librarian.db
+  agent acp --dir .")]
+    Acp(OneAgent),
+    /// Serve the agent to a program, over lines of JSON (NexAU's)
+    #[command(after_help = "\
+Over standard input and output. Methods are agent.stream, agent.query and agent.stop.
+
+Examples:
+  echo '{\"jsonrpc\": \"2.0-stream\", \"id\": \"1\", \"method\": \"agent.query\", \"params\": {\"messages\": \"Hi.\"}}' | agent stdio")]
+    Stdio(OneAgent),
     /// Open a page in the browser: chats, traces, approvals, forks, over any store
     Studio(Studio),
     /// Ask an agent the cases of a file, and see what comes of it

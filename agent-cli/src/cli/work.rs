@@ -151,7 +151,8 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without keys, whoever reaches the address may ask: only this machine can. At any other address a key is made and written to standard
-error, unless there are keys. What was under way when an earlier server died on the same store is gone on with.
+error, unless there are keys. What was under way when an earlier server died on the same store is gone on with. With a secret in
+AGENT_WEBHOOK_SECRET, whoever starts a run may name an address that is told what becomes of it.
 
 Examples:
   agent serve librarian.yaml --store agents.db
@@ -205,6 +206,15 @@ pub(crate) struct Serve {
     /// How long a server that died keeps its runs from others
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) lease: u64,
+    /// Take files that clients upload, and keep them in this folder
+    #[arg(long = "files", value_name = "DIR")]
+    pub(crate) uploads: Option<PathBuf>,
+    /// Tell this address of every run; messages are signed with what follows from AGENT_WEBHOOK_SECRET
+    #[arg(long, value_name = "URL")]
+    pub(crate) webhook: Vec<String>,
+    /// Let webhooks be at this address though it is not of the public internet, such as `10.1.0.0/16`
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) webhook_allow: Vec<String>,
 }
 
 fn scope(name: &str) -> Result<Scope, String> {
@@ -236,6 +246,14 @@ pub(crate) struct Mcp {
     /// Serve the tools for files and commands, not the agent
     #[arg(long)]
     pub(crate) tools: bool,
+}
+
+/// The one agent that is meant.
+#[derive(Debug, Args)]
+pub(crate) struct OneAgent {
+    /// The agent's file (`.yaml`)
+    #[arg(value_name = "FILE")]
+    pub(crate) agent_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

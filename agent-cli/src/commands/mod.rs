@@ -13,6 +13,7 @@ mod serve;
 mod sessions;
 mod shell;
 mod start;
+mod stdio;
 mod studio;
 mod tools;
 mod worker;
@@ -31,6 +32,7 @@ pub(crate) use self::{
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
+    stdio::{acp, stdio},
     studio::studio,
     tools::tools,
     worker::worker,

@@ -10,7 +10,7 @@ use std::{
 
 use agent::{Error, Result};
 use agent_restate::RestateJournal;
-use agent_server::{Key, Keys, Served, Server, ServerBuilder, Studio};
+use agent_server::{DiskFiles, Files, Key, Keys, Served, Server, ServerBuilder, Studio, Webhooks};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -28,7 +28,8 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
         return add_key(new_key(name, &wanted)?, file, global);
     }
     telemetry::will_write(wanted.log.clone());
-    let server = guarded(with_agents(&wanted, global).await?, &wanted)?.studio(Studio::new()).build()?;
+    let server = guarded(with_agents(&wanted, global).await?, &wanted)?;
+    let server = with_files_and_webhooks(server, &wanted)?.studio(Studio::new()).build()?;
     telemetry::write();
     let at = |e| cannot(wanted.listen, e);
     let listener = TcpListener::bind(wanted.listen).await.map_err(at)?;
@@ -65,6 +66,23 @@ async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
             server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))
         }
     })
+}
+
+/// What clients may upload, and who is told of runs.
+fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
+    if let Some(folder) = &wanted.uploads {
+        server = server.files(Files::new(DiskFiles::open(folder)?));
+    }
+    match std::env::var("AGENT_WEBHOOK_SECRET") {
+        Ok(secret) => {
+            let webhooks = wanted.webhook.iter().fold(Webhooks::new(secret), Webhooks::url);
+            Ok(server.webhooks(wanted.webhook_allow.iter().fold(webhooks, Webhooks::allow)))
+        }
+        Err(_) if wanted.webhook.is_empty() => Ok(server),
+        Err(_) => {
+            Err(Error::config("webhooks are signed: set AGENT_WEBHOOK_SECRET, to 16 bytes or more that nobody guesses"))
+        }
+    }
 }
 
 /// Who may ask, and from where.

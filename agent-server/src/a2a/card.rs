@@ -17,7 +17,8 @@ pub(super) async fn of_agent(
 ) -> Result<Json<Value>, ApiError> {
     let caller = caller.unwrap_or_else(|_| anybody());
     caller.require(Scope::Read)?;
-    Ok(Json(card(app.agent(&caller, &agent)?, &headers)))
+    let pushes = app.webhook_secret(&caller).is_some();
+    Ok(Json(card(app.agent(&caller, &agent)?, &headers, pushes)))
 }
 
 /// The card of the server's only agent.
@@ -30,7 +31,7 @@ pub(super) async fn of_server(
     caller.require(Scope::Read)?;
     let mut agents = app.agents(&caller);
     match (agents.next(), agents.next()) {
-        (Some(agent), None) => Ok(Json(card(agent, &headers))),
+        (Some(agent), None) => Ok(Json(card(agent, &headers, app.webhook_secret(&caller).is_some()))),
         _ => Err(ApiError::not_found(
             "there are many agents here: each has its card at /a2a/NAME/.well-known/agent-card.json",
         )),
@@ -42,7 +43,7 @@ fn anybody() -> Caller {
     Caller::new("", "anybody")
 }
 
-fn card(served: &Served, headers: &HeaderMap) -> Value {
+fn card(served: &Served, headers: &HeaderMap, pushes: bool) -> Value {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or("localhost");
     // Behind a proxy the address is the proxy's.
@@ -57,7 +58,7 @@ fn card(served: &Served, headers: &HeaderMap) -> Value {
         "url": format!("{scheme}://{host}/a2a/{name}"),
         "preferredTransport": "JSONRPC",
         "version": env!("CARGO_PKG_VERSION"),
-        "capabilities": {"streaming": true, "pushNotifications": false, "stateTransitionHistory": false},
+        "capabilities": {"streaming": true, "pushNotifications": pushes, "stateTransitionHistory": false},
         "defaultInputModes": ["text/plain", "application/json"],
         "defaultOutputModes": ["text/plain"],
         "skills": [{"id": name, "name": name, "description": about, "tags": []}],

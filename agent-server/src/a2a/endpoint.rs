@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::{
     card,
     message::Send,
+    push::{self, Named, Set},
     rpc::{Request, RpcError, reply},
     task::{Names, task},
     told::Told,
@@ -92,8 +93,10 @@ impl Desk {
                 let run = self.run(&request.params, Scope::Read).await?;
                 self.stream(self.app.stream()?, &request.id, Began { run, after: None }).await
             }
-            method if method.starts_with("tasks/pushNotificationConfig/") => Err(RpcError::no_push()),
-            method => Err(RpcError::unknown_method(method)),
+            method => match method.strip_prefix("tasks/pushNotificationConfig/") {
+                Some(act) => whole(self.push(act, &request.params).await?),
+                None => Err(RpcError::unknown_method(method)),
+            },
         }
     }
 
@@ -106,6 +109,7 @@ impl Desk {
             let start = Start::new(&self.agent, RunRequest::new(messages)).key(&said.message_id);
             // A context of its own follows from the message's id.
             let start = said.context_id.iter().fold(start, Start::session);
+            let start = send.configuration.push_notification_config.iter().fold(start, |s, told| s.hook(told.hook()));
             let run = app.start(caller, start).await?;
             return Ok(Began { run, after: None });
         };
@@ -118,6 +122,27 @@ impl Desk {
         let after = follow::at_rest(app, &run).await?;
         let run = app.go_on(caller, &run, answers, |request| request).await?;
         Ok(Began { run, after: Some(after) })
+    }
+
+    /// Who is told how a task stands.
+    async fn push(&self, act: &str, params: &Value) -> Result<Value, RpcError> {
+        let (app, caller) = (&self.app, &self.caller);
+        if app.webhook_secret(caller).is_none() {
+            return Err(RpcError::no_push());
+        }
+        caller.require(Scope::Run)?;
+        if act == "set" {
+            let set: Set = read(params)?;
+            return set.apply(app, &self.of_agent(&set.task_id).await?).await;
+        }
+        let named: Named = read(params)?;
+        let (run, id) = (self.of_agent(&named.id).await?, named.push_notification_config_id.as_deref());
+        match act {
+            "get" => push::get(app, &run, id).await,
+            "list" => push::list(app, &run).await,
+            "delete" => push::delete(app, &run, id).await,
+            other => Err(RpcError::unknown_method(&format!("tasks/pushNotificationConfig/{other}"))),
+        }
     }
 
     async fn stream(&self, open: OpenStream, request: &Value, began: Began) -> Result<Response, RpcError> {

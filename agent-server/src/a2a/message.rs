@@ -8,21 +8,22 @@ use agent::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rpc::RpcError;
+use super::{push::PushConfig, rpc::RpcError};
 use crate::{conversation::is_yes_or_no, decision};
 
 /// The parameters of `message/send` and `message/stream`.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 pub(super) struct Send {
     pub(super) message: Said,
     #[serde(default)]
     pub(super) configuration: Configuration,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Configuration {
     pub(super) blocking: Option<bool>,
+    pub(super) push_notification_config: Option<PushConfig>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,8 +7,12 @@
 mod card;
 mod endpoint;
 mod message;
+mod push;
 mod rpc;
 mod task;
 mod told;
 
-pub(crate) use self::endpoint::{cards, router};
+pub(crate) use self::{
+    endpoint::{cards, router},
+    task::of_view,
+};

@@ -40,7 +40,7 @@ impl RpcError {
     }
 
     pub(super) fn no_push() -> Self {
-        Self::new(-32003, "this agent sends no notifications: follow the task, or set a webhook over the Runs API")
+        Self::new(-32003, "this agent sends no notifications: follow the task")
     }
 
     pub(super) fn unsupported(message: impl Into<String>) -> Self {

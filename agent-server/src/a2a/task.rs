@@ -13,13 +13,17 @@ pub(super) const ANSWER: &str = "answer";
 /// # Errors
 /// Those of the store.
 pub(super) async fn task(run: &FoundRun) -> Result<Value, ApiError> {
-    let view = run.view().await?;
+    Ok(of_view(&run.view().await?))
+}
+
+/// The task that a run is which is seen so.
+pub(crate) fn of_view(view: &RunView) -> Value {
     let names = Names { task: view.run.clone(), context: view.session.clone() };
-    let mut task = json!({"kind": "task", "id": view.run, "contextId": view.session, "status": status(&view, &names)});
-    if let Some(answer) = view.answer.filter(|answer| !answer.is_empty()) {
-        task["artifacts"] = json!([artifact(&answer)]);
+    let mut task = json!({"kind": "task", "id": view.run, "contextId": view.session, "status": status(view, &names)});
+    if let Some(answer) = view.answer.as_ref().filter(|answer| !answer.is_empty()) {
+        task["artifacts"] = json!([artifact(answer)]);
     }
-    Ok(task)
+    task
 }
 
 /// How the protocol names a run and its session.

@@ -8,9 +8,10 @@ use axum::{
     routing::get,
 };
 use futures::StreamExt;
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use super::{Projection, event::AgUiEvent, input::RunAgentInput};
+use super::{Projection, binary, event::AgUiEvent, input::RunAgentInput};
 use crate::{
     ApiError, App, Caller, Scope,
     client_tools::ClientState,
@@ -38,7 +39,7 @@ async fn capabilities(
         served.agent().tools().iter().map(|tool| json!({"name": tool.name, "description": tool.description})).collect();
     Ok(Json(json!({
         "identity": {"name": served.name(), "description": served.about()},
-        "transport": {"streaming": true, "websocket": false, "httpBinary": false, "pushNotifications": false, "resumable": false},
+        "transport": {"streaming": true, "websocket": false, "httpBinary": true, "pushNotifications": false, "resumable": false},
         "tools": {"supported": model.tools, "items": tools, "clientProvided": model.tools},
         "state": {"snapshots": true, "deltas": true},
         "multiAgent": {"supported": true},
@@ -51,6 +52,7 @@ async fn run(
     State(app): State<App>,
     caller: Caller,
     Path(agent): Path<String>,
+    headers: HeaderMap,
     JsonBody(input): JsonBody<RunAgentInput>,
 ) -> Result<Response, ApiError> {
     let gone = match input.forwarded_props["detach"] == true {
@@ -66,6 +68,11 @@ async fn run(
     let open = app.stream()?;
     let Began { run, after } = input.turn()?.begin(&app, &caller, &agent, &input.thread_id, shape).await?;
     let events = follow(open, run, after, gone, projection).await?;
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    if accepted.into_iter().any(|accept| accept.contains(binary::MEDIA_TYPE)) {
+        let frames = events.filter_map(async |event| binary::frame(&event));
+        return Ok(sse::of_bytes(frames, binary::MEDIA_TYPE));
+    }
     Ok(sse::plain(events.map(|event| Frame::new(event.to_json()))))
 }
 

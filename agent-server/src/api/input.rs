@@ -6,7 +6,7 @@ use agent::{
 };
 use serde::Deserialize;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, files::unknown_part};
 
 /// A text, or parts.
 #[derive(Clone, Debug, Deserialize)]
@@ -23,6 +23,8 @@ pub(crate) enum InputPart {
     Text(String),
     Image(Source),
     Document(Source),
+    /// One that was uploaded, by its id.
+    File(String),
 }
 
 /// Where an image or a document is.
@@ -59,6 +61,7 @@ impl InputPart {
             Self::Text(text) => Part::text(text),
             Self::Image(source) => Part::Image(source.into_media()?),
             Self::Document(source) => Part::Document(source.into_media()?),
+            Self::File(id) => unknown_part(&id),
         })
     }
 }

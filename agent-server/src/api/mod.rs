@@ -2,21 +2,25 @@
 
 mod agents;
 mod events;
+mod files;
 mod input;
 mod questions;
 mod runs;
 mod sessions;
+mod webhooks;
 
 use axum::Router;
 
-use crate::app::App;
+use crate::{app::App, files::Files};
 
-/// Everything below `/api`.
-pub(crate) fn router() -> Router<App> {
+/// Everything below `/api`, with the files that clients upload, if they do.
+pub(crate) fn router(files: Option<&Files>) -> Router<App> {
     Router::new()
         .merge(agents::router())
         .merge(runs::router())
         .merge(events::router())
+        .merge(files::router(files))
         .merge(questions::router())
         .merge(sessions::router())
+        .merge(webhooks::router())
 }

@@ -20,6 +20,7 @@ use crate::{
     caller::{Caller, Scope},
     error::ApiError,
     extract::{JsonBody, Query, idempotency_key},
+    webhooks::Webhook,
 };
 
 /// How long a client may wait for a run's end in one request.
@@ -50,6 +51,15 @@ struct Wanted {
     when_busy: Option<Busy>,
     when_waiting: Option<WhenWaiting>,
     stream: Option<bool>,
+    webhook: Option<Told>,
+}
+
+/// Who is told what becomes of the run.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "an address, or {\"url\": .., \"events\": [..]}")]
+enum Told {
+    All(String),
+    Some(Webhook),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -62,8 +72,9 @@ enum Busy {
 }
 
 impl Wanted {
-    fn into_request(self) -> Result<RunRequest, ApiError> {
-        let mut request = RunRequest::new(vec![self.input.into_message()?]);
+    async fn into_request(self, app: &App, caller: &Caller) -> Result<RunRequest, ApiError> {
+        let message = app.with_files(caller, self.input.into_message()?).await?;
+        let mut request = RunRequest::new(vec![message]);
         (request.state, request.inputs, request.stream) = (self.state, self.inputs, self.stream);
         if self.params.as_ref().is_some_and(|params| !params.extra.is_empty()) {
             // It is merged into the provider's request and wins: over the model, its tools, and who pays.
@@ -91,9 +102,14 @@ async fn start(
     let bytes = body.to_string();
     let mut wanted: Wanted = serde_json::from_value(body).map_err(|e| ApiError::invalid(format!("the body: {e}")))?;
     let session = wanted.session.take();
-    let mut start = Start::new(agent, wanted.into_request()?).body(bytes.as_bytes());
+    let webhook = wanted.webhook.take().map(|told| match told {
+        Told::All(url) => Webhook::new(url),
+        Told::Some(webhook) => webhook,
+    });
+    let mut start = Start::new(agent, wanted.into_request(&app, &caller).await?).body(bytes.as_bytes());
     start = session.into_iter().fold(start, Start::session);
     start = idempotency_key(&headers)?.into_iter().fold(start, Start::key);
+    start = webhook.into_iter().fold(start, Start::webhook);
     let open = wants_stream(&headers).then(|| app.stream()).transpose()?;
     let run = app.start(&caller, start).await?;
     let name = HeaderValue::from_str(run.id()).map_err(|_| ApiError::internal())?;
@@ -159,16 +175,16 @@ async fn one(
     Ok(Json(run.view().await?))
 }
 
-type Told = Result<(StatusCode, Json<RunView>), ApiError>;
+type Shown = Result<(StatusCode, Json<RunView>), ApiError>;
 
-async fn cancel(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
+async fn cancel(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Shown {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let is_stopped = run.call_off().await?;
     stopped(&run, is_stopped).await
 }
 
-async fn pause(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
+async fn pause(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Shown {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let is_stopped = run.tell_run(Signal::Pause).await?;
@@ -176,7 +192,7 @@ async fn pause(State(app): State<App>, caller: Caller, Path(run): Path<String>, 
 }
 
 /// A run that was stopped as a person wishes: it is not gone on with before somebody says so, even if the server begins anew.
-async fn stopped(run: &FoundRun, is_stopped: bool) -> Told {
+async fn stopped(run: &FoundRun, is_stopped: bool) -> Shown {
     let view = run.view().await?;
     match view.status {
         _ if is_stopped => Ok((StatusCode::ACCEPTED, Json(view))),
@@ -188,7 +204,7 @@ async fn stopped(run: &FoundRun, is_stopped: bool) -> Told {
     }
 }
 
-async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Told {
+async fn resume(State(app): State<App>, caller: Caller, Path(run): Path<String>, Query(of): Query<In>) -> Shown {
     caller.require(Scope::Run)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let run = app.go_on(&caller, &run, Vec::new(), |request| request).await?;
@@ -207,9 +223,9 @@ async fn steer(
     Path(run): Path<String>,
     Query(of): Query<In>,
     JsonBody(said): JsonBody<Steering>,
-) -> Told {
+) -> Shown {
     caller.require(Scope::Run)?;
-    let message = said.input.into_message()?;
+    let message = app.with_files(&caller, said.input.into_message()?).await?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     let over = || ApiError::conflict("over", "the run is not under way: start another one in its session");
     if !run.tell_run(Signal::Steer(message)).await? {

@@ -6,7 +6,7 @@ use agent::{
     journal::{Entry, EntryBody, RunStatus},
 };
 
-use super::{FoundRun, brought::Over, live::now};
+use super::{FoundRun, brought::Over};
 use crate::error::ApiError;
 
 impl FoundRun {

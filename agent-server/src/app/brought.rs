@@ -13,7 +13,7 @@ use agent::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{App, live::now, notes::note};
+use super::{App, notes::note};
 use crate::client_tools::{self, ClientState, Specs};
 
 /// The keys of the storage, before the run's id.

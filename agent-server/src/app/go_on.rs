@@ -66,6 +66,7 @@ impl App {
         }
         let found = self.begun(live).await?;
         self.unmark(found.store_name(), found.id()).await?;
+        self.tell_when_at_rest(&found);
         Ok(found)
     }
 
@@ -84,7 +85,12 @@ impl App {
         let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
         let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
         let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
-        self.begun(live).await
+        let found = self.begun(live).await?;
+        let hooks = self.usual_hooks(caller);
+        if !hooks.is_empty() {
+            self.hook(&found, hooks).await?;
+        }
+        Ok(found)
     }
 
     /// The run, as soon as it has begun.

@@ -6,7 +6,6 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use agent::{Drain, Event, Result, Run, RunEnd, RunHandle, event::EventStream, journal::Journal};
@@ -18,7 +17,7 @@ use super::{
     settled::{keep, settle},
     viewers::Viewers,
 };
-use crate::{caller::Caller, metrics::Metrics};
+use crate::{caller::Caller, clock::now, metrics::Metrics};
 
 /// Runs that are over of which the end is kept here; the journal has all.
 const RECENT: usize = 100;
@@ -349,10 +348,4 @@ impl LiveRun {
         // The sender is this run's own: it is there as long as the run.
         phases.wait_for(until).await.map_or(Phase::Waiting, |phase| phase.clone())
     }
-}
-
-/// Milliseconds since 1970, UTC.
-pub(super) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,6 +7,7 @@ mod drained;
 mod elsewhere;
 mod found;
 mod go_on;
+mod hooks;
 mod live;
 mod names;
 mod notes;
@@ -19,12 +20,14 @@ mod viewers;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use agent::{Agent, Drain, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal};
+use agent::{
+    Agent, Drain, Message, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal,
+};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::viewers::Viewer;
+pub(crate) use self::{hooks::Hooks, viewers::Viewer};
 pub use self::{
     dispatched::{answer_of, request_of},
     found::FoundRun,
@@ -33,7 +36,12 @@ pub use self::{
     view::{RunStatus, RunView},
 };
 use self::{live::Live, questions::Memo};
-use crate::{caller::Caller, error::ApiError, metrics::Metrics};
+use crate::{
+    caller::Caller,
+    error::ApiError,
+    files::{self, Files},
+    metrics::Metrics,
+};
 
 /// An agent that is served, with what people are told of it.
 #[derive(Clone, Debug)]
@@ -91,6 +99,10 @@ struct Inner {
     /// Who runs the agents, if that is not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
     metrics: Arc<Metrics>,
+    /// None if nobody elsewhere is told of runs.
+    hooks: Option<Arc<Hooks>>,
+    /// None if clients upload nothing.
+    files: Option<Files>,
     /// One for each stream of events that there may be.
     streams: Arc<Semaphore>,
     /// What waits in the sessions that were looked at.
@@ -105,13 +117,15 @@ impl App {
         drain: Drain,
         streams: usize,
         dispatch: Option<Arc<dyn Dispatch>>,
+        hooks: Option<Hooks>,
+        files: Option<Files>,
     ) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
-        let streams = Arc::new(Semaphore::new(streams));
+        let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
         let (ending, waiting) = (CancellationToken::new(), Memo::default());
-        Self(Arc::new(Inner { agents, journal, drain, ending, live, dispatch, metrics, streams, waiting }))
+        Self(Arc::new(Inner { agents, journal, drain, ending, live, dispatch, metrics, hooks, files, streams, waiting }))
     }
 
     /// Room for one more stream of events; it is given back when it is dropped.
@@ -125,6 +139,34 @@ impl App {
         })?;
         self.0.metrics.streams.inc();
         Ok(OpenStream { metrics: self.0.metrics.clone(), _permit: permit })
+    }
+
+    /// The files that clients upload.
+    ///
+    /// # Errors
+    /// 404 if they upload none.
+    pub(crate) fn files(&self) -> Result<&Files, ApiError> {
+        let none = || ApiError::not_found("this server takes no files: send them in the message");
+        self.0.files.as_ref().ok_or_else(none)
+    }
+
+    /// A message that may name uploaded files, with what they are.
+    ///
+    /// # Errors
+    /// 404 if one is not there.
+    pub(crate) async fn with_files(&self, caller: &Caller, message: Message) -> Result<Message, ApiError> {
+        match files::names_any(&message) {
+            true => self.files()?.named(caller, message).await,
+            false => Ok(message),
+        }
+    }
+
+    /// Lets go of old files, now and again, until the server drains.
+    pub(crate) async fn keep_sweeping(&self) {
+        while let (Some(files), false) = (&self.0.files, self.is_draining()) {
+            files.sweep().await;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        }
     }
 
     /// The figures.
@@ -182,6 +224,11 @@ impl App {
         ids.user = None;
         event.ids = Arc::new(ids);
         event
+    }
+
+    /// The name by which clients know a session of the store.
+    pub(crate) fn public_name(&self, session: &Arc<str>) -> Arc<str> {
+        names::public(session)
     }
 
     fn names(&self) -> Vec<&str> {

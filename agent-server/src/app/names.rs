@@ -62,7 +62,7 @@ pub(super) fn public(session: &Arc<str>) -> Arc<str> {
 }
 
 /// An id that follows from these words.
-fn of_key(words: &[&str]) -> String {
+pub(super) fn of_key(words: &[&str]) -> String {
     let mut hash = Sha256::new();
     for word in words {
         hash.update((word.len() as u64).to_be_bytes());

@@ -68,6 +68,9 @@ impl App {
                     is_quiet = false;
                     Vec::new()
                 });
+                if self.tell_left(&Caller::new(id.user(), "recovery"), &id).await.unwrap_or(true) {
+                    is_quiet = false;
+                }
                 for stopped in stopped {
                     if self.is_draining() {
                         return Ok(false);

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     caller::{Caller, Scope},
     error::ApiError,
+    webhooks::{Hook, Webhook},
 };
 
 /// A run that is wanted.
@@ -32,13 +33,14 @@ pub struct Start {
     pub(super) session: Option<String>,
     pub(super) key: Option<String>,
     pub(super) digest: Option<[u8; 32]>,
+    pub(super) hooks: Vec<Hook>,
 }
 
 impl Start {
     /// A run of this agent. Of the request, the session, the run's id and the user are the server's to say; what it does not say of
     /// streaming is yes.
     pub fn new(agent: impl Into<String>, request: RunRequest) -> Self {
-        Self { agent: agent.into(), request, session: None, key: None, digest: None }
+        Self { agent: agent.into(), request, session: None, key: None, digest: None, hooks: Vec::new() }
     }
 
     /// Sets the session, as the client names it. Default: one of its own.
@@ -55,6 +57,19 @@ impl Start {
         self
     }
 
+    /// Has a program elsewhere told what becomes of the run, if the server [does that](crate::ServerBuilder::webhooks).
+    #[must_use]
+    pub fn webhook(self, webhook: Webhook) -> Self {
+        self.hook(Hook::of("run", webhook))
+    }
+
+    /// As [`webhook`](Self::webhook), in the way of a protocol.
+    #[must_use]
+    pub(crate) fn hook(mut self, hook: Hook) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
     /// Sets the request's body, to tell whether a key comes with another request than before.
     #[must_use]
     pub fn body(mut self, body: &[u8]) -> Self {
@@ -68,9 +83,24 @@ impl App {
     /// at once. The run goes on by itself.
     ///
     /// # Errors
-    /// 403 and 404 as the caller may; 409 if the session is busy; what else kept the run from beginning.
-    pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
+    /// 403 and 404 as the caller may; 400 for a webhook that cannot be; 409 if the session is busy; what else kept the run from beginning.
+    pub async fn start(&self, caller: &Caller, mut start: Start) -> Result<FoundRun, ApiError> {
         caller.require(Scope::Run)?;
+        let mut hooks = std::mem::take(&mut start.hooks);
+        for hook in &hooks {
+            self.check_hook(hook).await?;
+        }
+        let run = self.begin(caller, start).await?;
+        if run.is_new() {
+            hooks.extend(self.usual_hooks(caller));
+        }
+        if !hooks.is_empty() {
+            self.hook(&run, hooks).await?;
+        }
+        Ok(run)
+    }
+
+    async fn begin(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, &start.agent)?.agent().clone();
         let key = start.key.as_deref();
         let named = Named::new(caller, agent.name(), start.session.as_deref(), key)?;

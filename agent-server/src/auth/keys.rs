@@ -13,7 +13,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::caller::{Caller, CallerLimits, Scope};
+use crate::{
+    caller::{Caller, CallerLimits, Scope},
+    webhooks::Webhook,
+};
 
 /// How every key begins, so that scanners of secrets find one that was published.
 const PREFIX: &str = "agent_key_";
@@ -52,6 +55,9 @@ pub struct Key {
     /// From when on it is of no use: milliseconds since 1970, UTC; never if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
+    /// Who is told of the runs that it starts; nobody if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Webhook>,
 }
 
 fn is_default(limits: &CallerLimits) -> bool {
@@ -82,6 +88,7 @@ impl Key {
             agents: None,
             limits: CallerLimits::default(),
             expires: None,
+            webhook: None,
         }
     }
 
@@ -120,6 +127,9 @@ impl Key {
         }
         if let Some(agents) = &self.agents {
             caller = caller.agents(agents);
+        }
+        if let Some(webhook) = &self.webhook {
+            caller = caller.webhook(webhook.clone());
         }
         caller
     }

@@ -10,11 +10,14 @@ use agent::{
 
 use super::Server;
 use crate::{
-    app::{App, Served},
+    a2a,
+    app::{App, Hooks, Served},
     auth::{Auth, Keys},
+    files::{Files, PutIn},
     guard::Guard,
     router::Guards,
     studio::Studio,
+    webhooks::Webhooks,
 };
 
 /// Bytes of a body at most.
@@ -39,6 +42,8 @@ pub struct ServerBuilder {
     recovers: bool,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
+    webhooks: Option<Webhooks>,
+    files: Option<Files>,
 }
 
 impl Default for ServerBuilder {
@@ -56,6 +61,8 @@ impl Default for ServerBuilder {
             recovers: true,
             studio: None,
             dispatch: None,
+            webhooks: None,
+            files: None,
         }
     }
 }
@@ -144,11 +151,24 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells programs elsewhere what becomes of runs, as whoever starts one wishes. Default: nobody is told.
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = Some(webhooks);
+        self
+    }
+
+    /// Takes files that clients upload. Default: none; images and documents are in the messages, or at addresses of the web.
+    pub fn files(mut self, files: Files) -> Self {
+        self.files = Some(files);
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
-    /// different stores and the server has none, or if there are keys without a row.
+    /// different stores and the server has none, if there are keys without a row, or for webhooks that
+    /// cannot be.
     pub fn build(self) -> Result<Server> {
         if self.agents.is_empty() && self.journal.is_none() {
             return Err(Error::config("a server needs an agent: give it one with agent(..)"));
@@ -161,8 +181,11 @@ impl ServerBuilder {
             if agents.iter().any(|other: &Served| other.name() == name) {
                 return Err(Error::config(format!("two agents are named '{name}': give one another name")));
             }
-            let agent = served.agent().to_builder().store(journal.clone()).drain(&drain).build()?;
-            agents.push(Served::new(agent).description(served.about()));
+            let mut agent = served.agent().to_builder().store(journal.clone()).drain(&drain);
+            if let Some(files) = &self.files {
+                agent = agent.middleware(PutIn(files.clone()));
+            }
+            agents.push(Served::new(agent.build()?).description(served.about()));
         }
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
@@ -176,7 +199,9 @@ impl ServerBuilder {
             body: self.body,
             public_cards: self.public_cards,
         };
-        let app = App::new(agents, journal, drain, self.streams, self.dispatch);
+        let teller = self.webhooks.map(Webhooks::build).transpose()?;
+        let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
+        let app = App::new(agents, journal, drain, self.streams, self.dispatch, hooks, self.files);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }

@@ -58,7 +58,7 @@ impl Server {
     pub fn router(&self) -> Router {
         let api = router::router(&self.app, &self.guards);
         match self.studio {
-            Some(studio) => studio.beside(api),
+            Some(studio) => studio.beside(api, self.app.files().is_ok()),
             None => api,
         }
     }
@@ -99,9 +99,12 @@ impl Server {
         let recovering = {
             let server = self.clone();
             tokio::spawn(async move {
-                if server.recovers {
-                    server.recover().await;
-                }
+                let recovering = async {
+                    if server.recovers {
+                        server.recover().await;
+                    }
+                };
+                tokio::join!(recovering, server.app.keep_sweeping());
             })
         };
         let drained = async {

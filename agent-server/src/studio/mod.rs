@@ -51,10 +51,10 @@ impl Studio {
         self
     }
 
-    /// The page at `/studio/` beside the API; `/studio` leads there.
-    pub(crate) fn beside(self, api: Router) -> Router {
+    /// The page at `/studio/` beside the API, which keeps files or not; `/studio` leads there.
+    pub(crate) fn beside(self, api: Router, keeps_files: bool) -> Router {
         let api = if self.read_only { api.layer(from_fn(only_reading)) } else { api };
-        let settings = json!({"read_only": self.read_only, "version": env!("CARGO_PKG_VERSION")});
+        let settings = json!({"read_only": self.read_only, "files": keeps_files, "version": env!("CARGO_PKG_VERSION")});
         let config = || async move { ([(http::header::CACHE_CONTROL, "no-store")], Json(settings)) };
         let index = |headers: HeaderMap| async move { assets::serve("index.html", &headers) };
         let page = Router::new()

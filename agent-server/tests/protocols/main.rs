@@ -2,7 +2,9 @@
 
 mod a2a;
 mod ag_ui;
+mod mcp;
 mod openai;
 mod scenes;
 mod served;
+mod stdio;
 mod ui_stream;

@@ -1,6 +1,6 @@
 //! The actor, served.
 
-use agent_server::Server;
+use agent_server::{Server, ServerBuilder};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -25,9 +25,13 @@ pub(crate) struct Answer {
 
 impl Served {
     pub(crate) async fn start() -> Self {
+        Self::of(Server::builder().agent(actor())).await
+    }
+
+    pub(crate) async fn of(server: ServerBuilder) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let router = Server::builder().agent(actor()).build().expect("builds").router();
+        let router = server.build().expect("builds").router();
         let task = tokio::spawn(async move { axum::serve(listener, router).await });
         Self { address, task }
     }

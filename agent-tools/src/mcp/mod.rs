@@ -71,6 +71,9 @@ pub use self::{
     prompts::{Prompt, PromptArgument},
     question::{ELICITATION, Elicitation},
     resources::{Resource, ResourceTemplate},
-    server::{Caller, CompletionRequest, HttpServer, LogLevel, PromptRequest, ResourceRequest, Server, ServerBuilder},
+    server::{
+        Caller, CompletionRequest, HttpServer, HttpService, LogLevel, PromptRequest, ResourceRequest, Server,
+        ServerBuilder,
+    },
 };
 pub use crate::program::{Reader, Stdio, Writer};

@@ -22,13 +22,14 @@ export const key = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
-async function send(method, path, { body, headers, signal } = {}) {
+async function send(method, path, { body, file, headers, signal } = {}) {
   const all = { ...headers };
   if (key.get()) all.authorization = `Bearer ${key.get()}`;
   if (body !== undefined) all["content-type"] = "application/json";
+  if (file) all["content-type"] = file.type || "application/octet-stream";
   let response;
   try {
-    response = await fetch(path, { method, headers: all, signal, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" });
+    response = await fetch(path, { method, headers: all, signal, body: file ?? (body === undefined ? undefined : JSON.stringify(body)), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", "The server does not answer. Is it still running? This page tries again.");
@@ -70,6 +71,7 @@ export const api = {
   runs: (wanted = {}) => get(`/api/runs${query(wanted)}`).then((all) => all.runs),
   questions: (wanted = {}) => get(`/api/questions${query(wanted)}`).then((all) => all.questions),
 
+  upload: (file) => ask("POST", `/api/files${query({ name: file.name })}`, { file }),
   start: (agent, body) => post(`/api/agents/${name(agent)}/runs`, body, { "idempotency-key": crypto.randomUUID() }),
   act: (it, what, of) => post(`${run(it)}/${what}${query({ session: of })}`),
   steer: (it, input) => post(`${run(it)}/steer`, { input }),

@@ -47,11 +47,14 @@ export function lines(message) {
 }
 
 /**
- * Where the bytes of an image are: a `data:` URL, or an address that the page may not load and only names. Kinds that a browser
+ * Where the bytes of an image are: a `data:` URL, a file that the server keeps, or an address that the page may not load and only names. Kinds that a browser
  * could run, such as SVG, are not shown.
  */
 export function imageUrl(media) {
   const mime = media.mime ?? "image/png";
+  if (!/^image\/(png|jpeg|gif|webp)$/.test(mime)) return null;
   const data = media.source?.base64;
-  return data && /^image\/(png|jpeg|gif|webp)$/.test(mime) ? `data:${mime};base64,${data}` : null;
+  const kept = /^agent-file:([0-9a-f]{64})$/.exec(media.source?.url ?? "");
+  if (kept) return `/api/files/${kept[1]}`;
+  return data ? `data:${mime};base64,${data}` : null;
 }

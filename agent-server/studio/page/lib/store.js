@@ -27,7 +27,7 @@ export function useStore(it) {
   return value;
 }
 
-export const config = store({ read_only: false });
+export const config = store({ read_only: false, files: false });
 export const agents = store([]);
 export const runs = store(null);
 export const questions = store([]);

@@ -1,12 +1,20 @@
 // Where a person writes, with files that are sent along.
 import { html, useRef, useState } from "../lib/html.js";
-import { failed, toast } from "../lib/store.js";
+import { api } from "../lib/api.js";
+import { config, failed } from "../lib/store.js";
 
-/** Bytes of all files of a message: more than this, as text, is a larger body than the server takes. */
+/** Bytes of all files of a message where the server keeps none: more than this, as text, is a larger body than it takes. */
 const MOST = 5 << 20;
 
-/** A file as a part of a message. */
-const part = (file) =>
+/** A file as a part of a message: by its id, where the server keeps files, or else with its bytes. */
+const part = async (file, others) => {
+  if (config.get().files) return { file: (await api.upload(file)).id };
+  if (others + file.size > MOST) throw new Error(`${file.name} is left out: the files of a message have 5 MiB at most.`);
+  return whole(file);
+};
+
+/** A file with its bytes. */
+const whole = (file) =>
   new Promise((done, failed) => {
     const reader = new FileReader();
     reader.onerror = () => failed(new Error(`${file.name} cannot be read.`));
@@ -26,13 +34,9 @@ export function Composer({ send, placeholder, extra, focus }) {
   const picker = useRef(null);
   const attach = async (chosen) => {
     for (const file of chosen) {
-      const size = files.reduce((sum, it) => sum + it.size, file.size);
-      if (size > MOST) {
-        toast(`${file.name} is left out: the files of a message have 5 MiB at most.`);
-        continue;
-      }
+      const others = files.reduce((sum, it) => sum + it.size, 0);
       try {
-        const it = { part: await part(file), name: file.name, size: file.size };
+        const it = { part: await part(file, others), name: file.name, size: file.size };
         setFiles((all) => [...all, it]);
       } catch (error) {
         failed(error);

@@ -5,7 +5,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { SUPPORT, begin, launch, open, serious, studio } from "./harness.mjs";
+import { SUPPORT, begin, launch, open, say, serious, studio } from "./harness.mjs";
 
 const store = join(mkdtempSync(join(tmpdir(), "studio-")), "runs.db");
 execFileSync(process.env.AGENT, ["run", "--store", store, "--session", "by/hand", "Where is the kettle?"], { stdio: "ignore" });
@@ -32,6 +32,29 @@ for (const options of [[], ["--read-only"]]) {
     }
   });
 }
+
+test("a file is uploaded where the server keeps files, and shown from there", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "studio-"));
+  const [browser, server] = await Promise.all([launch(), studio({ command: ["serve", SUPPORT, "--store", "memory", "--files", folder] })]);
+  const it = await open(browser, server.url);
+  const { page } = it;
+  try {
+    const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    await page.goto(`${server.url}#/new`);
+    await page.getByLabel("Session").fill("picture");
+    await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
+    await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+    await say(page, "What is this?");
+    const shown = page.getByRole("img", { name: "pot.png" });
+    await shown.waitFor();
+    assert.match(await shown.getAttribute("src"), /^\/api\/files\/[0-9a-f]{64}$/);
+    assert.equal(await shown.evaluate((image) => image.decode().then(() => image.naturalWidth)), 1);
+    assert.deepEqual(it.faults, []);
+  } finally {
+    await browser.close();
+    await server.stop();
+  }
+});
 
 test("a server with keys asks for one, which is kept in the tab and never in an address", async () => {
   const keys = join(mkdtempSync(join(tmpdir(), "studio-")), "keys.json");

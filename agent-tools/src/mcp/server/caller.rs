@@ -81,6 +81,11 @@ impl Caller {
         Self { server: server.into(), connection: connection.clone(), context: context.clone(), notes: notes.taker() }
     }
 
+    /// An id of the client's connection, which is its own for as long as it is open.
+    pub fn connection(&self) -> &str {
+        self.connection.id()
+    }
+
     /// Writes to the client's log, if the client wants to hear of this level. A text is cut after 16 KiB, as is any other value, as a
     /// text then; a client that reads slowly misses what is more than 64 messages. What is logged after the call has ended is lost.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {

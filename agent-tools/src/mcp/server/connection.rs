@@ -61,9 +61,15 @@ impl Connections {
     }
 }
 
-impl Connection {
-    pub(super) fn new() -> Self {
+impl Default for Connection {
+    fn default() -> Self {
         Self { session: new_id().into(), state: Mutex::default(), news: Arc::default() }
+    }
+}
+
+impl Connection {
+    pub(super) fn id(&self) -> &str {
+        &self.session
     }
 
     /// The least that the client wants to hear of.

@@ -1,11 +1,12 @@
 //! Serving over streamable HTTP.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result};
 use bytes::Bytes;
+use futures::{StreamExt, stream::BoxStream};
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
+use http_body_util::{BodyDataStream, BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::{
@@ -44,6 +45,17 @@ const BODY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
+    service: HttpService,
+}
+
+/// Answers requests of streamable HTTP: made by [`Server::http_service`]. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpService(Arc<Answering>);
+
+struct Answering {
+    service: Service,
+    sessions: Arc<Sessions>,
+    server: Server,
     stop: CancellationToken,
 }
 
@@ -63,10 +75,9 @@ impl Server {
     async fn serve_at(&self, address: SocketAddr, connections: usize, most_sessions: usize) -> Result<HttpServer> {
         let failed = |e| Error::new(ErrorKind::Transport, format!("nothing can be served at {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let (address, stop) = (listener.local_addr().map_err(failed)?, CancellationToken::new());
+        let address = listener.local_addr().map_err(failed)?;
         // A page that a browser shows is nobody's client, unless it is of this machine or of a host that was named.
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
-        config.cancellation_token = stop.child_token();
         config.allowed_hosts.extend(self.0.about.hosts.iter().cloned());
         let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*"));
         let named = self
@@ -77,13 +88,18 @@ impl Server {
             .map(|host| host.split(':').next().unwrap_or(host))
             .map(|host| format!("https://{host}:*"));
         config.allowed_origins = local.into_iter().chain(named).collect();
-        let (sessions, server) = (Sessions::new(most_sessions), self.clone());
-        let service = Service::new(move || Ok(server.handler()), sessions.manager.clone(), config);
-        tokio::spawn(stop.clone().run_until_cancelled_owned(sessions.clone().watch()));
-        let room = Arc::new(Semaphore::new(connections));
-        let accepting = accept(listener, room, service, sessions, self.clone(), stop.clone());
-        tokio::spawn(stop.clone().run_until_cancelled_owned(accepting));
-        Ok(HttpServer { address, stop })
+        let service = HttpService::new(self.clone(), config, most_sessions);
+        let accepting = accept(listener, Arc::new(Semaphore::new(connections)), service.clone());
+        tokio::spawn(service.0.stop.clone().run_until_cancelled_owned(accepting));
+        Ok(HttpServer { address, service })
+    }
+
+    /// What answers requests of streamable HTTP within an application of your own, which says who may ask: neither hosts, nor origins, nor
+    /// a token are looked at. Sessions are as with [`serve_http`](Self::serve_http), and over when what is given back is dropped with all
+    /// its clones. It must be made where tasks can be spawned.
+    pub fn http_service(&self) -> HttpService {
+        let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
+        HttpService::new(self.clone(), config, MOST)
     }
 
     /// True if the request may be answered.
@@ -104,25 +120,48 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
+        // What accepts connections has a clone of it.
+        self.service.0.stop.cancel();
+    }
+}
+
+impl HttpService {
+    fn new(server: Server, mut config: StreamableHttpServerConfig, most_sessions: usize) -> Self {
+        let (sessions, stop) = (Sessions::new(most_sessions), CancellationToken::new());
+        config.cancellation_token = stop.child_token();
+        let handled = server.clone();
+        let service = Service::new(move || Ok(handled.handler()), sessions.manager.clone(), config);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(sessions.clone().watch()));
+        Self(Arc::new(Answering { service, sessions, server, stop }))
+    }
+
+    /// The answer to a request, whose path is passed over; its body comes while it is made.
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxStream<'static, Bytes>> {
+        let answer = self.0.answer(request.map(Full::new)).await;
+        answer.map(|body| BodyDataStream::new(body).map(|bytes| bytes.unwrap_or_else(|never| match never {})).boxed())
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("server", &self.0.server).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    room: Arc<Semaphore>,
-    service: Service,
-    sessions: Arc<Sessions>,
-    server: Server,
-    stop: CancellationToken,
-) {
+async fn accept(listener: TcpListener, room: Arc<Semaphore>, service: HttpService) {
     loop {
         // Whoever comes when all are taken waits in the system's own queue.
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let serving = connection(stream, service.clone(), sessions.clone(), server.clone());
-                tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
+                let serving = connection(stream, service.clone());
+                tokio::spawn(service.0.stop.clone().run_until_cancelled_owned(async move {
                     serving.await;
                     drop(place);
                 }));
@@ -136,10 +175,10 @@ async fn accept(
     }
 }
 
-async fn connection(stream: TcpStream, service: Service, sessions: Arc<Sessions>, server: Server) {
+async fn connection(stream: TcpStream, service: HttpService) {
     let answer = service_fn(|request: Request<Incoming>| {
-        let (service, sessions, server) = (service.clone(), sessions.clone(), server.clone());
-        async move { Ok::<_, Infallible>(answer(request, &service, &sessions, &server).await) }
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.0.received(request).await) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD);
@@ -148,38 +187,44 @@ async fn connection(stream: TcpStream, service: Service, sessions: Arc<Sessions>
     }
 }
 
-async fn answer(request: Request<Incoming>, service: &Service, sessions: &Arc<Sessions>, server: &Server) -> Answer {
-    if !server.admits(&request) {
-        return refusal(StatusCode::UNAUTHORIZED);
+impl Answering {
+    /// Answers a request that comes over a connection, if it may be answered.
+    async fn received(&self, request: Request<Incoming>) -> Answer {
+        if !self.server.admits(&request) {
+            return refusal(StatusCode::UNAUTHORIZED);
+        }
+        let (head, body) = request.into_parts();
+        match tokio::time::timeout(BODY, Limited::new(body, LARGEST).collect()).await {
+            Err(_) => refusal(StatusCode::REQUEST_TIMEOUT),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => refusal(StatusCode::PAYLOAD_TOO_LARGE),
+            Ok(Err(_)) => refusal(StatusCode::BAD_REQUEST),
+            Ok(Ok(body)) => self.answer(Request::from_parts(head, Full::new(body.to_bytes()))).await,
+        }
     }
-    let session = sessions::of(request.headers());
-    if session.is_none() && sessions.are_full().await {
-        return refusal(StatusCode::SERVICE_UNAVAILABLE);
+
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Answer {
+        let session = sessions::of(request.headers());
+        if session.is_none() && self.sessions.are_full().await {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        // A session that is silent while its call is answered is not over.
+        let busy = match session {
+            Some(session) => self.sessions.answering(session).await,
+            None => None,
+        };
+        let answer = self.service.handle(request).await;
+        let busy = match (busy, sessions::of(answer.headers())) {
+            (None, Some(session)) => self.sessions.answering(session).await,
+            (busy, _) => busy,
+        };
+        answer.map(|body| {
+            let counted = body.map_frame(move |frame| {
+                let _ = &busy;
+                frame
+            });
+            counted.boxed()
+        })
     }
-    let (head, body) = request.into_parts();
-    let body = match tokio::time::timeout(BODY, Limited::new(body, LARGEST).collect()).await {
-        Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return refusal(StatusCode::PAYLOAD_TOO_LARGE),
-        Ok(Err(_)) => return refusal(StatusCode::BAD_REQUEST),
-        Ok(Ok(body)) => body.to_bytes(),
-    };
-    // A session that is silent while its call is answered is not over.
-    let busy = match session {
-        Some(session) => sessions.answering(session).await,
-        None => None,
-    };
-    let answer = service.handle(Request::from_parts(head, Full::new(body))).await;
-    let busy = match (busy, sessions::of(answer.headers())) {
-        (None, Some(session)) => sessions.answering(session).await,
-        (busy, _) => busy,
-    };
-    answer.map(|body| {
-        let counted = body.map_frame(move |frame| {
-            let _ = &busy;
-            frame
-        });
-        counted.boxed()
-    })
 }
 
 fn refusal(status: StatusCode) -> Answer {

@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub use self::{
     builder::ServerBuilder,
     caller::{Caller, LogLevel},
-    http::HttpServer,
+    http::{HttpServer, HttpService},
     requests::{CompletionRequest, PromptRequest, ResourceRequest},
 };
 use self::{
@@ -138,7 +138,7 @@ impl Server {
 
     /// One end of a new connection.
     fn handler(&self) -> Handler {
-        Handler { server: self.clone(), connection: Arc::new(Connection::new()) }
+        Handler { server: self.clone(), connection: Arc::new(Connection::default()) }
     }
 
     fn offers(&self) -> Arc<Offers> {

@@ -1,0 +1,95 @@
+//! Push notifications: who is told how a task stands.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::rpc::RpcError;
+use crate::{
+    App, FoundRun, Webhook,
+    webhooks::{Authentication, Hook, Push},
+};
+
+/// What the ids of the protocol's webhooks begin with: other protocols' are none of its business.
+const PREFIX: &str = "a2a:";
+
+/// Who is told, as the protocol says it.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PushConfig {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    authentication: Option<Authentication>,
+}
+
+/// The parameters of `tasks/pushNotificationConfig/set`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Set {
+    pub(super) task_id: String,
+    pub(super) push_notification_config: PushConfig,
+}
+
+/// The parameters of the others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Named {
+    pub(super) id: String,
+    #[serde(default)]
+    pub(super) push_notification_config_id: Option<String>,
+}
+
+impl PushConfig {
+    /// As a webhook of a run. One without an id is the only one without.
+    pub(super) fn hook(&self) -> Hook {
+        let push = Push { token: self.token.clone(), authentication: self.authentication.clone() };
+        let id = format!("{PREFIX}{}", self.id.as_deref().unwrap_or_default());
+        Hook { push: Some(push), ..Hook::of(id, Webhook::new(self.url.clone())) }
+    }
+
+    fn of(hook: Hook) -> Option<Self> {
+        let (id, push) = (hook.id.strip_prefix(PREFIX)?.to_owned(), hook.push?);
+        let (token, authentication) = (push.token, push.authentication);
+        Some(Self { id: Some(id).filter(|id| !id.is_empty()), url: hook.to.url, token, authentication })
+    }
+}
+
+impl Set {
+    /// Has somebody told how the task stands.
+    pub(super) async fn apply(&self, app: &App, run: &FoundRun) -> Result<Value, RpcError> {
+        let hook = self.push_notification_config.hook();
+        if hook.id.contains('/') || hook.id.len() > 200 {
+            return Err(RpcError::params("the id of a configuration has at most 200 letters, and no '/'"));
+        }
+        app.check_hook(&hook).await?;
+        app.hook(run, vec![hook]).await?;
+        Ok(shown(run, &self.push_notification_config))
+    }
+}
+
+/// Everybody who is told.
+pub(super) async fn list(app: &App, run: &FoundRun) -> Result<Value, RpcError> {
+    let hooks = app.hooks_of(run).await?;
+    Ok(hooks.into_iter().filter_map(PushConfig::of).map(|config| shown(run, &config)).collect())
+}
+
+/// The one of this id, or the first that there is.
+pub(super) async fn get(app: &App, run: &FoundRun, id: Option<&str>) -> Result<Value, RpcError> {
+    let configs = app.hooks_of(run).await?.into_iter().filter_map(PushConfig::of);
+    let mut fitting = configs.filter(|config| id.is_none() || config.id.as_deref() == id);
+    let config = fitting.next().ok_or_else(|| RpcError::params("nobody is told under this id"))?;
+    Ok(shown(run, &config))
+}
+
+/// Tells somebody no more.
+pub(super) async fn delete(app: &App, run: &FoundRun, id: Option<&str>) -> Result<Value, RpcError> {
+    app.unhook(run, &format!("{PREFIX}{}", id.unwrap_or_default())).await?;
+    Ok(Value::Null)
+}
+
+fn shown(run: &FoundRun, config: &PushConfig) -> Value {
+    json!({"taskId": run.id(), "pushNotificationConfig": config})
+}

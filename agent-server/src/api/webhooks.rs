@@ -1,0 +1,23 @@
+//! `/api/webhooks`: how messages of this server's are known.
+
+use axum::{Json, Router, extract::State, routing::get};
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    caller::{Caller, Scope},
+    error::ApiError,
+    webhooks::HookEvent,
+};
+
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/webhooks", get(told))
+}
+
+/// The secret with which what this tenant is told is signed.
+async fn told(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
+    caller.require(Scope::Run)?;
+    let none = || ApiError::not_found("this server sends no webhooks: its operator has set no secret for them");
+    let secret = app.webhook_secret(&caller).ok_or_else(none)?;
+    Ok(Json(json!({"secret": secret, "events": HookEvent::ALL})))
+}

@@ -1,0 +1,80 @@
+//! `/mcp/{agent}`.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use agent::{
+    core::run::SubAgent,
+    tools::mcp::{HttpService, Server},
+};
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::any,
+};
+use futures::StreamExt;
+
+use super::runs::Runs;
+use crate::{ApiError, App, Caller, Scope, app::Served, extract};
+
+/// Callers whose connections are open at a time; those who asked longest ago are forgotten first, and their clients begin anew.
+const MOST: usize = 1_000;
+
+pub(crate) fn router() -> Router<App> {
+    Router::new().route("/mcp/{agent}", any(answer)).layer(Extension(Doors::default()))
+}
+
+/// What answers each caller: nobody reaches the connections of another, whatever their names.
+#[derive(Clone, Debug, Default)]
+struct Doors(Arc<Mutex<VecDeque<Door>>>);
+
+#[derive(Debug)]
+struct Door {
+    caller: Caller,
+    agent: String,
+    service: HttpService,
+}
+
+impl Doors {
+    fn service(&self, app: &App, caller: &Caller, served: &Served) -> Result<HttpService, ApiError> {
+        let mut doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let door = match doors.iter().position(|door| door.agent == served.name() && door.caller == *caller) {
+            Some(at) => doors.remove(at).expect("it was found there"),
+            None => {
+                let service = server(app, caller, served)?.http_service();
+                Door { caller: caller.clone(), agent: served.name().to_owned(), service }
+            }
+        };
+        let service = door.service.clone();
+        doors.truncate(MOST - 1);
+        doors.push_front(door);
+        Ok(service)
+    }
+}
+
+fn server(app: &App, caller: &Caller, served: &Served) -> Result<Server, ApiError> {
+    let about = if served.about().is_empty() { "Answers what it is asked." } else { served.about() };
+    let runs = Runs { app: app.clone(), caller: caller.clone(), agent: served.name().into() };
+    let agent = SubAgent::new(served.name(), about, runs);
+    Ok(Server::builder(served.name()).version(env!("CARGO_PKG_VERSION")).agent(agent).build()?)
+}
+
+async fn answer(
+    State(app): State<App>,
+    Extension(doors): Extension<Doors>,
+    caller: Caller,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    caller.require(Scope::Run)?;
+    let service = doors.service(&app, &caller, app.agent(&caller, &agent)?)?;
+    let (head, body) = request.into_parts();
+    let body = extract::body(Request::from_parts(head.clone(), body), &()).await?;
+    let answer = service.answer(http::Request::from_parts(head, body)).await;
+    Ok(answer.map(|body| Body::from_stream(body.map(Ok::<_, Infallible>))).into_response())
+}

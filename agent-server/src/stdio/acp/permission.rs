@@ -1,0 +1,36 @@
+//! What a run asks about a call, as a permission that the client's user gives.
+
+use agent::{Question, run::Answer};
+use serde_json::{Value, json};
+
+use crate::decision;
+
+/// What the user may choose.
+const ALLOW: &str = "allow";
+const REJECT: &str = "reject";
+
+/// What the client is asked.
+pub(super) fn request(session: &str, question: &Question) -> Value {
+    let payload = &question.payload;
+    let call = payload["call_id"].as_str().or_else(|| question.id.split('/').next()).unwrap_or(&question.id);
+    let title = payload["tool"].as_str().unwrap_or(&question.kind);
+    json!({
+        "sessionId": session,
+        "toolCall": {"toolCallId": call, "title": title, "status": "pending", "rawInput": payload},
+        "options": [
+            {"optionId": ALLOW, "name": "Allow", "kind": "allow_once"},
+            {"optionId": REJECT, "name": "Reject", "kind": "reject_once"},
+        ],
+    })
+}
+
+/// The answer that the client's is; none if its user chose nothing.
+pub(super) fn answer(question: &Question, told: Option<&Value>) -> Option<(String, Answer)> {
+    let outcome = &told?["outcome"];
+    let allowed = match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {
+        (Some("selected"), Some(ALLOW)) => true,
+        (Some("selected"), Some(REJECT)) => false,
+        _ => return None,
+    };
+    Some(question.answer(decision(question, allowed, None)))
+}

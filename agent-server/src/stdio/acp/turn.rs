@@ -1,0 +1,121 @@
+//! A turn: from what the user says to why the agent stopped.
+
+use agent::{ErrorKind, ExitReason, Message, Question, RunRequest, WhenWaiting, event::Position};
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    desk::{Desk, Refusal},
+    permission,
+    told::{self, Told},
+};
+use crate::{
+    ApiError, FoundRun, Start,
+    conversation::{Began, is_yes_or_no},
+    follow::{self, WhenGone, follow},
+    speech::Ending,
+};
+
+impl Desk {
+    /// Has the agent answer, and says why it stopped, in the protocol's words.
+    pub(super) async fn turn(
+        &self,
+        session: &str,
+        said: Message,
+        end: &CancellationToken,
+    ) -> Result<&'static str, Refusal> {
+        let Began { mut run, mut after } = self.begin(session, said).await?;
+        loop {
+            // A client that goes away in the middle of a turn cancels it.
+            let _given_up = run.viewer();
+            self.tell(session, &run, after, end).await?;
+            let questions = match follow::ending(&run).await? {
+                Ending::Finished { reason, .. } => return Ok(stop_reason(&reason)),
+                Ending::Cancelled | Ending::Paused => return Ok("cancelled"),
+                Ending::Failed { kind: ErrorKind::ContentFiltered, .. } => return Ok("refusal"),
+                Ending::Failed { message, .. } => return Err(Refusal::failed(message)),
+                Ending::Interrupted(questions) => questions,
+            };
+            let (asked, open): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_yes_or_no);
+            if !open.is_empty() {
+                self.say(session, &open).await;
+                return Ok("end_turn");
+            }
+            let mut answers = Vec::new();
+            for question in &asked {
+                let told = tokio::select! {
+                    told = self.ask("session/request_permission", permission::request(session, question)) => told,
+                    () = end.cancelled() => None,
+                };
+                let Some((id, answer)) = permission::answer(question, told.as_ref()) else { return Ok("cancelled") };
+                answers.push((id, answer.by(self.caller.subject())));
+            }
+            after = Some(follow::at_rest(&self.app, &run).await?);
+            run = self.app.go_on(&self.caller, &run, answers, |request| request).await?;
+        }
+    }
+
+    /// Tells a run to where it rests; it is cancelled when the turn is to end.
+    async fn tell(
+        &self,
+        session: &str,
+        run: &FoundRun,
+        after: Option<Position>,
+        end: &CancellationToken,
+    ) -> Result<(), ApiError> {
+        let mut updates = Box::pin(follow(self.app.stream()?, run.clone(), after, WhenGone::GoOn, Told::default()).await?);
+        let mut is_cancelled = false;
+        loop {
+            tokio::select! {
+                update = updates.next() => match update {
+                    Some(update) => self.update(session, update).await,
+                    None => return Ok(()),
+                },
+                () = end.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    run.cancel();
+                }
+            }
+        }
+    }
+
+    /// Starts a run, or answers the one question that waits.
+    async fn begin(&self, session: &str, said: Message) -> Result<Began, ApiError> {
+        let (app, caller) = (&self.app, &self.caller);
+        let kept = app.sessions().session(&app.session_id(caller, session), &*self.agent);
+        if let Some(open) = kept.unfinished().await?
+            && let [question] = &*open.questions
+            && !is_yes_or_no(question)
+        {
+            let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
+            let after = follow::at_rest(app, &run).await?;
+            let (id, answer) = question.answer(serde_json::Value::from(said.text()));
+            let answers = vec![(id, answer.by(caller.subject()))];
+            let run = app.go_on(caller, &run, answers, |request| request).await?;
+            return Ok(Began { run, after: Some(after) });
+        }
+        // What waits for a permission that nobody gave waits no longer.
+        let request = RunRequest::new(vec![said]).when_waiting(WhenWaiting::Supersede);
+        let run = app.start(caller, Start::new(&*self.agent, request).session(session)).await?;
+        Ok(Began { run, after: None })
+    }
+
+    /// Says what is asked: the next thing that the user says answers it.
+    async fn say(&self, session: &str, questions: &[Question]) {
+        let words = |question: &Question| {
+            let message = ["message", "question"].iter().find_map(|member| question.payload[member].as_str());
+            message.map_or_else(|| format!("{}: {}", question.kind, question.payload), str::to_owned)
+        };
+        let text = questions.iter().map(words).collect::<Vec<_>>().join("\n");
+        self.update(session, told::chunk("agent_message_chunk", &text)).await;
+    }
+}
+
+fn stop_reason(reason: &ExitReason) -> &'static str {
+    match reason {
+        ExitReason::StepLimit | ExitReason::Budget | ExitReason::Deadline => "max_turn_requests",
+        ExitReason::Length => "max_tokens",
+        ExitReason::ContentFilter => "refusal",
+        _ => "end_turn",
+    }
+}

@@ -1,0 +1,232 @@
+//! Lines of JSON as NexAU's programs have them: requests by their ids, frames of events, results.
+
+use std::sync::Arc;
+
+use agent::{ErrorKind, Message, Result, RunRequest};
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
+
+use super::{
+    client,
+    lines::{self, Out},
+};
+use crate::{
+    ApiError, App, Caller, FoundRun, Start,
+    ag_ui::Projection,
+    follow::{self, WhenGone, follow},
+    speech::Ending,
+};
+
+/// The protocol's name and version.
+const VERSION: &str = "2.0-stream";
+
+/// Codes of errors.
+const NO_METHOD: i32 = -32601;
+const INVALID: i32 = -32602;
+const FAILED: i32 = -32000;
+
+#[derive(Deserialize)]
+struct Request {
+    id: Value,
+    method: String,
+    #[serde(default)]
+    params: Value,
+}
+
+/// The parameters of `agent.stream` and `agent.query`.
+#[derive(Deserialize)]
+struct Ask {
+    messages: Messages,
+    #[serde(default)]
+    session_id: Option<String>,
+    #[serde(default)]
+    context: Option<std::collections::BTreeMap<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Messages {
+    Text(String),
+    Many(Vec<Said>),
+}
+
+#[derive(Deserialize)]
+struct Said {
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
+/// The parameters of `agent.stop`.
+#[derive(Deserialize)]
+struct Stop {
+    session_id: String,
+}
+
+/// An error: its code, and what to do.
+struct Refusal(i32, String);
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        let code = if error.status().is_client_error() { INVALID } else { FAILED };
+        Self(code, error.message().to_owned())
+    }
+}
+
+/// Who asks, and what is served.
+struct Desk {
+    app: App,
+    caller: Caller,
+    agent: Arc<str>,
+    out: Out,
+}
+
+/// Answers until the client closes its end.
+pub(super) async fn serve(
+    app: App,
+    agent: &str,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<()> {
+    let caller = client();
+    app.agent(&caller, agent)
+        .map_err(|error| agent::Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
+    let (mut lines, out, writing) = lines::open(reader, writer);
+    let desk = Arc::new(Desk { app, caller, agent: agent.into(), out });
+    // What is under way when the client goes away is dropped with its task, which cancels it.
+    let mut under_way = JoinSet::new();
+    while let Some(line) = lines.next().await? {
+        let request = line.and_then(|line| serde_json::from_value::<Request>(line).map_err(|e| e.to_string()));
+        match request {
+            Ok(request) => drop(under_way.spawn(desk.clone().answer(request))),
+            Err(message) => desk.reply(&Value::Null, Err(Refusal(INVALID, message))).await,
+        }
+        while under_way.try_join_next().is_some() {}
+    }
+    under_way.shutdown().await;
+    drop(desk);
+    let _ = writing.await;
+    Ok(())
+}
+
+impl Desk {
+    async fn answer(self: Arc<Self>, request: Request) {
+        let answered = match request.method.as_str() {
+            "agent.stream" => self.stream(&request).await,
+            "agent.query" => self.query(&request).await,
+            "agent.stop" => self.stop(&request),
+            other => Err(Refusal(NO_METHOD, format!("there is no method '{other}'"))),
+        };
+        self.reply(&request.id, answered).await;
+    }
+
+    async fn stream(&self, request: &Request) -> Result<Value, Refusal> {
+        let open = self.app.stream()?;
+        let run = self.begin(request).await?;
+        let projection = Projection::new(&*run.session(), run.id());
+        let mut events = Box::pin(follow(open, run.clone(), None, WhenGone::Cancel, projection).await?);
+        while let Some(event) = events.next().await {
+            let event = snake_case(serde_json::to_value(event).expect("an event has texts for keys"));
+            self.out.tell(&json!({"jsonrpc": VERSION, "id": request.id, "event": event})).await;
+        }
+        Ok(Value::Null)
+    }
+
+    async fn query(&self, request: &Request) -> Result<Value, Refusal> {
+        let run = self.begin(request).await?;
+        let _given_up = run.viewer();
+        match follow::ending(&run).await? {
+            Ending::Finished { answer, .. } => Ok(answer.into()),
+            Ending::Interrupted(questions) => {
+                let asked = json!({"run": run.id(), "session_id": &*run.session(), "questions": questions});
+                Err(Refusal(FAILED, format!("the run waits for answers: {asked}")))
+            }
+            Ending::Failed { message, .. } => Err(Refusal(FAILED, message)),
+            Ending::Paused => Err(Refusal(FAILED, "the run was paused".into())),
+            Ending::Cancelled => Err(Refusal(FAILED, "the run was cancelled".into())),
+        }
+    }
+
+    fn stop(&self, request: &Request) -> Result<Value, Refusal> {
+        let stop: Stop = read(&request.params)?;
+        let runs = self.app.runs(&self.caller).into_iter().filter(|run| *run.session() == *stop.session_id);
+        let stopped = runs.filter(FoundRun::cancel).count();
+        Ok(json!({"status": if stopped > 0 { "success" } else { "not_running" }}))
+    }
+
+    async fn begin(&self, request: &Request) -> Result<FoundRun, Refusal> {
+        let ask: Ask = read(&request.params)?;
+        let mut wanted = RunRequest::new(ask.messages.read()?);
+        wanted.inputs = ask.context.unwrap_or_default();
+        let start = Start::new(&*self.agent, wanted);
+        Ok(self.app.start(&self.caller, ask.session_id.into_iter().fold(start, Start::session)).await?)
+    }
+
+    async fn reply(&self, id: &Value, answered: Result<Value, Refusal>) {
+        let mut reply = json!({"jsonrpc": VERSION, "id": id});
+        match answered {
+            Ok(result) => reply["result"] = result,
+            Err(Refusal(code, message)) => reply["error"] = json!({"code": code, "message": message}),
+        }
+        self.out.tell(&reply).await;
+    }
+}
+
+impl Messages {
+    /// What the user says after the last that the agent is said to have said: the session has the rest.
+    fn read(self) -> Result<Vec<Message>, Refusal> {
+        let said = match self {
+            Self::Text(text) => vec![text],
+            Self::Many(all) => {
+                let since = all.rsplit(|said| said.role == "assistant").next().unwrap_or_default();
+                since.iter().filter(|said| said.role == "user").map(|said| text(&said.content)).collect()
+            }
+        };
+        match said.iter().all(|text| text.trim().is_empty()) {
+            true => Err(Refusal(
+                INVALID,
+                "'messages' says nothing: give a text, or messages of which the last is the user's".into(),
+            )),
+            false => Ok(said.into_iter().map(Message::user).collect()),
+        }
+    }
+}
+
+/// The text of a message's content: itself, or its blocks of text.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        blocks => blocks
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|block| block["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
+    T::deserialize(params).map_err(|e| Refusal(INVALID, format!("the parameters are not right: {e}")))
+}
+
+/// The event with its members written as these programs write them.
+fn snake_case(event: Value) -> Value {
+    let Value::Object(members) = event else { return event };
+    let renamed = members.into_iter().map(|(name, value)| {
+        let mut written = String::with_capacity(name.len() + 4);
+        for letter in name.chars() {
+            if letter.is_ascii_uppercase() {
+                written.push('_');
+            }
+            written.push(letter.to_ascii_lowercase());
+        }
+        (written, value)
+    });
+    renamed.collect::<Map<_, _>>().into()
+}

@@ -1,0 +1,129 @@
+//! What follows from the server's secret: the signature of each tenant's messages, and the seal of what the journal keeps of webhooks.
+
+use std::{
+    fmt,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use agent::{Error, Result};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ring::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+    rand::{SecureRandom, SystemRandom},
+};
+
+use super::hook::Hook;
+
+/// Bytes of the server's secret at least.
+const SHORTEST: usize = 16;
+
+/// The server's secret, and what follows from it.
+pub(crate) struct Secrets {
+    root: hmac::Key,
+    seal: LessSafeKey,
+}
+
+impl Secrets {
+    /// # Errors
+    /// If the secret is too short to be one.
+    pub(super) fn new(secret: &str) -> Result<Self> {
+        if secret.len() < SHORTEST {
+            return Err(Error::config(format!(
+                "the secret of the webhooks has at least {SHORTEST} bytes that nobody guesses"
+            )));
+        }
+        let root = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        let seal = UnboundKey::new(&AES_256_GCM, hmac::sign(&root, b"seal").as_ref()).expect("32 bytes are a key");
+        Ok(Self { root, seal: LessSafeKey::new(seal) })
+    }
+
+    /// The secret by which a tenant knows that a message is the server's, as Standard Webhooks write it.
+    pub(crate) fn of_tenant(&self, tenant: &str) -> String {
+        format!("whsec_{}", STANDARD.encode(self.key(tenant)))
+    }
+
+    /// The headers that say which message it is, and that it is the server's.
+    pub(crate) fn headers(&self, tenant: &str, id: &str, body: &str) -> HeaderMap {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let signed = hmac::sign(
+            &hmac::Key::new(hmac::HMAC_SHA256, self.key(tenant).as_ref()),
+            format!("{id}.{since}.{body}").as_bytes(),
+        );
+        let value = |text: String| HeaderValue::from_str(&text).expect("it is of plain letters");
+        HeaderMap::from_iter([
+            (HeaderName::from_static("webhook-id"), value(id.to_owned())),
+            (HeaderName::from_static("webhook-timestamp"), value(since.to_string())),
+            (HeaderName::from_static("webhook-signature"), value(format!("v1,{}", STANDARD.encode(signed)))),
+        ])
+    }
+
+    /// A webhook as the journal keeps it: whoever reads the journal learns neither its address nor its tokens.
+    ///
+    /// # Errors
+    /// If the operating system gives no random numbers.
+    pub(crate) fn seal(&self, hook: &Hook) -> Result<String> {
+        let mut nonce = [0; NONCE_LEN];
+        let no_numbers = |_| Error::config("the operating system gives no random numbers");
+        SystemRandom::new().fill(&mut nonce).map_err(no_numbers)?;
+        let mut sealed = serde_json::to_vec(hook).expect("a webhook has texts for keys");
+        let nonce_of = Nonce::assume_unique_for_key(nonce);
+        self.seal.seal_in_place_append_tag(nonce_of, Aad::empty(), &mut sealed).map_err(no_numbers)?;
+        Ok(STANDARD.encode([&nonce[..], &sealed].concat()))
+    }
+
+    /// The webhook that was sealed; none if it was with another secret.
+    pub(crate) fn open(&self, sealed: &str) -> Option<Hook> {
+        let mut bytes = STANDARD.decode(sealed).ok()?;
+        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+        let hook = self.seal.open_in_place(nonce, Aad::empty(), sealed).ok()?;
+        serde_json::from_slice(hook).ok()
+    }
+
+    fn key(&self, tenant: &str) -> hmac::Tag {
+        hmac::sign(&self.root, format!("tenant {tenant}").as_bytes())
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::webhooks::{Authentication, Push, Webhook};
+
+    #[test]
+    fn what_is_sealed_says_nothing_and_opens_with_its_secret_alone() {
+        let secrets = Secrets::new("a secret of twenty bytes").expect("long enough");
+        let authentication = Some(Authentication { schemes: vec!["Bearer".into()], credentials: Some("hush".into()) });
+        let push = Some(Push { token: Some("hush".into()), authentication });
+        let hook = Hook { push, ..Hook::of("h", Webhook::new("https://a.example/hush")) };
+        let sealed = secrets.seal(&hook).expect("sealed");
+        assert_eq!(secrets.open(&sealed), Some(hook.clone()));
+        assert_eq!(Secrets::new("another secret of theirs").expect("long enough").open(&sealed), None);
+        assert!(secrets.open("").is_none() && secrets.open("AAAA").is_none());
+        assert!(!format!("{hook:?}{secrets:?}").contains("hush"));
+        assert_eq!(hook.headers()["authorization"], "Bearer hush");
+        assert!(Secrets::new("short").is_err());
+    }
+
+    #[test]
+    fn a_message_is_signed_with_its_tenants_secret() {
+        let secrets = Secrets::new("a secret of twenty bytes").expect("long enough");
+        let headers = secrets.headers("t", "msg_1", "{}");
+        let told = secrets.of_tenant("t");
+        let key = STANDARD.decode(told.strip_prefix("whsec_").expect("their form")).expect("base64");
+        let since = headers["webhook-timestamp"].to_str().expect("digits");
+        let tag = headers["webhook-signature"].to_str().expect("letters").strip_prefix("v1,").expect("version 1");
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
+        let signed = format!("msg_1.{since}.{{}}");
+        assert!(hmac::verify(&key, signed.as_bytes(), &STANDARD.decode(tag).expect("base64")).is_ok());
+        assert_ne!(told, secrets.of_tenant("u"));
+    }
+}
