@@ -12,7 +12,8 @@ use agent_core::{
     AssistantMessage, Block, Chunk, Effect, History, Message, Middleware, Model, ModelInfo, ModelRequest,
     ModelResponse, ModelService, Result, RunRequest, Tool, ToolCall, ToolOptions, ToolOutput, ToolRequest, ToolService,
     ToolSpec, async_trait,
-    middleware::{Middlewares, ToolHooksLayer, ToolWrapLayer},
+    engine::{ToolHooksLayer, ToolWrapLayer},
+    middleware::Middlewares,
     model::Collector,
     testing::{EveryHook, detached_run},
 };
