@@ -18,8 +18,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::settings::Http;
-#[cfg(feature = "http")]
-pub(crate) use self::shared::PROCESS;
 pub(crate) use self::{caller::Caller, incoming::Incoming, settings::HttpSettings, shared::default_transport};
 pub use self::{credentials::Credentials, signer::Signer};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};

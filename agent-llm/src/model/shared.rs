@@ -18,9 +18,6 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
 }
 
 #[cfg(feature = "http")]
-pub(crate) use of_runtimes::PROCESS;
-
-#[cfg(feature = "http")]
 mod of_runtimes {
     use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -33,14 +30,14 @@ mod of_runtimes {
     use crate::{Body, HttpTransport, HttpTransportBuilder, Transport};
 
     /// That of the process.
-    pub(crate) static PROCESS: LazyLock<Arc<Shared>> = LazyLock::new(Arc::default);
+    pub(super) static PROCESS: LazyLock<Arc<Shared>> = LazyLock::new(Arc::default);
 
     /// The most runtimes whose connections are kept. An application has one, and tests have one each.
     const MOST: usize = 16;
 
     /// A transport for each runtime: a connection is moved by the runtime in which it was made, and dies with it.
     #[derive(Default)]
-    pub(crate) struct Shared(Mutex<State>);
+    pub(super) struct Shared(Mutex<State>);
 
     #[derive(Default)]
     struct State {
@@ -50,7 +47,7 @@ mod of_runtimes {
 
     impl Shared {
         /// Has all further requests travel so; those under way keep their connections.
-        pub(crate) fn set(&self, settings: HttpTransportBuilder) {
+        pub(super) fn set(&self, settings: HttpTransportBuilder) {
             *self.lock() = State { settings, known: Vec::new() };
         }
 
@@ -70,6 +67,26 @@ mod of_runtimes {
 
         fn lock(&self) -> MutexGuard<'_, State> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    impl HttpTransportBuilder {
+        /// Makes these the settings of the transport that the whole process shares: all that was given no transport of its own
+        /// sends its further requests so, models that were made before too.
+        ///
+        /// ```
+        /// use agent_llm::HttpTransport;
+        ///
+        /// HttpTransport::builder().proxy("http://proxy.example.com:3128").install()?;
+        /// # Ok::<(), agent_core::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// As [`build`](Self::build); then nothing is changed.
+        pub fn install(self) -> Result<()> {
+            self.clone().build()?;
+            PROCESS.set(self);
+            Ok(())
         }
     }
 

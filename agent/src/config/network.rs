@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::file::{FilePath, SecretText, seconds};
+use super::file::{FilePath, seconds};
 
 /// Providers beside those that are known: a file with a list of them, or the list.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -22,8 +22,9 @@ pub(super) enum ProvidersKey {
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TransportKeys {
-    /// The proxy: `http://`, `https://`, `socks5://` or `socks5h://`, or `none`. Default: that of the environment.
-    proxy: Option<SecretText>,
+    /// The proxy: `http://`, `https://`, `socks5://` or `socks5h://`, or `none`. One with a password is best referred to, as
+    /// `${env.PROXY}`. Default: that of the environment.
+    proxy: Option<String>,
     /// Root certificates that are trusted as well, as files in PEM.
     roots: Vec<FilePath>,
     /// Whether those of the operating system are trusted. Default: true.
@@ -98,10 +99,10 @@ impl Network {
 impl TransportKeys {
     fn transport(self) -> Result<HttpTransport> {
         let mut builder = HttpTransport::builder();
-        builder = match self.proxy {
+        builder = match self.proxy.as_deref() {
             None => builder,
-            Some(SecretText(none)) if none == "none" => builder.no_proxy(),
-            Some(SecretText(url)) => builder.proxy(url),
+            Some("none") => builder.no_proxy(),
+            Some(url) => builder.proxy(url),
         };
         for path in self.roots {
             builder = builder.add_roots(read(&path)?);

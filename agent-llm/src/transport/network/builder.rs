@@ -17,7 +17,6 @@ use super::{
     proxy::Proxies,
     tls::{Tls, Trust},
 };
-use crate::model::PROCESS;
 
 /// Makes a [`HttpTransport`] that differs from the default.
 ///
@@ -217,24 +216,6 @@ impl HttpTransportBuilder {
             pings: self.pings,
         };
         Ok(HttpTransport(Arc::new(Inner { connector, user_agent, limits: self.limits, origins: Default::default() })))
-    }
-
-    /// Makes these the settings of the transport that the whole process shares: all that was given no transport of its own
-    /// sends its further requests so, models that were made before too.
-    ///
-    /// ```
-    /// use agent_llm::HttpTransport;
-    ///
-    /// HttpTransport::builder().proxy("http://proxy.example.com:3128").install()?;
-    /// # Ok::<(), agent_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`build`](Self::build); then nothing is changed.
-    pub fn install(self) -> Result<()> {
-        self.clone().build()?;
-        PROCESS.set(self);
-        Ok(())
     }
 
     fn trust(&self) -> Result<Trust> {
