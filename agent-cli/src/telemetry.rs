@@ -1,46 +1,14 @@
-//! What is told of the program's work: to an OpenTelemetry collector, as a file wants it, and on standard error, as a server does.
+//! What a file wants sent to an OpenTelemetry collector.
 
-use std::{
-    io::{IsTerminal, stderr},
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
 use agent::{Error, Result, config::Exporter, middleware::telemetry::Otlp};
-use tracing_subscriber::{
-    Layer, filter::Targets, fmt, layer::SubscriberExt, registry::LookupSpan, util::SubscriberInitExt,
-};
+use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::output::{Paint, explained, plain};
 
 /// The process's exporter, until its end.
 static SENDING: Mutex<Option<Otlp>> = Mutex::new(None);
-
-/// What is written on standard error, as soon as somebody listens.
-static WRITTEN: Mutex<Option<Targets>> = Mutex::new(None);
-
-/// Has these events written on standard error, once [`write`] or an exporter begins.
-pub(crate) fn will_write(which: Targets) {
-    *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(which);
-}
-
-/// Begins to write, unless an exporter of the same process has begun already and with it this.
-pub(crate) fn write() {
-    drop(tracing_subscriber::registry().with(written()).try_init());
-}
-
-fn written<S>() -> Option<impl Layer<S>>
-where
-    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
-{
-    let which = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-    Some(
-        fmt::layer()
-            .log_internal_errors(false)
-            .with_writer(stderr)
-            .with_ansi(stderr().is_terminal())
-            .with_filter(which),
-    )
-}
 
 /// Begins to send; what is under way goes on.
 ///
@@ -52,7 +20,7 @@ pub(crate) fn send(exporter: Exporter) -> Result<()> {
         // Its client must not be made on a thread of the runtime.
         let otlp = std::thread::spawn(move || exporter.builder().install()).join();
         let otlp = otlp.map_err(|_| Error::config("the exporter cannot be set up"))??;
-        drop(tracing_subscriber::registry().with(otlp.layer()).with(written()).try_init());
+        drop(tracing_subscriber::registry().with(otlp.layer()).try_init());
         *sending = Some(otlp);
     }
     Ok(())

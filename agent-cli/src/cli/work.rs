@@ -2,11 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use agent_server::Scope;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
-use serde_json::Value;
-use tracing_subscriber::filter::Targets;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -154,21 +151,6 @@ pub(crate) struct Serve {
     /// Whose sessions the new key opens
     #[arg(long, value_name = "NAME", default_value = "local", requires = "new_key")]
     pub(crate) tenant: String,
-    /// What the new key may be used for: read, run, answer, delete, metrics; everything but metrics if nothing is said
-    #[arg(long, value_name = "SCOPE", value_parser = scope, requires = "new_key")]
-    pub(crate) scope: Vec<Scope>,
-    /// Days after which the new key is of no use
-    #[arg(long, value_name = "DAYS", requires = "new_key")]
-    pub(crate) expires: Option<u32>,
-    /// What the new key may use: one of the limits of a row, such as `runs=4` or `tokens_per_run=100000`
-    #[arg(long, value_name = "NAME=NUMBER", value_parser = limit, requires = "new_key")]
-    pub(crate) limit: Vec<(String, Value)>,
-    /// Let everybody read the agents' cards (Agent2Agent), also without a key
-    #[arg(long)]
-    pub(crate) public_cards: bool,
-    /// What is written on standard error: a level, or one for each part, such as `info,agent_server=debug`
-    #[arg(long, value_name = "LEVELS", env = "AGENT_LOG", default_value = "info")]
-    pub(crate) log: Targets,
     /// Take requests by this name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
@@ -181,17 +163,6 @@ pub(crate) struct Serve {
     /// How long a server that died keeps its runs from others
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) lease: u64,
-}
-
-fn scope(name: &str) -> Result<Scope, String> {
-    let known = || Scope::ALL.map(Scope::as_str).join(", ");
-    Scope::ALL.into_iter().find(|scope| scope.as_str() == name).ok_or_else(|| format!("the scopes are {}", known()))
-}
-
-fn limit(text: &str) -> Result<(String, Value), String> {
-    let number = |number: &str| serde_json::from_str(number).ok().filter(Value::is_number);
-    let read = text.split_once('=').and_then(|(name, most)| Some((name.to_owned(), number(most)?)));
-    read.ok_or_else(|| "a limit is a name, '=' and a number".to_owned())
 }
 
 #[derive(Debug, Args)]

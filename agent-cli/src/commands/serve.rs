@@ -4,7 +4,7 @@ use std::{
     fs::{self, OpenOptions},
     io::Write,
     path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use agent::{Error, Result};
@@ -15,17 +15,15 @@ use crate::{
     cli::{Global, Serve},
     load::assemble,
     output::{End, cannot, plain, print},
-    store, telemetry,
+    store,
 };
 
 /// Serves agents until somebody ends it; then brings what is under way to a safe point.
 pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
-        return add_key(new_key(name, &wanted)?, file);
+        return new_key(name, &wanted.tenant, file);
     }
-    telemetry::will_write(wanted.log.clone());
     let server = guarded(with_agents(&wanted, global).await?, &wanted)?.studio(Studio::new()).build()?;
-    telemetry::write();
     let at = |e| cannot(wanted.listen, e);
     let listener = TcpListener::bind(wanted.listen).await.map_err(at)?;
     let address = listener.local_addr().map_err(at)?;
@@ -68,7 +66,6 @@ async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
 fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     server = wanted.host.iter().fold(server, ServerBuilder::host);
     server = wanted.origin.iter().fold(server, ServerBuilder::origin);
-    server = server.public_cards(wanted.public_cards);
     if let Some(file) = &wanted.keys {
         return Ok(server.keys(Keys::read(file)?));
     }
@@ -80,25 +77,10 @@ fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     Ok(server.keys(Keys::new([key])?))
 }
 
-/// A key as the options describe it: the key itself, and its row.
-fn new_key(name: &str, wanted: &Serve) -> Result<(String, Key)> {
-    let (secret, mut key) = Key::generate(name, &wanted.tenant)?;
-    if !wanted.scope.is_empty() {
-        key = key.scopes(wanted.scope.iter().copied());
-    }
-    if let Some(days) = wanted.expires {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = now + Duration::from_secs(u64::from(days) * 86_400);
-        key = key.expires(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-    }
-    let limits = serde_json::Value::Object(wanted.limit.iter().cloned().collect());
-    let limits = serde_json::from_value(limits).map_err(|e| Error::config(format!("--limit: {e}")))?;
-    Ok((secret, key.limits(limits)))
-}
-
 /// Adds a key to a file.
-fn add_key((secret, key): (String, Key), file: &Path) -> Result<End> {
+fn new_key(name: &str, tenant: &str, file: &Path) -> Result<End> {
     let mut keys = if file.exists() { Keys::read(file)? } else { Keys::default() };
+    let (secret, key) = Key::generate(name, tenant)?;
     keys.add(key)?;
     let text = serde_json::to_string_pretty(&keys).map_err(|e| Error::config(e.to_string()))?;
     // Beside it first: a file that is half written would shut everybody out.
