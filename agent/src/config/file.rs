@@ -85,7 +85,7 @@ pub(super) enum Variable {
     Text(#[allow(dead_code, reason = "the check reads it, and references are followed before")] String),
     Number(#[allow(dead_code, reason = "as above")] f64),
     Bool(#[allow(dead_code, reason = "as above")] bool),
-    Group(#[allow(dead_code, reason = "as above")] BTreeMap<String, Variable>),
+    Group(#[allow(dead_code, reason = "as above")] BTreeMap<String, Self>),
 }
 
 /// A model of a file: its name, or its configuration.
