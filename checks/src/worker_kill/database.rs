@@ -104,7 +104,9 @@ fn programs() -> Option<PathBuf> {
     let debian =
         fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
-    let has_all = |dir: &PathBuf| ["initdb", "pg_ctl", "postgres"].iter().all(|program| dir.join(program).is_file());
+    let has_all = |dir: &PathBuf| {
+        ["initdb", "pg_ctl", "pgbench", "postgres", "psql"].iter().all(|program| dir.join(program).is_file())
+    };
     let mut found: Vec<_> = debian.chain(env::split_paths(&path)).filter(has_all).collect();
     found.sort();
     found.pop()

@@ -14,8 +14,7 @@ use crate::{
 pub(super) async fn jobs(client: &Client, statements: &Statements, wanted: Wanted) -> Done<Vec<QueuedJob>> {
     let condition =
         "WHERE ($1::text IS NULL OR standing = $1) AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id DESC LIMIT $3";
-    let (standing, tenant) =
-        (wanted.standing.map(StandingKind::as_str), wanted.tenant.as_deref().map(str::as_bytes));
+    let (standing, tenant) = (wanted.standing.map(StandingKind::as_str), wanted.tenant.as_deref().map(str::as_bytes));
     let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
     let values: [(Parameter<'_>, Type); 3] = [(&standing, Type::TEXT), (&tenant, Type::BYTEA), (&most, Type::INT8)];
     let stored = statements.jobs(client, condition, &values).await?;
