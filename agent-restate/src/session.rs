@@ -6,7 +6,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Result, journal::Entry};
-use restate_sdk::{endpoint::ContextInternal, errors::{HandlerResult, TerminalError}, serde::Json};
+use restate_sdk::{
+    endpoint::ContextInternal,
+    errors::{HandlerResult, TerminalError},
+    serde::Json,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -91,7 +95,12 @@ pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blob
 }
 
 /// At most `limit` entries after the one of the number `after`.
-pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
+pub(crate) async fn read(
+    ctx: &ContextInternal,
+    after: u64,
+    limit: usize,
+    blobs: &Blobs,
+) -> HandlerResult<Vec<Arc<Entry>>> {
     let head = head(ctx).await?;
     if after >= head.newest {
         return Ok(Vec::new());

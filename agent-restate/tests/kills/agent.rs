@@ -8,8 +8,8 @@ use std::{
 };
 
 use agent_core::{
-    Ask, AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result,
-    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
+    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     tool::{Doubt, Reconciled},
 };
 use agent_exec::Agent;
