@@ -301,11 +301,11 @@ fn tools_are_served_over_standard_input_and_output() {
 #[test]
 fn an_agent_is_asked_over_lines_of_json() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child =
-        agent(dir.path()).arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = agent(dir.path()).arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let params = json!({"messages": "What do bees do?", "session_id": "garden"});
-    writeln!(input, "{}", json!({"jsonrpc": "2.0-stream", "id": "1", "method": "agent.stream", "params": params})).unwrap();
+    writeln!(input, "{}", json!({"jsonrpc": "2.0-stream", "id": "1", "method": "agent.stream", "params": params}))
+        .unwrap();
     let lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let frames: Vec<serde_json::Value> = lines
         .map(|line| serde_json::from_str(&line.unwrap()).expect("nothing else is written"))

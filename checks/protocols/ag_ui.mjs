@@ -17,7 +17,7 @@ class BinaryAgent extends HttpAgent {
 let Agent = HttpAgent;
 
 function frontEnd(name, extra = {}) {
-  return new Agent({ url, threadId: `${name}-${Agent.name}-${Date.now()}`, ...extra });
+  return new Agent({ url, threadId: `${name}-${Agent === BinaryAgent ? 'binary' : 'events'}-${Date.now()}`, ...extra });
 }
 
 async function run(agent, input = {}) {
@@ -156,10 +156,10 @@ for (const [form, name, scene] of both) {
   try {
     await scene();
     assert.deepEqual(warnings, [], 'the client warned');
-    console.log(`ag-ui (${form.name}): ${name}: passed`);
+    console.log(`ag-ui (${form === BinaryAgent ? "binary" : "events"}): ${name}: passed`);
   } catch (error) {
     failures += 1;
-    console.log(`ag-ui (${form.name}): ${name}: FAILED: ${error.message}`);
+    console.log(`ag-ui (${form === BinaryAgent ? "binary" : "events"}): ${name}: FAILED: ${error.message}`);
   }
 }
 process.exit(failures ? 1 : 0);
