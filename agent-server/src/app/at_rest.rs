@@ -7,7 +7,7 @@ use agent::{
 };
 
 use super::{FoundRun, brought::Over};
-use crate::error::ApiError;
+use crate::{clock::now, error::ApiError};
 
 impl FoundRun {
     /// Cancels it, whether it is under way in this process or at rest: one that waits for an answer, that was paused, or that waits for its

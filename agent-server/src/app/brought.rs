@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{App, notes::note};
-use crate::client_tools::{self, ClientState, Specs};
+use crate::{
+    client_tools::{self, ClientState, Specs},
+    clock::now,
+};
 
 /// The keys of the storage, before the run's id.
 const KEY: &str = "agent-server/asked/";
