@@ -2,11 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use agent::{
-    Error, PostgresQueue, Result,
-    config::StoreAddress,
-    store::PostgresQueueBuilder,
-};
+use agent::{Error, PostgresQueue, Result, config::StoreAddress, store::PostgresQueueBuilder};
 use agent_restate::Restate;
 
 /// Who runs the runs.
@@ -42,7 +38,11 @@ impl FromStr for Engine {
         let http = match scheme {
             "restate" => "http",
             "restates" => "https",
-            _ => return Err(format!("'{scheme}' is no engine; there are restate://HOST:PORT and, by TLS, restates://HOST:PORT")),
+            _ => {
+                return Err(format!(
+                    "'{scheme}' is no engine; there are restate://HOST:PORT and, by TLS, restates://HOST:PORT"
+                ));
+            }
         };
         let (place, admin) = rest.split_once("?admin=").unwrap_or((rest, ""));
         let place = place.trim_end_matches('/');

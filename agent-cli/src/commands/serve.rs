@@ -120,6 +120,7 @@ fn new_key(name: &str, wanted: &Serve) -> Result<(String, Key)> {
 /// Adds a key to a file.
 fn add_key((secret, key): (String, Key), file: &Path, global: &Global) -> Result<End> {
     let mut keys = if file.exists() { Keys::read(file)? } else { Keys::default() };
+    let shown = json!({"name": key.name, "tenant": key.tenant, "key": secret});
     keys.add(key)?;
     let text = serde_json::to_string_pretty(&keys).map_err(|e| Error::config(e.to_string()))?;
     // Beside it first: a file that is half written would shut everybody out.
@@ -127,7 +128,7 @@ fn add_key((secret, key): (String, Key), file: &Path, global: &Global) -> Result
     let written = private().open(&beside).and_then(|mut new| new.write_all(text.as_bytes()));
     written.and_then(|()| fs::rename(&beside, file)).map_err(|e| cannot(file.display(), e))?;
     match global.json {
-        true => print_json(&json!({"name": name, "tenant": tenant, "key": secret}))?,
+        true => print_json(&shown)?,
         false => print(&format!("{secret}\n"))?,
     }
     Ok(End::Finished)

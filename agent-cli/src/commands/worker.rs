@@ -2,12 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent::{
-    Agent, AgentBuilder, Error, Result, RunRequest,
-    config::StoreAddress,
-    dispatch::Job,
-    store::QueueLimits,
-};
+use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, store::QueueLimits};
 use agent_restate::{AgentEndpoint, FileBlobs};
 use agent_server::request_of;
 use serde_json::json;
@@ -30,12 +25,7 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
 }
 
 /// A worker of the queue beside the store.
-async fn of_queue(
-    agents: Vec<AgentBuilder>,
-    address: &StoreAddress,
-    wanted: Worker,
-    global: &Global,
-) -> Result<End> {
+async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
     let limits = wanted.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
     let queue = queue_at(address)?.limits(limits).listen(!wanted.pooled).connect().await?;
     let lease = Duration::from_secs(wanted.lease);

@@ -27,7 +27,6 @@ use agent::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::{hooks::Hooks, viewers::Viewer};
 pub use self::{
     dispatched::{answer_of, request_of},
     found::FoundRun,
@@ -35,6 +34,7 @@ pub use self::{
     start::Start,
     view::{RunStatus, RunView},
 };
+pub(crate) use self::{hooks::Hooks, viewers::Viewer};
 use self::{live::Live, questions::Memo};
 use crate::{
     caller::Caller,
@@ -125,7 +125,19 @@ impl App {
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
         let (ending, waiting) = (CancellationToken::new(), Memo::default());
-        Self(Arc::new(Inner { agents, journal, drain, ending, live, dispatch, metrics, hooks, files, streams, waiting }))
+        Self(Arc::new(Inner {
+            agents,
+            journal,
+            drain,
+            ending,
+            live,
+            dispatch,
+            metrics,
+            hooks,
+            files,
+            streams,
+            waiting,
+        }))
     }
 
     /// Room for one more stream of events; it is given back when it is dropped.

@@ -63,7 +63,8 @@ impl Desk {
         after: Option<Position>,
         end: &CancellationToken,
     ) -> Result<(), ApiError> {
-        let mut updates = Box::pin(follow(self.app.stream()?, run.clone(), after, WhenGone::GoOn, Told::default()).await?);
+        let mut updates =
+            Box::pin(follow(self.app.stream()?, run.clone(), after, WhenGone::GoOn, Told::default()).await?);
         let mut is_cancelled = false;
         loop {
             tokio::select! {
