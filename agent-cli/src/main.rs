@@ -52,18 +52,6 @@ fn main() -> ExitCode {
         .into()
 }
 
-fn ended(cli: Cli) -> Result<End> {
-    // What needs neither an agent nor a store needs no runtime.
-    match &cli.command {
-        Command::Completions(wanted) => commands::completions(wanted.of),
-        Command::Man => commands::man(),
-        Command::Schema => commands::schema(),
-        Command::New(wanted) => commands::new(wanted, &cli.global),
-        Command::Models(wanted) => commands::models(wanted, &cli.global),
-        _ => on_runtime(cli),
-    }
-}
-
 fn on_runtime(cli: Cli) -> Result<End> {
     let failed = |e| Error::new(ErrorKind::Config, "the program cannot start its threads").with_source(e);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(failed)?;
