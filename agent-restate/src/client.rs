@@ -7,7 +7,7 @@ use agent_core::{
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::RunStatus,
 };
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -83,13 +83,12 @@ impl Restate {
     /// [`ErrorKind::Config`] for a run that is not known, or whose end is not kept any more; [`ErrorKind::Store`] if the server
     /// cannot be reached.
     pub async fn outcome(&self, run: &RunAddress) -> Result<Outcome> {
-        let request = self.0.ingress.request(Method::GET, &self.invocation(run, "attach"));
-        parsed(answer(request).await?)
+        parsed(answer(self.invocation(run, "attach")).await?)
     }
 
     /// The end of a run; none if it is under way or queued.
     async fn output(&self, run: &RunAddress) -> Result<Known> {
-        let said = said(self.0.ingress.request(Method::GET, &self.invocation(run, "output"))).await?;
+        let said = said(self.invocation(run, "output")).await?;
         match said.status.as_u16() {
             404 => Ok(Known::Not),
             470 => Ok(Known::Open),
@@ -99,8 +98,10 @@ impl Restate {
         }
     }
 
-    fn invocation<'a>(&'a self, run: &'a RunAddress, what: &'static str) -> [&'a str; 7] {
-        ["restate", "invocation", &self.0.service, &run.session, "run", &run.run, what]
+    /// Asks for what became of a run.
+    fn invocation(&self, run: &RunAddress, what: &str) -> RequestBuilder {
+        let path = ["restate", "invocation", &self.0.service, &run.session, "run", &key(run), what];
+        self.0.ingress.request(Method::GET, &path)
     }
 
     /// Calls a handler of a session.
@@ -135,7 +136,7 @@ impl Restate {
 
     /// Cancels a run that has not begun.
     async fn cancel_queued(&self, run: &RunAddress) -> Result<bool> {
-        let [service, session, key] = [self.service(), &run.session, &run.run].map(|text| text.replace('\'', "''"));
+        let [service, session, key] = [self.service(), &run.session, &key(run)].map(|text| text.replace('\'', "''"));
         let sql = format!(
             "SELECT id FROM sys_invocation WHERE target_service_name = '{service}' AND target_service_key = '{session}' \
              AND idempotency_key = '{key}' AND status <> 'completed'"
@@ -146,6 +147,11 @@ impl Restate {
         }
         Ok(!rows.is_empty())
     }
+}
+
+/// The key by which a run is one invocation, however often it is sent.
+fn key(run: &RunAddress) -> String {
+    format!("{}:{}", run.agent, run.run)
 }
 
 /// What the server knows of a run.
@@ -164,7 +170,7 @@ impl Dispatch for Restate {
             status: String,
         }
         let path = [self.service(), &job.at.session, "run", "send"];
-        let mut request = self.0.ingress.request(Method::POST, &path).header("idempotency-key", &*job.at.run);
+        let mut request = self.0.ingress.request(Method::POST, &path).header("idempotency-key", key(&job.at));
         if let Some(at) = job.not_before {
             request = request.query(&[("delay", format!("{}ms", at.saturating_sub(crate::ledger::now())))]);
         }

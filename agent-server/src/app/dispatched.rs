@@ -45,7 +45,7 @@ impl App {
         self.0.dispatch.as_ref()
     }
 
-    /// Hands a run over. It is found again by what is kept of it in its session until it begins.
+    /// Hands a run over, which keeps it: nothing is written of it here.
     pub(super) async fn hand_over(
         &self,
         dispatch: &dyn Dispatch,
@@ -57,14 +57,25 @@ impl App {
         let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
         let extra = serde_json::to_value(&kept.brought).unwrap_or_default();
         let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
-        if self.kept(&at.session, &at.run).await?.is_none() && !self.journal().has_run(&at.session, &at.run).await? {
-            kept.keep(&**self.journal(), &at.session, &at.run).await?;
-        }
         let found = FoundRun::elsewhere_of(self.clone(), at);
         Ok(match dispatch.dispatch(job).await? {
             Dispatched::New => found.started(),
             _ => found,
         })
+    }
+}
+
+impl App {
+    /// The agent of a run that was handed over and has not begun; none if nobody knows it.
+    pub(super) async fn handed_over(&self, caller: &Caller, session: &Arc<str>, run: &str) -> Result<Option<Arc<str>>> {
+        let Some(dispatch) = self.dispatch() else { return Ok(None) };
+        for served in self.agents(caller) {
+            let at = RunAddress::new(served.name(), session.clone(), run);
+            if dispatch.standing(&at).await?.is_some() {
+                return Ok(Some(at.agent));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -9,7 +9,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use super::{FoundRun, brought::Kept, drained::is_drained};
+use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
 use crate::error::ApiError;
 
 impl FoundRun {
@@ -100,6 +100,9 @@ impl FoundRun {
             }),
             None => Kept::of_run(index, self.id()).map(|kept| kept.queued.is_none() || kept.over.is_some()),
         });
-        Ok(known.await?.unwrap_or(true))
+        match known.await? {
+            Some(is_at_rest) => Ok(is_at_rest),
+            None => Ok(!matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _)))),
+        }
     }
 }

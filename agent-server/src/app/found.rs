@@ -62,7 +62,10 @@ impl App {
             let begun = index.run(id).map(|(agent, _)| agent.clone());
             begun.or_else(|| Kept::of_run(index, id).map(|kept| kept.agent))
         };
-        let agent = self.look(&store_name, agent_of).await?.ok_or_else(unknown)?;
+        let agent = match self.look(&store_name, agent_of).await? {
+            Some(agent) => agent,
+            None => self.handed_over(caller, &store_name, id).await?.ok_or_else(unknown)?,
+        };
         if !caller.may_use(&agent) {
             return Err(unknown());
         }

@@ -6,8 +6,9 @@ use std::{
 };
 
 use agent::{
-    Agent, Error, ErrorKind, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
+    Agent, Error, ErrorKind, Journal, MemoryJournal, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
     core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    journal::{Entry, JournalWriter},
     middleware::Approval,
     run::Answer,
     testing::{ScriptedModel, Turn},
@@ -75,6 +76,66 @@ impl Dispatch for Workers {
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
         Ok(self.job(&run.run).map(|_| Standing::Running { worker: "here".into() }))
     }
+}
+
+/// Takes jobs, and runs none.
+#[derive(Default)]
+struct Taker(Mutex<Vec<RunAddress>>);
+
+#[async_trait]
+impl Dispatch for Taker {
+    async fn dispatch(&self, job: Job) -> Result<Dispatched> {
+        self.0.lock().expect("jobs").push(job.at);
+        Ok(Dispatched::New)
+    }
+
+    async fn answer(&self, _: &RunAddress, _: BTreeMap<String, Answer>) -> Result<()> {
+        Err(Error::new(ErrorKind::Stale, "it asks nothing"))
+    }
+
+    async fn signal(&self, _: &RunAddress, _: Signal) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+        Ok(self.0.lock().expect("jobs").contains(run).then_some(Standing::Queued))
+    }
+}
+
+/// A store that takes nothing from this process.
+struct OnlyRead(MemoryJournal);
+
+#[async_trait]
+impl Journal for OnlyRead {
+    async fn open(&self, _: &str, _: &str) -> Result<Arc<dyn JournalWriter>> {
+        Err(Error::config("others write here"))
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.0.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.0.sessions().await
+    }
+
+    async fn delete(&self, _: &str) -> Result<bool> {
+        Err(Error::config("others write here"))
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_was_handed_over_is_found_before_it_begins_and_nothing_is_written_of_it() {
+    let agents =
+        ["support", "other"].map(|name| Agent::builder(name, ScriptedModel::new([])).build().expect("an agent"));
+    let server = Server::builder().agents(agents).store(OnlyRead(MemoryJournal::default()));
+    let serving = Serving::new(server.dispatch(Arc::new(Taker::default()))).await;
+    let client = serving.client();
+    let run = client.start(&json!({"input": "Hi.", "session": "s"})).await;
+    assert_eq!(run["status"], "queued", "{run}");
+    let found = client.get(&format!("/api/runs/{}", run["run"].as_str().expect("an id"))).await;
+    assert!(found.text.contains("\"agent\":\"support\"") && found.text.contains("queued"), "{}", found.text);
+    assert_eq!(client.get("/api/runs/nobody.cw").await.status, 404);
 }
 
 #[tokio::test]
