@@ -51,6 +51,8 @@ mod studio;
 mod ui_stream;
 mod webhooks;
 
+#[cfg(feature = "oidc")]
+pub use self::auth::{Oidc, OidcBuilder};
 pub use self::{
     app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of},
     auth::{Key, Keys},

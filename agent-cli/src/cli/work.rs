@@ -191,6 +191,13 @@ pub(crate) struct Serve {
     /// Let everybody read the agents' cards (Agent2Agent), also without a key
     #[arg(long)]
     pub(crate) public_cards: bool,
+    /// Let callers ask who come with tokens of this issuer (OpenID Connect), such as `https://login.example`; the claims `tenant`, `sub` and
+    /// `scope` say whose they are and what they may do
+    #[arg(long, value_name = "URL", requires = "audience")]
+    pub(crate) issuer: Option<String>,
+    /// For whom the issuer's tokens must be
+    #[arg(long, value_name = "NAME", requires = "issuer")]
+    pub(crate) audience: Option<String>,
     /// What is written on standard error: a level, or one for each part, such as `info,agent_server=debug`
     #[arg(long, value_name = "LEVELS", env = "AGENT_LOG", default_value = "info")]
     pub(crate) log: Targets,

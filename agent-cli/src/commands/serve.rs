@@ -10,7 +10,7 @@ use std::{
 
 use agent::{Error, Result};
 use agent_restate::RestateJournal;
-use agent_server::{DiskFiles, Files, Key, Keys, Served, Server, ServerBuilder, Studio, Webhooks};
+use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Served, Server, ServerBuilder, Studio, Webhooks};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -90,10 +90,13 @@ fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     server = wanted.host.iter().fold(server, ServerBuilder::host);
     server = wanted.origin.iter().fold(server, ServerBuilder::origin);
     server = server.public_cards(wanted.public_cards);
+    if let (Some(issuer), Some(audience)) = (&wanted.issuer, &wanted.audience) {
+        server = server.oidc(Oidc::builder(issuer, audience).build()?);
+    }
     if let Some(file) = &wanted.keys {
         return Ok(server.keys(Keys::read(file)?));
     }
-    if wanted.listen.ip().is_loopback() {
+    if wanted.issuer.is_some() || wanted.listen.ip().is_loopback() {
         return Ok(server);
     }
     let (secret, key) = Key::generate("generated", "local")?;

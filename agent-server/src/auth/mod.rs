@@ -3,6 +3,8 @@
 mod keys;
 mod known;
 mod login;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod rate;
 
 use std::sync::Arc;
@@ -16,6 +18,8 @@ use http::{HeaderMap, header};
 
 pub use self::keys::{Key, Keys};
 pub(crate) use self::login::router;
+#[cfg(feature = "oidc")]
+pub use self::oidc::{Oidc, OidcBuilder};
 use self::{known::Known, rate::Rates};
 use crate::{caller::Caller, error::ApiError};
 
@@ -34,36 +38,65 @@ pub(crate) struct Auth(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// None if everybody is the one tenant of this machine.
+    /// None without keys: if there is no issuer either, everybody is the one tenant of this machine.
     keys: Option<Known>,
+    #[cfg(feature = "oidc")]
+    oidc: Option<Oidc>,
     rates: Rates,
 }
 
 impl Auth {
-    /// Callers have these keys; without, everybody may ask.
-    pub(crate) fn new(keys: Option<Keys>) -> Self {
-        Self(Arc::new(Inner { keys: keys.map(Known::new), rates: Rates::default() }))
+    /// Callers have these keys, or come with tokens; without either, everybody may ask.
+    pub(crate) fn new(keys: Option<Keys>, #[cfg(feature = "oidc")] oidc: Option<Oidc>) -> Self {
+        Self(Arc::new(Inner {
+            keys: keys.map(Known::new),
+            #[cfg(feature = "oidc")]
+            oidc,
+            rates: Rates::default(),
+        }))
     }
 
     /// True if whoever reaches the server may ask.
     pub(crate) fn is_open(&self) -> bool {
+        #[cfg(feature = "oidc")]
+        if self.0.oidc.is_some() {
+            return false;
+        }
         self.0.keys.is_none()
     }
 
     /// Who asks.
-    fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let Some(keys) = &self.0.keys else { return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL)) };
+    async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        if self.is_open() {
+            return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL));
+        }
         let refused =
             || ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY', with a key of this server");
         let secret = bearer(headers).or_else(|| login::cookie(headers)).ok_or_else(refused)?;
-        keys.caller(secret).ok_or_else(refused)
+        if let Some(caller) = self.0.keys.as_ref().and_then(|keys| keys.caller(secret)) {
+            return Ok(caller);
+        }
+        #[cfg(feature = "oidc")]
+        if let Some(oidc) = &self.0.oidc {
+            let known = oidc.caller(secret).await.map_err(|error| {
+                tracing::error!(%error, "the issuer of tokens was not reached");
+                let message = "the issuer of tokens cannot be reached: the server's log says why";
+                ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "issuer", message)
+            })?;
+            return known.ok_or_else(refused);
+        }
+        Err(refused())
     }
 }
 
 /// Lets a request through with its caller, unless the caller asks too often. What a layer around said of the caller is believed.
 pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request, next: Next) -> Response {
     let known = request.extensions().get::<Caller>().cloned();
-    let caller = match known.map_or_else(|| auth.caller(request.headers()), Ok) {
+    let found = match known {
+        Some(known) => Ok(known),
+        None => auth.caller(request.headers()).await,
+    };
+    let caller = match found {
         Ok(caller) => caller,
         Err(error) => {
             refused(&request, &error);

@@ -33,6 +33,8 @@ pub struct ServerBuilder {
     agents: Vec<Served>,
     journal: Option<Arc<dyn Journal>>,
     keys: Option<Keys>,
+    #[cfg(feature = "oidc")]
+    oidc: Option<crate::Oidc>,
     hosts: Vec<String>,
     origins: Vec<String>,
     body: usize,
@@ -52,6 +54,8 @@ impl Default for ServerBuilder {
             agents: Vec::new(),
             journal: None,
             keys: None,
+            #[cfg(feature = "oidc")]
+            oidc: None,
             hosts: Vec::new(),
             origins: Vec::new(),
             body: BODY,
@@ -90,6 +94,13 @@ impl ServerBuilder {
     /// machine alone.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
+        self
+    }
+
+    /// Lets callers ask who come with tokens of an issuer, beside those who have a key.
+    #[cfg(feature = "oidc")]
+    pub fn oidc(mut self, oidc: crate::Oidc) -> Self {
+        self.oidc = Some(oidc);
         self
     }
 
@@ -190,7 +201,11 @@ impl ServerBuilder {
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
         }
-        let auth = Auth::new(self.keys);
+        let auth = Auth::new(
+            self.keys,
+            #[cfg(feature = "oidc")]
+            self.oidc,
+        );
         let hosts = (auth.is_open() || !self.hosts.is_empty()).then_some(self.hosts);
         let guards = Guards {
             auth,

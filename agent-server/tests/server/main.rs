@@ -8,6 +8,8 @@ mod elsewhere;
 mod events;
 mod files;
 mod kept;
+#[cfg(feature = "oidc")]
+mod oidc;
 mod questions;
 mod runs;
 mod sessions;
