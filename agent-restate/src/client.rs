@@ -83,7 +83,7 @@ impl Restate {
     /// [`ErrorKind::Config`] for a run that is not known, or whose end is not kept any more; [`ErrorKind::Store`] if the server
     /// cannot be reached.
     pub async fn outcome(&self, run: &RunAddress) -> Result<Outcome> {
-        parsed(answer(self.invocation(run, "attach")).await?)
+        parsed(&answer(self.invocation(run, "attach")).await?)
     }
 
     /// The end of a run; none if it is under way or queued.
@@ -92,7 +92,7 @@ impl Restate {
         match said.status.as_u16() {
             404 => Ok(Known::Not),
             470 => Ok(Known::Open),
-            _ if said.status.is_success() => Ok(Known::Ended(parsed(said)?)),
+            _ if said.status.is_success() => Ok(Known::Ended(parsed(&said)?)),
             // The invocation itself failed: it was killed, or nobody knew its agent.
             _ => Ok(Known::Failed(said.refusal().message().to_owned())),
         }
@@ -126,7 +126,7 @@ impl Restate {
             rows: Vec<Value>,
         }
         let request = self.admin()?.request(Method::POST, &["query"]).header("accept", "application/json");
-        let Rows { rows } = parsed(answer(request.json(&json!({"query": sql}))).await?)?;
+        let Rows { rows } = parsed(&answer(request.json(&json!({"query": sql}))).await?)?;
         Ok(rows)
     }
 
@@ -177,7 +177,7 @@ impl Dispatch for Restate {
         if let Some(trace) = &job.traceparent {
             request = request.header("traceparent", trace);
         }
-        let Sent { status } = parsed(answer(request.json(&job)).await?)?;
+        let Sent { status } = parsed(&answer(request.json(&job)).await?)?;
         Ok(if status == "PreviouslyAccepted" { Dispatched::Known } else { Dispatched::New })
     }
 

@@ -108,7 +108,7 @@ impl Durable for Engine {
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let name = step.name();
         if let Some(kept) = self.ledger.earlier(&name).await {
-            return self.open(&*self.blobs.fetch(&kept).await?);
+            return self.open(&self.blobs.fetch(&kept).await?);
         }
         self.begin(step).await?;
         let running = self.ledger.running();

@@ -39,7 +39,7 @@ impl Address {
 
     /// Calls a handler and waits for what it gives.
     pub(crate) async fn call<T: DeserializeOwned>(&self, path: &[&str], input: &impl serde::Serialize) -> Result<T> {
-        json(answer(self.request(Method::POST, path).json(input)).await?)
+        json(&answer(self.request(Method::POST, path).json(input)).await?)
     }
 }
 
@@ -101,7 +101,7 @@ impl Said {
 }
 
 /// The JSON of an answer.
-pub(crate) fn json<T: DeserializeOwned>(said: Said) -> Result<T> {
+pub(crate) fn json<T: DeserializeOwned>(said: &Said) -> Result<T> {
     let body = if said.body.is_empty() { "null" } else { &said.body };
     serde_json::from_str(body)
         .map_err(|e| Error::new(ErrorKind::Store, "Restate's answer is not understood").with_source(e))

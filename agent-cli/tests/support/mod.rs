@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub(crate) mod postgres;
+pub(crate) mod served;
 pub(crate) mod svg;
 
 use std::{

@@ -113,6 +113,11 @@ max-interval = "200ms"
         Restate::builder(self.ingress()).admin(admin).service(service).build().expect("URLs")
     }
 
+    /// The server, as options of the program `agent` name it.
+    pub(crate) fn engine_url(&self) -> String {
+        format!("restate://127.0.0.1:{}?admin=http://127.0.0.1:{}", self.ingress, self.admin)
+    }
+
     pub(crate) fn ingress(&self) -> String {
         format!("http://127.0.0.1:{}", self.ingress)
     }

@@ -207,7 +207,7 @@ impl FoundRun {
         let after = after.unwrap_or_default();
         let Some((live, seq)) = self.begun().await else { return self.elsewhere(after).await };
         let told = live.handle.events_after(seq, after);
-        let went_on = matches!(live.phase(), Phase::Ended(end) if goes_on(&*end));
+        let went_on = matches!(live.phase(), Phase::Ended(end) if goes_on(&end));
         if !went_on {
             return Ok(told.boxed());
         }

@@ -95,10 +95,12 @@ impl App {
 
 /// What waits in a session, by its name, with how many entries the session had then.
 #[derive(Debug, Default)]
-pub(super) struct Memo(Mutex<HashMap<String, (u64, Arc<Vec<Waiting>>)>>);
+pub(super) struct Memo(Mutex<Known>);
+
+type Known = HashMap<String, (u64, Arc<Vec<Waiting>>)>;
 
 impl Memo {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (u64, Arc<Vec<Waiting>>)>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

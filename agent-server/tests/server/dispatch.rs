@@ -6,9 +6,9 @@ use std::{
 };
 
 use agent::{
-    Agent, Error, ErrorKind, Journal, MemoryJournal, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
+    Agent, Error, ErrorKind, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
     core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
-    journal::{Entry, JournalWriter},
+    journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
     run::Answer,
     testing::{ScriptedModel, Turn},

@@ -66,10 +66,11 @@ impl Workers {
 
     /// Kills one, and starts another in its place.
     pub(super) fn kill(&mut self, at: usize) -> io::Result<()> {
-        let another = self.spawn()?;
-        let mut child = std::mem::replace(&mut self.children[at], another);
+        let child = &mut self.children[at];
         child.kill()?;
-        child.wait().map(drop)
+        child.wait()?;
+        self.children[at] = self.spawn()?;
+        Ok(())
     }
 
     /// Stops one, or lets it go on.

@@ -59,7 +59,7 @@ fn written(json: &Value) -> Option<Vec<u8>> {
     within(&mut event, *field, |inner| {
         within(inner, BASE, |base| {
             if number > 0 {
-                varint(base, 1, number as u64)
+                varint(base, 1, number as u64);
             }
         });
         message(inner, fields, json);
@@ -118,7 +118,7 @@ fn any(out: &mut Vec<u8>, value: &Value) {
         Value::Bool(flag) => varint(out, 4, u64::from(*flag)),
         Value::Object(object) => within(out, 5, |inner| structure(inner, object)),
         Value::Array(all) => {
-            within(out, 6, |inner| all.iter().for_each(|one| within(inner, 1, |inner| any(inner, one))))
+            within(out, 6, |inner| all.iter().for_each(|one| within(inner, 1, |inner| any(inner, one))));
         }
     }
 }

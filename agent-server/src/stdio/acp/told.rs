@@ -72,7 +72,7 @@ pub(super) fn before(message: &Message) -> Vec<Value> {
             let output = if result.is_error() { output.failed() } else { output };
             vec![answered(result.call_id(), &output)]
         }
-        _ => Vec::new(),
+        Message::System(_) => Vec::new(),
     }
 }
 

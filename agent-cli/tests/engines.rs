@@ -1,0 +1,95 @@
+//! Runs that other processes run: workers over PostgreSQL, services of Restate. Skipped, and said so, where these are not installed.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../agent-restate/tests/common/mod.rs"]
+mod restate;
+mod support;
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use serde_json::json;
+use support::{
+    Model, Reply, agent_on, postgres,
+    served::{Server, allow, start},
+};
+
+/// `agent worker` in a process of its own, which is killed when it is dropped.
+struct Worker(Child);
+
+impl Worker {
+    /// Starts one, and waits until it is at work.
+    fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
+        let mut command = agent_on(dir, model);
+        let mut child = command.args(["worker", "--dir", "."]).args(args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let ready = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("Ctrl-C ends it")));
+        assert!(ready.is_some(), "the worker does not begin");
+        std::thread::spawn(move || said.for_each(drop));
+        Self(child)
+    }
+
+    /// As `kill -9` does.
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn writes() -> Model {
+    let call = Reply::Call("write_file", json!({"path": "a.txt", "content": "hello"}));
+    Model::new([call, Reply::Text("Written.")])
+}
+
+#[test]
+fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), writes());
+    let server = Server::begin(dir.path(), &model, &["--dir", ".", "--engine", "workers", "--store", &store]);
+    let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
+    assert_eq!(server.get(&format!("/api/runs/{run}"))["status"], "queued", "nobody is at work");
+
+    let args = ["--store", &store, "--lease", "1"];
+    let first = Worker::begin(dir.path(), &model, &args);
+    server.until(&run, "waiting");
+    first.kill();
+    let _second = Worker::begin(dir.path(), &model, &args);
+    assert_eq!(allow(&server, &run)[0]["payload"]["tool"], "write_file");
+    assert_eq!(server.until(&run, "finished")["answer"], "Written.");
+    assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "hello");
+    assert_eq!(model.asked.lock().unwrap().len(), 2, "no finished step is made again");
+    server.kill();
+}
+
+#[test]
+fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(engine) = runtime.block_on(restate::Server::start()) else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), writes());
+    let url = engine.engine_url();
+    let address = restate::free_address().to_string();
+    let worker = || Worker::begin(dir.path(), &model, &["--engine", &url, "--listen", &address]);
+    let first = worker();
+    let server = Server::begin(dir.path(), &model, &["--dir", ".", "--engine", &url]);
+    let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
+    server.until(&run, "waiting");
+    first.kill();
+    let _second = worker();
+    assert_eq!(allow(&server, &run)[0]["payload"]["tool"], "write_file");
+    assert_eq!(server.until(&run, "finished")["answer"], "Written.");
+    assert_eq!(model.asked.lock().unwrap().len(), 2, "no finished step is made again");
+    let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &serde_json::Value::Null);
+    assert!(events.contains("\"tool_started\""), "{events}");
+    server.kill();
+}
