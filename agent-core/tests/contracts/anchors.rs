@@ -73,7 +73,7 @@ impl Session {
 
     /// Writes an anchor, by way of its JSON, and begins there. Both processes write some.
     fn anchor(&mut self) -> bool {
-        let writer = self.since.as_ref().filter(|_| self.taken % 2 == 0).unwrap_or(&self.whole);
+        let writer = self.since.as_ref().filter(|_| self.taken.is_multiple_of(2)).unwrap_or(&self.whole);
         let Some(anchor) = writer.anchor(1) else { return false };
         let json = serde_json::to_string(&anchor).expect("can be kept");
         let read: Anchor = serde_json::from_str(&json).expect("can be read");
