@@ -55,7 +55,7 @@ impl Loaded {
         &self.files
     }
 
-    /// All that the files say in one file of YAML, which [`Loader`] reads again: what they extend is joined, sub-agents stand in their
+    /// All that the files say in one file of YAML, which [`Loader`](super::Loader) reads again: what they extend is joined, sub-agents stand in their
     /// places, and references are as they are written. Paths are those of the files, so that it is to stand where they do.
     ///
     /// ```
@@ -112,7 +112,7 @@ impl Loaded {
     }
 }
 
-/// An agent as the text of a file in YAML, which [`Loader`] reads again.
+/// An agent as the text of a file in YAML, which [`Loader`](super::Loader) reads again.
 ///
 /// ```
 /// use agent::{AgentDefinition, config::{self, Format, Loader}, prelude::*};

@@ -89,7 +89,7 @@ fn rows() -> Vec<Row> {
         said(
             "transport",
             "transport: {proxy: 'http://127.0.0.1:1', connect_timeout: 5}\n\
-             model: {name: 'openai:x', api_key: k, retries: 0}",
+             model: {name: 'openai:x', api_key: '${env.NO_SUCH_KEY:-k}', retries: 0}",
             |ran| ran.failed_part() == Some("proxy"),
         ),
         said("system", "system: Be kind.", |ran| ran.system() == "Be kind."),
