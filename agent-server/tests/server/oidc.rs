@@ -145,6 +145,7 @@ async fn a_new_key_is_read_when_it_comes_and_made_up_ones_ask_the_issuer_only_no
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
+    let client = serving.client(); // the server closed the connection, which was silent for so long
     assert_eq!(status(&client, &new.token(&claims)).await, 200);
     assert_eq!(status(&client, &old.token(&claims)).await, 200);
     assert_eq!(issuer.asked.load(Ordering::Relaxed), 2);
