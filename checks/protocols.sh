@@ -27,7 +27,8 @@ if [ "$(cat "$tools/version" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$tools/version"
 fi
 
-tests=$(cargo test --workspace --test protocols --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+built=$(cargo test --workspace --test protocols --no-run 2>&1) || { echo "$built"; exit 1; }
+tests=$(sed -n 's/.*(\(.*protocols-.*\)).*/\1/p' <<<"$built" | tail -1)
 "$tests" served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
