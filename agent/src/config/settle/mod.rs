@@ -36,7 +36,9 @@ impl Settled<'_> {
                 }
             }
         }
-        permissions::settle(self.registry, written, live, problems);
+        #[cfg(feature = "mcp")]
+        problems.extend(permissions::wrong(self.registry, live));
+        permissions::settle(self.registry, written, live);
         offer::settle(self.registry, written, live);
         telemetry::settle(written, live);
         if self.requires_servers {

@@ -3,8 +3,9 @@
 use agent_middleware::Permissions;
 
 use super::{entry, list, map, part, position, text};
+#[cfg(feature = "mcp")]
+use crate::config::problem::Problem;
 use crate::config::{
-    problem::Problem,
     registry::{Naming, Registry},
     text::{Node, Tree},
 };
@@ -26,11 +27,7 @@ impl Said {
     }
 }
 
-#[cfg_attr(not(feature = "mcp"), expect(unused_variables, reason = "nothing but a server can be wrong here"))]
-pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
-    #[cfg(feature = "mcp")]
-    problems
-        .extend(live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)));
+pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node) {
     let names: Vec<Vec<String>> =
         live.get("tools").map(Node::list).unwrap_or_default().iter().map(|tool| names(registry, tool)).collect();
     let [of_written, of_live] = [&mut *written, &mut *live].map(|agent| {
@@ -48,6 +45,12 @@ pub(in crate::config) fn of(live: &Node) -> Option<Permissions> {
     let is_shadow = matches!(config.get("shadow").map(|node| &node.tree), Some(Tree::Bool(true)));
     let said = config.get("permissions").filter(|_| !is_shadow)?;
     serde_json::from_value(said.to_json()).ok()
+}
+
+/// What is wrong with permissions of servers.
+#[cfg(feature = "mcp")]
+pub(super) fn wrong(registry: &Registry, live: &Node) -> Vec<Problem> {
+    live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)).collect()
 }
 
 /// A permission of a server whose tools have no beginning of their own: as a rule it would be about every tool there is.
