@@ -36,7 +36,6 @@ impl Settled<'_> {
                 }
             }
         }
-        #[cfg(feature = "mcp")]
         problems.extend(permissions::wrong(self.registry, live));
         permissions::settle(self.registry, written, live);
         offer::settle(self.registry, written, live);

@@ -3,9 +3,8 @@
 use agent_middleware::Permissions;
 
 use super::{entry, list, map, part, position, text};
-#[cfg(feature = "mcp")]
-use crate::config::problem::Problem;
 use crate::config::{
+    problem::Problem,
     registry::{Naming, Registry},
     text::{Node, Tree},
 };
@@ -48,13 +47,11 @@ pub(in crate::config) fn of(live: &Node) -> Option<Permissions> {
 }
 
 /// What is wrong with permissions of servers.
-#[cfg(feature = "mcp")]
 pub(super) fn wrong(registry: &Registry, live: &Node) -> Vec<Problem> {
     live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)).collect()
 }
 
 /// A permission of a server whose tools have no beginning of their own: as a rule it would be about every tool there is.
-#[cfg(feature = "mcp")]
 fn of_all(registry: &Registry, tool: &Node) -> Option<Problem> {
     let (name, config) = part(tool);
     let said = config.filter(|_| registry.naming.get(name) == Some(&Naming::Server))?;
@@ -72,7 +69,6 @@ fn names(registry: &Registry, tool: &Node) -> Vec<String> {
     let own = |key: &str| config.get(key).and_then(Node::text);
     match naming {
         Naming::Tool => vec![own("name").unwrap_or(name).to_owned()],
-        #[cfg(feature = "mcp")]
         Naming::Server => {
             let prefix = own("prefix").map_or_else(|| format!("{}_", own("name").unwrap_or_default()), str::to_owned);
             vec![format!("{prefix}*")]
