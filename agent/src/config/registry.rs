@@ -64,7 +64,6 @@ pub(super) enum Naming {
     /// Several, of which the key `change` speaks one by one.
     Set,
     /// Those of a server, which all begin with the key `prefix`, or with the key `name`.
-    #[cfg_attr(not(feature = "mcp"), expect(dead_code, reason = "no part is a server"))]
     Server,
 }
 
