@@ -78,7 +78,7 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Eval(wanted) => Box::pin(commands::eval(&wanted, &global)).await,
         Command::Tools(wanted) => commands::tools(wanted, &global).await,
         Command::Doctor(wanted) => commands::doctor(&wanted, &global).await,
-        Command::Serve(wanted) => Box::pin(commands::serve(wanted, &global)).await,
+        Command::Serve(wanted) => Box::pin(commands::serve(*wanted, &global)).await,
         Command::Worker(wanted) => Box::pin(commands::worker(wanted, &global)).await,
         Command::Queue(wanted) => commands::queue(wanted, &global).await,
         Command::Acp(wanted) => Box::pin(commands::acp(wanted, &global)).await,

@@ -126,7 +126,7 @@ pub(crate) enum Command {
     /// Check what agents need here, and say what to do
     Doctor(Doctor),
     /// Serve agents over HTTP: runs, their events, questions, sessions
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Run what other processes send to a queue in PostgreSQL
     Worker(Worker),
     /// Look at the queue of workers: jobs, dead letters, schedules

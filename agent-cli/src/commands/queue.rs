@@ -32,10 +32,10 @@ pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
         }
         QueueAct::Show { run } => print_json(&json!(find(&queue, run).await?))?,
         QueueAct::Retry { run } => {
-            done(queue.retry(&find(&queue, run).await?.job.at).await?, "it is not given up, and not at rest")?
+            done(queue.retry(&find(&queue, run).await?.job.at).await?, "it is not given up, and not at rest")?;
         }
         QueueAct::Drop { run } => {
-            done(queue.remove(&find(&queue, run).await?.job.at).await?, "a worker has it: cancel its run first")?
+            done(queue.remove(&find(&queue, run).await?.job.at).await?, "a worker has it: cancel its run first")?;
         }
         QueueAct::Purge { older_than } => {
             let gone = queue.purge(Duration::from_secs(older_than.saturating_mul(3_600))).await?;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, store::QueueLimits};
-use agent_restate::{AgentEndpoint, FileBlobs};
+use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
 use agent_server::request_of;
 use serde_json::json;
 
@@ -57,7 +57,7 @@ async fn of_restate(
         let agents = agents.clone();
         move |job| shaped(&agents, job)
     });
-    endpoint = agents.into_iter().fold(endpoint, |endpoint, agent| endpoint.agent(agent));
+    endpoint = agents.into_iter().fold(endpoint, AgentEndpointBuilder::agent);
     if let Some(folder) = &wanted.blobs {
         endpoint = endpoint.blobs(FileBlobs::new(folder));
     }
