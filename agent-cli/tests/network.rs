@@ -1,5 +1,7 @@
 //! Providers of one's own, and what the doctor says of the way to them.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::{fs, path::Path, process::Command};

@@ -39,7 +39,7 @@ impl Model for Notes {
     async fn call(&self, _: ModelRequest) -> Result<ModelResponse> {
         let mut calls = self.calls.lock().expect("free");
         *calls += 1;
-        if *calls % EACH == 0 {
+        if (*calls).is_multiple_of(EACH) {
             let change = self.region.change();
             let in_use = change.bytes_allocated as isize - change.bytes_deallocated as isize;
             self.in_use.lock().expect("free").push(in_use);

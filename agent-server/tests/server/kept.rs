@@ -29,9 +29,9 @@ impl Process {
     }
 
     fn kill(mut self) {
-        // A channel that is dropped would tell the server to end.
-        std::mem::forget(self.serving.take());
         self.runtime.take().expect("it runs").shutdown_timeout(Duration::from_secs(5));
+        // Only now: a channel that is dropped would tell the server to end.
+        drop(self.serving.take());
     }
 }
 
