@@ -50,7 +50,7 @@ fn the_doctor_goes_the_way_that_requests_go_and_says_which_part_of_it_failed() {
         let out = String::from_utf8(out.stdout).unwrap();
         assert!(!out.contains("secret"), "{out}");
         let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["what"] == "network").last().unwrap()
+        lines.rev().find(|line| line["what"] == "network").unwrap()
     };
     let server = Model::new([Reply::Status(404)]);
     assert_eq!(network(&server.url, "")["well"], true, "whatever it says, it answers");
