@@ -19,7 +19,10 @@ impl Wire for OllamaChat {
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let of_table = provider_of(exchange).and_then(|known| known.ollama);
-        let profile = of_table.unwrap_or_else(|| OllamaProfile::compatible(&exchange.provider, "http://server.test"));
+        let mut profile =
+            of_table.unwrap_or_else(|| OllamaProfile::compatible(&exchange.provider, "http://server.test"));
+        // Whoever was recorded left it to the server whether it cuts what is too long.
+        profile.truncate = None;
         Ok(Box::new(OllamaCodec::new(exchange.model(), profile)?))
     }
 

@@ -19,7 +19,9 @@ impl Wire for OpenAiChat {
 
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let of_table = provider_of(exchange).and_then(|known| known.openai);
-        let profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
+        let mut profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
+        // What a profile leaves out on purpose, since its server refuses it, is no loss: what the codec keeps is what is compared.
+        profile.verbatim = true;
         Ok(Box::new(OpenAiChatCodec::new(exchange.model(), profile)?))
     }
 
