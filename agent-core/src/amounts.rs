@@ -44,7 +44,7 @@ pub struct Caps {
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub wall_time: Option<Duration>,
-    /// Levels of runs below the root: 0 allows no sub-agents.
+    /// Levels of descendants: 0 allows no sub-agents.
     pub depth: Option<u32>,
     /// Sub-agents that each run may start, in all.
     pub fan_out: Option<u32>,
@@ -148,7 +148,7 @@ impl Caps {
         self
     }
 
-    /// Sets the levels of runs below the root.
+    /// Sets the levels of descendants.
     #[must_use]
     pub fn depth(mut self, most: u32) -> Self {
         self.depth = Some(most);

@@ -31,7 +31,7 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Deadlines {
-    /// A run with everything below it, in seconds. When the time is up, what is under way is cut off and answered, and the run ends
+    /// A run with all its descendants, in seconds. When the time is up, what is under way is cut off and answered, and the run ends
     /// with [`ExitReason::Deadline`]. What is left to do then, `after_agent` and the last commit, has five seconds more.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]

@@ -73,7 +73,7 @@ impl Run {
 }
 
 impl RunHandle {
-    /// Cancels the run and all below it.
+    /// Cancels the run and all its descendants.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }

@@ -42,7 +42,7 @@ pub(super) fn text(recorded: &Recorded) -> String {
     text
 }
 
-/// The calls of the run at the top; those of runs below are calls of others.
+/// The calls of the run at the top; those of child runs are calls of others.
 pub(super) fn steps(recorded: &Recorded) -> Vec<Step> {
     let (mut steps, mut news) = (Vec::new(), Vec::new());
     let mut outputs: HashMap<Arc<str>, ToolOutput> = HashMap::new();

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Window {
-    /// One run, with everything below it. A run that goes on after a pause or a crash has used what it had used.
+    /// One run, with all its descendants. A run that goes on after a pause or a crash has used what it had used.
     Run,
     /// All runs of a session.
     Session,

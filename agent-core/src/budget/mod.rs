@@ -119,7 +119,7 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
     }
 
-    /// The budget of a run below one that has this budget: it draws on this, on `other` (the agent's own, of which each
+    /// The budget of a child of a run that has this budget: it draws on this, on `other` (the agent's own, of which each
     /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
     #[must_use]
     pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {
@@ -195,7 +195,7 @@ impl Budget {
         self.0.accounts.iter().all(|account| account.caps.count_nothing())
     }
 
-    /// What the account of the budget itself holds; of a run's budget, the run's and everything's below it. Nothing if
+    /// What the account of the budget itself holds; of a run's budget, the run's and its descendants'. Nothing if
     /// nothing is limited.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ impl Budget {
         }
     }
 
-    /// What the run used that has this budget, with everything below it; nothing if nothing is limited.
+    /// What the run used that has this budget, with all its descendants; nothing if nothing is limited.
     pub fn spent(&self) -> Amounts {
         self.0.run.as_ref().map(|run| run.balance().settled).unwrap_or_default()
     }

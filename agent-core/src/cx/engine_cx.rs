@@ -15,7 +15,7 @@ use crate::{
     amounts::Amounts,
     event::Emitter,
     log::RunLog,
-    state::{Question, id_below},
+    state::{Question, id_within},
     storage::CallStorage,
     usage::Usage,
 };
@@ -51,7 +51,7 @@ impl EngineKey {
 }
 
 /// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), or by the [`EngineKey`] that it was
-/// given, which opens it for runs below it too.
+/// given, which opens it for descendants too.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 
@@ -71,7 +71,7 @@ impl<'a> EngineCx<'a> {
         self.0.0.pause.is_requested()
     }
 
-    /// The pause that the runs below share.
+    /// The pause that the child runs share.
     pub fn pause_flag(self) -> &'a Pause {
         &self.0.0.pause
     }
@@ -95,11 +95,11 @@ impl<'a> EngineCx<'a> {
         RunCx(run.clone(), Some(run.log.call_storage(call_id, storage)))
     }
 
-    /// The questions of the call `call_id` that have no answer; none if a run below waits.
+    /// The questions of the call `call_id` that have no answer; none if a child run waits.
     pub fn asked_by(self, call_id: &str) -> Option<Vec<Question>> {
         let Some(pending) = self.0.pending_if_any() else { return Some(Vec::new()) };
         let waits = pending.children.contains_key(call_id);
-        let asked = pending.asked.iter().filter(|question| id_below(&question.id, call_id).is_some());
+        let asked = pending.asked.iter().filter(|question| id_within(&question.id, call_id).is_some());
         (!waits).then(|| asked.cloned().collect())
     }
 

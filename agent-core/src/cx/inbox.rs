@@ -65,7 +65,7 @@ impl Inbox {
         self.accept(messages, |message| EntryBody::Steered { message })
     }
 
-    /// Adds the message that tells of the end of the run `run` below, and records that it was told.
+    /// Adds the message that tells of the end of the child run `run`, and records that it was told.
     pub(crate) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
         self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
     }

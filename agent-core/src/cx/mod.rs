@@ -1,5 +1,5 @@
 //! [`RunCx`]: a run as its hooks, layers and tools see it, and what only its executor sees of it. The rooms [`run`](crate::run)
-//! and [`engine`](crate::engine) show it. Models, tools and middlewares stand above it: what a run hands to the runs below it
+//! and [`engine`](crate::engine) show it. Models, tools and middlewares stand above it: what a run hands to its descendants
 //! is opaque here.
 
 mod ask;

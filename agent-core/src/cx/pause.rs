@@ -11,7 +11,7 @@ use std::sync::{
 /// use agent_core::engine::Pause;
 ///
 /// let tree = Pause::default();
-/// let branch = tree.below();
+/// let branch = tree.child();
 /// branch.request();
 /// assert!(branch.is_requested() && !tree.is_requested());
 /// branch.request_all();
@@ -29,7 +29,7 @@ struct Flag {
 impl Pause {
     /// One for a part of the tree: it pauses with the tree, and also alone.
     #[must_use]
-    pub fn below(&self) -> Self {
+    pub fn child(&self) -> Self {
         Self(Arc::new(Flag { set: AtomicBool::new(false), above: Some(self.clone()) }))
     }
 

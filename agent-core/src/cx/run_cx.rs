@@ -24,7 +24,7 @@ use crate::{
     history::{History, ReplaceReason},
     log::RunLog,
     message::Message,
-    state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_below},
+    state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_within},
     storage::{CallStorage, GlobalStorage, Resources, State},
     usage::Usage,
 };
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(crate) deadline: Option<RunDeadline>,
     /// How many model calls had a reservation in this attempt.
     pub(crate) reserved: AtomicU32,
-    /// What the run has of runs above and for those below: only `middleware::family` knows what that is.
+    /// What the run has of runs above and for its descendants: only `middleware::family` knows what that is.
     pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
     /// Shared by the whole tree: a pause stops every run of it.
@@ -189,7 +189,7 @@ impl RunCx {
         &self.0.budget
     }
 
-    /// When the run must be over, and what its exit reason is then. The runs below have no more time.
+    /// When the run must be over, and what its exit reason is then. The child runs have no more time.
     pub fn deadline(&self) -> Option<&RunDeadline> {
         self.0.deadline.as_ref()
     }
@@ -199,7 +199,7 @@ impl RunCx {
         self.0.log.usage()
     }
 
-    /// What this run used so far with all runs below it.
+    /// What this run used so far with all its descendants.
     pub fn tree_usage(&self) -> Usage {
         self.0.log.tree_usage()
     }
@@ -211,7 +211,7 @@ impl RunCx {
 
     // --- control ---
 
-    /// Cancels this run and all below it when triggered.
+    /// Cancels this run and all its descendants when triggered.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.cancel
     }
@@ -274,10 +274,10 @@ impl RunCx {
     }
 
     /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
-    pub(crate) fn answers_below(&self, call_id: &str) -> BTreeMap<String, Answer> {
-        let below = |id: &String| id_below(id, call_id).map(str::to_owned);
+    pub(crate) fn answers_of(&self, call_id: &str) -> BTreeMap<String, Answer> {
+        let within = |id: &String| id_within(id, call_id).map(str::to_owned);
         let Some(pending) = self.pending_if_any() else { return BTreeMap::new() };
-        pending.answers.iter().filter_map(|(id, v)| Some((below(id)?, v.clone()))).collect()
+        pending.answers.iter().filter_map(|(id, v)| Some((within(id)?, v.clone()))).collect()
     }
 
     // --- others ---
@@ -292,7 +292,7 @@ impl RunCx {
         self.0.emitter.is_observed()
     }
 
-    /// Sends the events of this run, and of all below it, to `sink` too.
+    /// Sends the events of this run, and of all its descendants, to `sink` too.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         self.0.emitter.attach(sink);
     }

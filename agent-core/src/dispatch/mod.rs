@@ -97,7 +97,7 @@ pub enum Dispatched {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Signal {
-    /// It ends now, and the runs below it.
+    /// It ends now, and its descendants.
     Cancel,
     /// It stops before its next step.
     Pause,

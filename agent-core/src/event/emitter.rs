@@ -69,7 +69,7 @@ impl Emitter {
         &self.hub
     }
 
-    /// Sends this run's events, and those of the runs below it, to `sink` too: those of entries that are not written yet, and
+    /// Sends this run's events, and those of its descendants, to `sink` too: those of entries that are not written yet, and
     /// all that follow.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         let projector = Mutex::new(Projector::for_run(&self.run.ids));

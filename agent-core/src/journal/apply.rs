@@ -8,7 +8,7 @@ use crate::{
     journal::{Entry, EntryBody},
     message::{AssistantMessage, Message, ToolMessage},
     state::{
-        Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus, id_below,
+        Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus, id_within,
     },
     tooling::{CallResult, ToolOutput},
 };
@@ -87,7 +87,7 @@ impl RunState {
             }
             EntryBody::SubAgentReported { run, message } => {
                 self.trail.reported.insert(run.clone());
-                self.questions.retain(|asked| id_below(&asked.id, run).is_none());
+                self.questions.retain(|asked| id_within(&asked.id, run).is_none());
                 self.steering.extend(message.clone());
             }
             EntryBody::Steered { message } => self.steering.push(message.clone()),
@@ -191,7 +191,7 @@ impl RunState {
     }
 
     fn answer(&mut self, call_id: &Arc<str>, output: Option<&ToolOutput>) {
-        self.questions.retain(|asked| id_below(&asked.id, call_id).is_none());
+        self.questions.retain(|asked| id_within(&asked.id, call_id).is_none());
         self.begun.remove(&**call_id);
         let finished = self.finished.remove(&**call_id);
         if let Some(name) = self.trail.counted.remove(call_id) {
@@ -212,8 +212,8 @@ impl RunState {
     fn end_turn(&mut self, exit: Option<Exit>) {
         let (step, phase) = (self.step, &self.phase);
         self.answers.retain(|id, _| {
-            let is_calls = |turn: &PendingTurn| turn.calls.iter().any(|call| id_below(id, &call.call_id).is_some());
-            let is_steps = id_below(id, &format!("step-{step}")).is_some();
+            let is_calls = |turn: &PendingTurn| turn.calls.iter().any(|call| id_within(id, &call.call_id).is_some());
+            let is_steps = id_within(id, &format!("step-{step}")).is_some();
             !is_steps && !matches!(phase, Phase::Tools(turn) if is_calls(turn))
         });
         self.close_turn();

@@ -71,7 +71,7 @@ pub enum EntryBody {
     /// A run goes on here that was kept elsewhere, or is a fork: what the entries before this one, which the import wrote too,
     /// do not tell of where it stood.
     Imported {
-        /// Without the conversation, the values of the state and the storage, and the runs below.
+        /// Without the conversation, the values of the state and the storage, and the child runs.
         state: Box<RunState>,
     },
     /// A run ended, or stopped for now.
@@ -83,7 +83,7 @@ pub enum EntryBody {
         /// The error's text, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<str>>,
-        /// The answer of a finished run below another, which may not have taken it yet.
+        /// The answer of a finished child run, whose caller may not have taken it yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Box<str>>,
     },

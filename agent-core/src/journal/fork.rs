@@ -40,7 +40,7 @@ pub async fn fork_at(
         ids.agent_id = old.agent_id.clone();
     }
     let mut index = SessionIndex::before(journal, session, began).await?;
-    let mut stood = None; // kept before an entry that may have a run below forgotten that has ended
+    let mut stood = None; // kept before an entry that may have a child run forgotten that has ended
     let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Within };
     each_entry_while(journal, session, began - 1, |entry| {
         if cut.takes(entry) {

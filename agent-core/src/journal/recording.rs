@@ -21,7 +21,7 @@ pub struct Recording {
     pub(super) ids: Arc<RunIds>,
     /// What the session held before the run.
     pub(super) past: Vec<Entry>,
-    /// The entries of the run and of those below it.
+    /// The entries of the run and of its descendants.
     pub(super) entries: Vec<Entry>,
 }
 

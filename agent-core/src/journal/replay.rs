@@ -43,8 +43,8 @@ struct RecordedCall {
     failure: Option<String>,
     state: BTreeMap<String, Value>,
     globals: BTreeMap<String, Option<Value>>,
-    /// The runs below: they are not driven again.
-    below: Vec<Entry>,
+    /// The child runs: they are not driven again.
+    descendants: Vec<Entry>,
 }
 
 impl RecordedCall {
@@ -54,7 +54,7 @@ impl RecordedCall {
         let value = |(name, value)| (name, KeptValue::new(value));
         kept.globals = self.globals.into_iter().map(value).collect();
         kept.state = self.state.into_iter().map(|(name, v)| value((name, Some(v)))).collect();
-        kept.below = self.below;
+        kept.descendants = self.descendants;
         kept
     }
 }
@@ -108,7 +108,7 @@ impl Replay {
                     started.entry(entry.run.clone()).or_insert(above);
                 }
                 if let Some(call) = started.get(&entry.run) {
-                    replay.tools.entry(call.clone()).or_default().below.push(entry.clone());
+                    replay.tools.entry(call.clone()).or_default().descendants.push(entry.clone());
                 }
                 continue;
             }
@@ -120,7 +120,7 @@ impl Replay {
                 EntryBody::ModelAccepted { step: accepted, .. } => step = *accepted,
                 EntryBody::SubAgentLinked { call_id, run, .. } => {
                     let call = (step, call_id.clone());
-                    replay.tools.entry(call.clone()).or_default().below.push(entry.clone());
+                    replay.tools.entry(call.clone()).or_default().descendants.push(entry.clone());
                     started.insert(run.clone(), call);
                 }
                 EntryBody::ToolFinished { call_id, output } => {

@@ -90,7 +90,7 @@ impl RunLog {
         drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// The writer, for the runs below. It does not keep the session held: when this run is over nothing more is written.
+    /// The writer, for the child runs. It does not keep the session held: when this run is over nothing more is written.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the run is over.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl RunLog {
-    /// Records where a run stands that its journal does not know, with those below it that wait. It was [adopted](Self::adopt)
+    /// Records where a run stands that its journal does not know, with its descendants that wait. It was [adopted](Self::adopt)
     /// already; from now on it can be recovered from here.
     pub fn import(&self, checkpoint: &RunState) {
         self.import_run(checkpoint.clone());
@@ -23,7 +23,7 @@ impl RunLog {
         self.import(checkpoint);
     }
 
-    /// Records where a run below stands, unless it ran in this tree, which then knows: it may have run anywhere.
+    /// Records where a child run stands, unless it ran in this tree, which then knows: it may have run anywhere.
     pub(crate) fn import_child(&self, child: &RunState) {
         if self.0.tree.knows(child) {
             return;

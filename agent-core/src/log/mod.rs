@@ -56,7 +56,7 @@ struct Inner {
     globals: GlobalStorage,
     /// The states of all runs of the tree.
     tree: Tree,
-    /// Where the run stood when it was over: the tree forgets a run below when its caller's turn is over.
+    /// Where the run stood when it was over: the tree forgets a child run when its caller's turn is over.
     last: OnceLock<RunState>,
     open: Mutex<Open>,
     /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
@@ -96,7 +96,7 @@ impl RunLog {
         Self::of(ids, Tree::new(journal), writer, emitter, state, globals, OnceLock::new())
     }
 
-    /// A log for the run `ids` below this one: in the same tree, and with the same shared storage. `writer` is that of
+    /// A log for the child run `ids`: in the same tree, and with the same shared storage. `writer` is that of
     /// [this run](Self::writer).
     #[must_use]
     pub fn child(&self, ids: Arc<RunIds>, writer: Arc<dyn JournalWriter>, emitter: Emitter, state: State) -> Self {
@@ -153,7 +153,7 @@ impl RunLog {
         self.open().restored = Restored::of(checkpoint);
     }
 
-    /// Where the run stands now, and the runs below that it waits for: its checkpoint.
+    /// Where the run stands now, and the child runs that it waits for: its checkpoint.
     pub fn at_rest(&self) -> RunState {
         if self.try_flush().is_err() {
             // Nothing is kept any more, so the order of what the runs of the tree changed is nobody's.
@@ -173,7 +173,7 @@ impl RunLog {
         rest.unwrap_or_else(|| self.look_at_last(|_, state| state.clone()))
     }
 
-    /// Keeps where a run below stands, for whoever has its context still.
+    /// Keeps where a child run stands, for whoever has its context still.
     fn keep_last(&self) {
         if self.0.ids.depth > 0 && self.0.last.get().is_none() {
             let mut last = self.stands();
@@ -207,7 +207,7 @@ impl RunLog {
         self.look(|_, state| state.usage)
     }
 
-    /// What the run used with all runs below it.
+    /// What the run used with all its descendants.
     pub fn tree_usage(&self) -> Usage {
         self.look(SessionIndex::tree_usage)
     }
@@ -259,7 +259,7 @@ impl RunLog {
         open.pending.push(entry);
     }
 
-    /// Records entries of runs below, which are not made again.
+    /// Records entries of child runs, which are not made again.
     fn record_all(&self, open: &mut Open, entries: Vec<Entry>) {
         for entry in entries {
             self.0.tree.apply(&entry);
@@ -277,7 +277,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Records that a call starts a run below, if as many as were started `fit`.
+    /// Records that a call starts a child run, if as many as were started `fit`.
     pub(crate) fn record_link(&self, link: EntryBody, fits: impl FnOnce(u32) -> bool) -> bool {
         let mut open = self.open();
         let fits = fits(self.look(|_, state| state.sub_agents));

@@ -46,8 +46,8 @@ impl RunLog {
             (Ok(StepResult::Run(kept)), _) => {
                 let KeptRun { finished, entries, globals } = *kept;
                 if !is_new {
-                    let below = KeptCall { below: entries, ..KeptCall::new(Ok(ToolOutput::default())) };
-                    let _ = self.take_over(below);
+                    let descendants = KeptCall { descendants: entries, ..KeptCall::new(Ok(ToolOutput::default())) };
+                    let _ = self.take_over(descendants);
                     self.take_over_globals(globals);
                 }
                 Ok(RunEnd::Finished(Box::new(finished)))
@@ -56,7 +56,7 @@ impl RunLog {
         }
     }
 
-    /// What a run below came to, over all of its legs.
+    /// What a child run came to, over all of its legs.
     async fn kept_run(&self, finished: Finished) -> Result<KeptRun> {
         let began = self.look_at_whole_session(|index| index.began(&finished.ids.run_id)).await?;
         let (mut tree, mut entries) = (HashSet::from([finished.ids.run_id.clone()]), Vec::new());

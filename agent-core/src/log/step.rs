@@ -126,7 +126,7 @@ impl RunLog {
         self.steps().sleep(&self.0.ids.run_id, name, time).await
     }
 
-    /// A value that is made once, and that nobody who reads the journal needs: the id of a run below.
+    /// A value that is made once, and that nobody who reads the journal needs: the id of a child run.
     pub(crate) async fn make_once(&self, name: &str, make: impl FnOnce() -> String + Send) -> Result<String> {
         if !self.steps().keeps() {
             return Ok(make());
@@ -139,7 +139,7 @@ impl RunLog {
         }
     }
 
-    /// What steps used that are not made again, runs below and models beside the agent's own, since this was last called.
+    /// What steps used that are not made again, child runs and models beside the agent's own, since this was last called.
     pub fn take_uncounted(&self) -> Usage {
         std::mem::take(&mut self.open().uncounted)
     }

@@ -52,7 +52,7 @@ pub trait CallWitness: Send + Sync {
     /// Finds out what became of the call, which another attempt began: its output if it happened, none if it is to run.
     fn settle(&self, begun: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>>;
 
-    /// What the call asked that has no answer, whatever became of the error that said so; none if it waits for a run below.
+    /// What the call asked that has no answer, whatever became of the error that said so; none if it waits for a child run.
     fn asked(&self) -> Option<Vec<Question>>;
 }
 
@@ -189,8 +189,8 @@ impl RunLog {
 
     /// Takes over what a call changed that is not made again.
     pub(super) fn take_over(&self, kept: KeptCall) -> Result<ToolOutput, KeptError> {
-        let used = kept.used_below();
-        for entry in &kept.below {
+        let used = kept.used_by_descendants();
+        for entry in &kept.descendants {
             if let EntryBody::StateChanged { globals, .. } = &entry.body {
                 self.0.globals.set_all(globals.clone(), true);
             }
@@ -200,7 +200,7 @@ impl RunLog {
         self.0.state.set_all(state.filter_map(|(name, value)| Some((name, value?))).collect());
         let mut open = self.open();
         open.uncounted += used;
-        self.record_all(&mut open, kept.below);
+        self.record_all(&mut open, kept.descendants);
         kept.result
     }
 

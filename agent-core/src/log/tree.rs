@@ -67,7 +67,7 @@ impl Tree {
         self.lock().knows(child)
     }
 
-    /// Where the run stands now, and the runs below that it waits for.
+    /// Where the run stands now, and the child runs that it waits for.
     pub(super) fn at_rest(&self, run: &str) -> Option<RunState> {
         let now = self.now();
         self.look(run, |index, state| {

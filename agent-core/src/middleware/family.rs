@@ -33,7 +33,7 @@ impl RunCx {
 }
 
 impl<'a> EngineCx<'a> {
-    /// Middlewares of the runs below, too.
+    /// Middlewares of the child runs, too.
     pub fn descendant_middlewares(self) -> &'a Middlewares {
         &self.0.family().for_descendants
     }

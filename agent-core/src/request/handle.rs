@@ -1,4 +1,4 @@
-//! [`SubRunHandle`]: what steers a run below.
+//! [`SubRunHandle`]: what steers a child run.
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +8,7 @@ use crate::{
     message::Message,
 };
 
-/// What steers one run below another. Cheap to clone.
+/// What steers a child run. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SubRunHandle {
     pub(crate) inbox: Inbox,
@@ -18,7 +18,7 @@ pub struct SubRunHandle {
 
 impl SubRunHandle {
     pub(crate) fn of(cx: &RunCx) -> Self {
-        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.0.pause.below() }
+        Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.0.pause.child() }
     }
 
     /// Puts a message before the run's next model call.
@@ -34,7 +34,7 @@ impl SubRunHandle {
         &self.inbox
     }
 
-    /// Cancels the run and all below it.
+    /// Cancels the run and all its descendants.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -44,7 +44,7 @@ impl SubRunHandle {
         &self.cancel
     }
 
-    /// Pauses the run, and all below it, at the next boundary.
+    /// Pauses the run, and all its descendants, at the next boundary.
     pub fn pause(&self) {
         self.pause.request();
     }

@@ -37,7 +37,7 @@ pub struct RunRequest {
     pub run_id: Option<Arc<str>>,
     /// The run above, when an agent runs for another.
     pub parent: Option<Parent>,
-    /// A conversation that a run below another begins with a copy of: its caller's, say.
+    /// A conversation that a child run begins with a copy of: its caller's, say.
     pub history: Option<History>,
     /// Whether the provider is asked to stream; as the agent says if unset.
     pub stream: Option<bool>,
@@ -60,15 +60,15 @@ pub struct RunRequest {
     /// What to do if the session's newest run waits for answers; as the agent says if unset.
     pub when_waiting: Option<WhenWaiting>,
     /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
-    /// A run that goes on has the user that it began with, and one below another that one's.
+    /// A run that goes on has the user that it began with, and a child run its parent's.
     pub user: Option<Arc<str>>,
-    /// What this run may use with everything below it, beside what others allow it.
+    /// What this run may use with all its descendants, beside what others allow it.
     pub caps: Option<Caps>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
     /// Goes back to a checkpoint even if the run went on elsewhere since. Default: false.
     pub despite_newer: bool,
-    /// What makes the steps of the run and of those below it, if an engine keeps them.
+    /// What makes the steps of the run and of its descendants, if an engine keeps them.
     pub steps: Option<Steps>,
 }
 
@@ -107,12 +107,12 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// The run `cx`, by its call `call_id`. What the run below changes is kept with its own steps, not with that call.
+    /// The run `cx`, by its call `call_id`. What the child run changes is kept with its own steps, not with that call.
     pub(crate) fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
         Self { cx: cx.clone().of_run(), call_id, handle: None }
     }
 
-    /// Lets `handle` steer the run below.
+    /// Lets `handle` steer the child run.
     pub(crate) fn steered_by(mut self, handle: SubRunHandle) -> Self {
         self.handle = Some(handle);
         self
@@ -176,7 +176,7 @@ impl RunRequest {
     }
 
     /// Runs the newest run of a session again: hooks see it as it was, and what the models and the tools gave is taken from
-    /// the journal. Nothing is called and nothing is written; what runs below did is told as it was recorded. The events are
+    /// the journal. Nothing is called and nothing is written; what descendants did is told as it was recorded. The events are
     /// those of the recorded run, apart from what only passes, such as chunks. Another run than the newest is replayed by its
     /// [`run_id`](Self::run_id).
     ///
@@ -196,7 +196,7 @@ impl RunRequest {
         self
     }
 
-    /// Makes every step of the run, and of the runs below it, through this engine, which keeps what they gave: driven again from its
+    /// Makes every step of the run, and of its descendants, through this engine, which keeps what they gave: driven again from its
     /// beginning by another process, the run does not repeat them. The request needs the same [`run_id`](Self::run_id) each
     /// time, and the agent has no store: what the run is to keep, the engine does.
     ///
@@ -348,7 +348,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets what this run may use with everything below it. It can only be less than what the agent's budget allows.
+    /// Sets what this run may use with all its descendants. It can only be less than what the agent's budget allows.
     #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = Some(caps);
@@ -369,9 +369,9 @@ impl RunRequest {
         self
     }
 
-    /// Makes it a run below `parent`.
+    /// Makes it a child of `parent`.
     #[must_use]
-    pub fn below(mut self, parent: Parent) -> Self {
+    pub fn child_of(mut self, parent: Parent) -> Self {
         self.parent = Some(parent);
         self
     }

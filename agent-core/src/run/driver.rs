@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cx::{EngineCx, EngineKey, Inbox, Inner, Pause, PendingRequests, RunCx, Tasks};
 use crate::request::SubAgents;
-use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_below};
+use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_within};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
@@ -48,7 +48,7 @@ pub struct RunParts {
     pub sub_agents: SubAgents,
     /// Middlewares of agents above that this run has, too.
     pub inherited: Middlewares,
-    /// Middlewares that the runs below have, too: what is inherited, and more.
+    /// Middlewares that the child runs have, too: what is inherited, and more.
     pub for_descendants: Middlewares,
     /// Cancels the run.
     pub cancel: CancellationToken,
@@ -192,9 +192,9 @@ impl RunDriver {
     }
 
     /// True if a question was asked in the place `id/..` and has no answer.
-    pub fn has_question_below(&self, id: &str) -> bool {
+    pub fn has_question_of(&self, id: &str) -> bool {
         let asks =
-            |pending: MutexGuard<'_, PendingRequests>| pending.asked.iter().any(|q| id_below(&q.id, id).is_some());
+            |pending: MutexGuard<'_, PendingRequests>| pending.asked.iter().any(|q| id_within(&q.id, id).is_some());
         self.0.pending_if_any().is_some_and(asks)
     }
 
@@ -204,10 +204,10 @@ impl RunDriver {
     }
 
     /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
-    pub fn forget_answers_below(&self, id: impl fmt::Display) {
+    pub fn forget_answers_of(&self, id: impl fmt::Display) {
         if let Some(mut pending) = self.0.pending_if_any().filter(|pending| !pending.answers.is_empty()) {
             let id = id.to_string();
-            pending.answers.retain(|question, _| id_below(question, &id).is_none());
+            pending.answers.retain(|question, _| id_within(question, &id).is_none());
         }
     }
 }

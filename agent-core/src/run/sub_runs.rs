@@ -1,4 +1,4 @@
-//! [`SubRuns`]: a run, as a middleware sees it that starts and watches runs below.
+//! [`SubRuns`]: a run, as a middleware sees it that starts and watches child runs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     tool::ToolRequest,
 };
 
-/// A run, as a middleware sees it that starts and watches runs below it.
+/// A run, as a middleware sees it that starts and watches descendants.
 ///
 /// ```
 /// use agent_core::{
@@ -30,7 +30,7 @@ use crate::{
 pub struct SubRuns<'a>(&'a RunCx);
 
 impl<'a> SubRuns<'a> {
-    /// The runs below `cx`.
+    /// The child runs of `cx`.
     pub fn of(cx: &'a RunCx) -> Self {
         Self(cx)
     }
@@ -64,10 +64,10 @@ impl<'a> SubRuns<'a> {
         self.0.0.log.look_at_whole_session(known).await
     }
 
-    /// Records that the run waits for the answers to what a run below asks that stopped with it.
-    pub fn ask_for(self, below: &Checkpoint) {
-        for question in &below.questions {
-            let question = question.under(&below.ids.run_id);
+    /// Records that the run waits for the answers to what a child run asks that stopped with it.
+    pub fn ask_for(self, child: &Checkpoint) {
+        for question in &child.questions {
+            let question = question.under(&child.ids.run_id);
             self.0.0.log.record(EntryBody::Asked { question: question.into() });
         }
     }
@@ -87,11 +87,11 @@ impl<'a> SubRuns<'a> {
     /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) if its key is not known any more.
     pub fn resume(self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
         let agent = self.agents().get(&background.key)?.clone();
-        let answers = self.0.answers_below(&background.run);
+        let answers = self.0.answers_of(&background.run);
         self.resume_as(agent, Some(background.call_id.clone()), checkpoint, answers)
     }
 
-    /// Tells the run how the run `run` below it ended that was in the background: `message` is put before the next model call
+    /// Tells the run how its child run `run` ended that was in the background: `message` is put before the next model call
     /// and, with the record that it was told, into the journal. Without a message it is only recorded: the end was told otherwise,
     /// such as by a tool's result.
     ///
@@ -140,7 +140,7 @@ impl<'a> SubRuns<'a> {
         if let Some(id) = &call.recall {
             self.may_recall(&call.key, id).await?;
         }
-        let run: Arc<str> = self.0.0.log.make_once(&format!("run below/{}", call.key), new_id).await?.into();
+        let run: Arc<str> = self.0.0.log.make_once(&format!("child run/{}", call.key), new_id).await?.into();
         let id = call.recall.clone().unwrap_or_else(|| run.clone());
         let at_work = AtWork::begin(self.0, &id)?;
         let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
@@ -214,7 +214,7 @@ impl<'a> SubRuns<'a> {
             Err(Error::new(ErrorKind::Limit, message).with_context("budget", what))
         };
         if let Some(cap) = caps.depth.filter(|cap| self.0.ids().depth >= *cap) {
-            return refuse("depth", cap, "the budget's cap on the depth of agents below agents is");
+            return refuse("depth", cap, "the budget's cap on the depth of agents under agents is");
         }
         let fits = |started| caps.fan_out.is_none_or(|cap| started < cap);
         match (self.0.0.log.record_link(link, fits), caps.fan_out) {
@@ -234,7 +234,7 @@ impl ToolRequest {
         match &self.child {
             Some(checkpoint) => {
                 let agent = self.cx.sub_agents().get(&call.key)?.clone();
-                let answers = self.cx.answers_below(&call_id);
+                let answers = self.cx.answers_of(&call_id);
                 SubRuns::of(&self.cx).resume_as(agent, Some(call_id), (**checkpoint).clone(), answers)
             }
             None => SubRuns::of(&self.cx).begin_as(call, Some(call_id)).await,

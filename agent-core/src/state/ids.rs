@@ -47,7 +47,7 @@ impl RunIds {
         }
     }
 
-    /// A run of `agent` below this one.
+    /// A child run of `agent`.
     #[must_use]
     pub fn child(&self, agent: impl Into<Arc<str>>, agent_id: Option<Arc<str>>, run_id: Option<Arc<str>>) -> Self {
         let agent = agent.into();

@@ -27,7 +27,7 @@ pub use self::{
     turn::{Begun, CallState, PendingCall, PendingTurn, Phase},
 };
 pub(crate) use self::{
-    question::id_below,
+    question::id_within,
     run_state::is_default,
     trail::{Child, Trail},
 };

@@ -20,7 +20,7 @@ use super::{Answer, Refusal, digest};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Question {
-    /// The same whenever the question comes up again: `call_id/kind` in a tool call, below the parent's call id in a
+    /// The same whenever the question comes up again: `call_id/kind` in a tool call, under the parent's call id in a
     /// sub-agent.
     pub id: String,
     /// What kind of answer is wanted, such as `approval`.
@@ -66,7 +66,7 @@ impl Question {
         (self.id.clone(), Answer { digest: self.digest.clone(), ..Answer::from(value.into()) })
     }
 
-    /// The same question as a sub-agent's, below the call that started it.
+    /// The same question as a sub-agent's, under the call that started it.
     #[must_use]
     pub fn under(&self, call_id: &str) -> Self {
         Self { id: format!("{call_id}/{}", self.id), ..self.clone() }
@@ -98,6 +98,6 @@ impl Question {
 }
 
 /// What follows after `place/` in a question's id.
-pub(crate) fn id_below<'a>(id: &'a str, place: &str) -> Option<&'a str> {
+pub(crate) fn id_within<'a>(id: &'a str, place: &str) -> Option<&'a str> {
     id.strip_prefix(place)?.strip_prefix('/')
 }

@@ -88,7 +88,7 @@ pub struct RunState {
     /// How often each tool was run.
     #[serde(default)]
     pub tool_calls: BTreeMap<String, u32>,
-    /// What budgets counted for the run and everything below it: model calls that were limited, what cut-off ones may have used
+    /// What budgets counted for the run and all its descendants: model calls that were limited, what cut-off ones may have used
     /// included, and each try at a tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Amounts,
@@ -150,7 +150,7 @@ impl RunState {
         }
     }
 
-    /// What the run used with everything below it, as far as any count of it says: what a budget takes over from it.
+    /// What the run used with all its descendants, as far as any count of it says: what a budget takes over from it.
     pub fn used(&self) -> Amounts {
         let tool_calls = self.tool_calls.values().copied().map(u64::from).sum();
         let Usage { calls, cost, .. } = self.tree_usage;

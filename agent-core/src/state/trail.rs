@@ -22,9 +22,9 @@ pub(crate) struct Trail {
     pub(crate) counted: BTreeMap<Arc<str>, Arc<str>>,
     /// Allowance set aside for model calls under way, by the attempt's number for them: used, if it is never settled.
     pub(crate) reserved: BTreeMap<u32, Amounts>,
-    /// The runs below, in the order in which they were linked.
+    /// The child runs, in the order in which they were linked.
     pub(crate) children: Vec<Child>,
-    /// What runs below used whose states are gone: they had ended when the run was adopted.
+    /// What child runs used whose states are gone: they had ended when the run was adopted.
     pub(crate) gone: Usage,
     /// How many of the children belong to earlier turns: a call of the open turn may have the id of a call of an earlier one.
     pub(crate) earlier: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Trail {
     pub(crate) last_time: u64,
 }
 
-/// A run below.
+/// A child run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Child {
     /// The call that started it.
@@ -45,7 +45,7 @@ pub(crate) struct Child {
 }
 
 impl RunState {
-    /// Takes where the runs below stand out of a checkpoint, with what they used: they are states of their own now.
+    /// Takes where the child runs stand out of a checkpoint, with what they used: they are states of their own now.
     pub(crate) fn adopt_children(&mut self) -> Vec<Self> {
         let states = self.take_children();
         self.trail.gone = self.tree_usage;

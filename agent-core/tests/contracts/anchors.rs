@@ -24,7 +24,7 @@ enum Step {
     /// An allowance is set aside for a model call, or what the call used is known.
     Reserves,
     Settles,
-    /// A call starts a run below.
+    /// A call starts a child run.
     Calls {
         background: bool,
     },
@@ -84,7 +84,7 @@ impl Session {
     }
 }
 
-/// An agent, and the runs below its newest one.
+/// An agent, and the descendants of its newest run.
 struct Tree {
     name: &'static str,
     agent: Agent,

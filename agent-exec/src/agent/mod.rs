@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
-/// layered, limited, and run below other agents.
+/// layered, limited, and run as sub-agents of others.
 ///
 /// One agent runs any number of runs at once; only runs of one session wait for each other's end.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use super::{Agent, AgentBuilder};
 impl Agent {
     /// Begins an agent that no model drives: what it is told becomes the argument `message` of a call of `tool`, whose result is
     /// the answer. What an agent has, it has as well: journal and recovery, questions, budgets, deadlines, hooks around the call;
-    /// and it runs below others as they do. Tools that speak with agents elsewhere are made agents with it.
+    /// and it runs as a sub-agent as they do. Tools that speak with agents elsewhere are made agents with it.
     ///
     /// No model is called, so none counts against a budget; each message counts as one call of a tool. A tool that fails fails the
     /// run with its own error. A message that is not text is refused.

@@ -27,7 +27,7 @@ pub struct PartDefinition {
     pub name: String,
     /// Its configuration; null if there is none.
     pub config: Value,
-    /// Of a middleware: true if it covers every run below, too.
+    /// Of a middleware: true if it covers every descendant, too.
     pub for_all: bool,
     live: Live,
 }

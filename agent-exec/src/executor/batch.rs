@@ -214,7 +214,7 @@ impl Active<'_> {
         let pending = &turn.calls[index];
         // A question that was asked, and a sub-agent that waits, count whatever a layer made of the error.
         let child = self.driver.take_child(&pending.call_id);
-        let waits = child.is_some() || self.driver.has_question_below(&pending.call_id);
+        let waits = child.is_some() || self.driver.has_question_of(&pending.call_id);
         match end {
             CallEnd::Suspended => outcome.suspended = true,
             CallEnd::Cancelled => outcome.cancelled = true,

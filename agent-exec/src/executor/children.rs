@@ -1,10 +1,10 @@
-//! Runs below that stopped after their caller's checkpoint was made.
+//! Child runs that stopped after their caller's checkpoint was made.
 
 use agent_core::{Result, RunCx, RunEnd};
 
 use crate::engine::Opened;
 
-/// Brings the checkpoint up to date with what a hook did, and with the runs below that it stopped. Where the application keeps
+/// Brings the checkpoint up to date with what a hook did, and with the child runs that it stopped. Where the application keeps
 /// it stays as the hook said.
 pub(super) fn reconcile_children(cx: &RunCx, end: &mut Result<RunEnd>) {
     let checkpoint = match end {

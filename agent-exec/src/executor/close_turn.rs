@@ -53,8 +53,8 @@ impl Active<'_> {
             _ => None,
         };
         cx.engine().log().record_turn_ended(step, changed, exit.clone());
-        turn.calls.iter().for_each(|call| self.driver.forget_answers_below(&call.call_id));
-        self.driver.forget_answers_below(format_args!("step-{step}"));
+        turn.calls.iter().for_each(|call| self.driver.forget_answers_of(&call.call_id));
+        self.driver.forget_answers_of(format_args!("step-{step}"));
         Ok(exit)
     }
 }

@@ -52,7 +52,7 @@ impl<'a> Made<'a> {
         let toolsets = toolsets.collect();
         let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {
             let agent = registry.builder(&sub_agent.agent).and_then(AgentBuilder::build);
-            Some(SubAgent::new(key, &sub_agent.description, problems.below(key, agent)?))
+            Some(SubAgent::new(key, &sub_agent.description, problems.under(key, agent)?))
         });
         let sub_agents: Vec<_> = sub_agents.collect();
         let middlewares = d.middleware.iter().enumerate().filter_map(|(i, part)| {

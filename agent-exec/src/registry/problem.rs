@@ -52,8 +52,8 @@ impl Problems {
         self.0.push(DefinitionProblem { pointer: pointer.to_string(), error: Arc::new(error), said });
     }
 
-    /// As [`at`](Self::at), of the agent below this key: what is wrong with it has its own places.
-    pub(super) fn below<T>(&mut self, key: &str, found: Result<T>) -> Option<T> {
+    /// As [`at`](Self::at), of the agent under this key: what is wrong with it has its own places.
+    pub(super) fn under<T>(&mut self, key: &str, found: Result<T>) -> Option<T> {
         let pointer = format!("/sub_agents/{key}/agent");
         let error = match found {
             Ok(found) => return Some(found),

@@ -260,7 +260,7 @@ impl Service<ToolRequest> for ToolCore {
             };
             let one = Amounts::none().tool_calls(1);
             if !cx.budget().is_unlimited() {
-                // Used as soon as it begins: runs below that wait for this call's end must not wait for its settling.
+                // Used as soon as it begins: child runs that wait for this call's end must not wait for its settling.
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let call_id = request.call.id.clone();

@@ -22,25 +22,15 @@ pub(super) fn assemble<'a>(
     writer: Arc<dyn JournalWriter>,
     system: Option<Result<String>>,
 ) -> Result<Job<'a>> {
-    let is_replay = beginning.recording.is_some();
-    let resumed = beginning.resumed.is_some();
-    let elapsed = beginning.resumed.as_ref().map(|c| Duration::from_millis(c.elapsed_ms)).unwrap_or_default();
-    if resumed {
-        let newer = slot.inbox.take();
-        slot.inbox.extend(std::mem::take(&mut beginning.steering).into_iter().chain(newer).collect())?;
-    }
-    let mut parts = parts(agent, terms, slot, &beginning, writer, elapsed)?;
-    parts.answers = beginning.answers;
-    if let Some(checkpoint) = beginning.resumed {
-        (parts.questions, parts.background) = (checkpoint.questions, checkpoint.background);
-    }
-    let driver = RunDriver::new(parts);
+    let resumed = beginning.is_resumed();
+    slot.inbox.put_back(std::mem::take(&mut beginning.stands.steering));
+    let driver = RunDriver::new(parts(agent, terms, slot, &beginning, writer)?);
     if resumed {
         driver.engine().keep_steering(); // what steered the earlier attempt is written down again
     }
     Ok(Job {
         driver,
-        lifecycle: (!is_replay).then_some(&agent.lifecycle),
+        lifecycle: beginning.recording().is_none().then_some(&agent.lifecycle),
         system,
         messages: beginning.messages,
         resumed,
@@ -58,12 +48,12 @@ fn parts(
     slot: RunSlot,
     beginning: &Beginning,
     writer: Arc<dyn JournalWriter>,
-    elapsed: Duration,
 ) -> Result<RunParts> {
-    let ids = beginning.ids.clone();
+    let stands = &*beginning.stands;
+    let ids = Arc::new(stands.ids.clone());
     let above = terms.parent.as_ref().map(|parent| &parent.cx);
     let globals = globals(agent, above, beginning);
-    let state = State::new(agent.schema.clone(), beginning.state.clone())?;
+    let state = State::new(agent.schema.clone(), stands.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
     let above_engine = above.and_then(|above| KEY.open(above));
     let (own_emitter, own_state) = (emitter.clone(), state.clone());
@@ -74,18 +64,20 @@ fn parts(
     if let Some(steps) = &terms.steps {
         log.run_on(steps.clone());
     }
-    beginning.record(&log, &agent.fingerprint, terms.history.as_ref());
+    beginning.record(&log, &ids, terms.history.as_ref());
 
     let mut parts = RunParts::new(ids, emitter, log);
     (parts.state, parts.globals, parts.resources) = (state, globals, terms.resources.clone());
     (parts.cancel, parts.pause, parts.inbox) = (slot.cancel, slot.pause, slot.inbox);
     parts.budget = budget(agent, terms, beginning);
-    parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
+    parts.deadline =
+        deadline(agent, &parts.budget, above.and_then(RunCx::deadline), Duration::from_millis(stands.elapsed_ms));
     parts.sub_agents = agent.sub_agents.clone();
     parts.inherited =
         above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.descendant_middlewares().clone());
     parts.for_descendants = parts.inherited.iter().chain(agent.for_descendants.iter()).cloned().collect();
-    parts.step = beginning.step;
+    (parts.step, parts.answers) = (stands.step, stands.answers.clone());
+    (parts.questions, parts.background) = (stands.questions.clone(), stands.background.clone());
     parts.key = Some(*KEY);
     Ok(parts)
 }
@@ -94,20 +86,20 @@ fn parts(
 fn globals(agent: &AgentParts, above: Option<&RunCx>, beginning: &Beginning) -> GlobalStorage {
     match (above, &agent.globals) {
         (Some(above), _) => above.globals().clone(),
-        (None, Some(given)) if beginning.recording.is_none() => given.clone(),
-        _ => GlobalStorage::restore(beginning.globals.clone()),
+        (None, Some(given)) if beginning.recording().is_none() => given.clone(),
+        _ => GlobalStorage::restore(beginning.stands.globals.clone().unwrap_or_default()),
     }
 }
 
 /// What the run may use, and what it used already.
 fn budget(agent: &AgentParts, terms: &Terms, beginning: &Beginning) -> Budget {
-    let spent = beginning.resumed.as_ref().map(|checkpoint| checkpoint.used()).unwrap_or_default();
+    let stands = &beginning.stands;
     match &terms.parent {
-        Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, terms.caps, spent),
-        None if beginning.recording.is_some() => Budget::default(), // nothing is spent
+        Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, terms.caps, stands.used()),
+        None if beginning.recording().is_some() => Budget::default(), // nothing is spent
         None => {
-            let user = beginning.ids.user.as_deref().or(terms.user.as_deref()); // the one that it began with
-            agent.budget.of_run(&beginning.ids, user, terms.caps, spent)
+            let user = stands.ids.user.as_deref().or(terms.user.as_deref()); // the one that it began with
+            agent.budget.of_run(&stands.ids, user, terms.caps, stands.used())
         }
     }
 }

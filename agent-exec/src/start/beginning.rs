@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Checkpoint, Error, ErrorKind, History, Message, Result, RunIds, WhenWaiting,
+    Checkpoint, Error, ErrorKind, History, Message, Result, RunIds, WhenWaiting,
     engine::RunLog,
     journal::{EntryBody, JournalWriter, Liveness, Recording, RunStatus, liveness_of},
     run::RunInput,
@@ -15,42 +15,24 @@ use crate::engine::Opened;
 
 /// Where a run begins.
 pub(super) struct Beginning {
-    pub(super) ids: Arc<RunIds>,
+    /// Where the run stands before its first entry.
+    pub(super) stands: Box<Checkpoint>,
+    /// What it is told then.
     pub(super) messages: Vec<Message>,
-    pub(super) history: History,
-    pub(super) state: BTreeMap<String, Value>,
-    pub(super) globals: BTreeMap<String, Value>,
-    /// Steps taken elsewhere.
-    pub(super) step: u32,
-    /// Set when the run goes on; it then keeps its history, answers and counts.
-    pub(super) resumed: Option<Box<Checkpoint>>,
-    /// What steered an earlier attempt, and was not taken.
-    pub(super) steering: Vec<Message>,
-    pub(super) answers: BTreeMap<String, Answer>,
-    /// What must be written before a run goes on.
-    pub(super) sync: JournalSync,
-    /// Set when the run is a replay.
-    pub(super) recording: Option<Arc<Recording>>,
+    pub(super) origin: Origin,
+}
+
+/// What a run's beginning was made of.
+pub(super) enum Origin {
+    /// The request, and what the session has of before.
+    Request,
+    /// A checkpoint, and what must be written before the run goes on from it.
+    Checkpoint(JournalSync),
+    /// The recording of a run that is driven again.
+    Recording(Arc<Recording>),
 }
 
 impl Beginning {
-    /// Nothing was said yet.
-    pub(super) fn empty(ids: Arc<RunIds>) -> Self {
-        Self {
-            ids,
-            messages: Vec::new(),
-            history: History::default(),
-            state: BTreeMap::new(),
-            globals: BTreeMap::new(),
-            step: 0,
-            resumed: None,
-            steering: Vec::new(),
-            answers: BTreeMap::new(),
-            sync: JournalSync::default(),
-            recording: None,
-        }
-    }
-
     /// Where a run with this input begins.
     ///
     /// # Errors
@@ -66,16 +48,14 @@ impl Beginning {
     ) -> Result<Self> {
         match input {
             RunInput::Messages(messages) => {
-                let beginning = Self { messages, state, ..Self::empty(slot.ids.clone()) };
-                beginning.after_past(agent, terms, slot, writer).await
+                let mut stands = Box::new(Checkpoint::new((*slot.ids).clone(), agent.fingerprint.as_str()));
+                stands.state = state;
+                Self { stands, messages, origin: Origin::Request }.after_past(agent, terms, slot, writer).await
             }
-            RunInput::Resume { checkpoint, answers } => {
-                resume::begin(agent, terms, slot.ids.clone(), checkpoint, answers, writer).await
-            }
+            RunInput::Resume { checkpoint, answers } => resume::begin(agent, terms, checkpoint, answers, writer).await,
             RunInput::Recover { answers } => {
-                let checkpoint = resume::unfinished(agent, slot).await?;
-                let ids = Arc::new(checkpoint.ids.clone());
-                resume::begin(agent, terms, ids, Box::new(checkpoint), answers, writer).await
+                let checkpoint = Box::new(resume::unfinished(agent, slot).await?);
+                resume::begin(agent, terms, checkpoint, answers, writer).await
             }
             RunInput::Replay => replay::begin(agent, terms.run_id.as_deref(), slot, writer).await,
             _ => Err(Error::config("this release does not know that kind of run input")),
@@ -92,9 +72,10 @@ impl Beginning {
     ) -> Result<Self> {
         if let Some(parent) = &terms.parent {
             if let Some(copied) = &terms.history {
-                self.history = copied.clone();
+                self.stands.history = copied.clone();
             } else if let Some(recalled) = &terms.agent_id {
-                self.history = parent.cx.engine().log().look_at_session(|index| index.history(recalled)).await?;
+                let log = parent.cx.engine().log();
+                self.stands.history = log.look_at_session(|index| index.history(recalled)).await?;
             }
             return Ok(self);
         }
@@ -116,40 +97,52 @@ impl Beginning {
             return Err(refusal);
         }
         anchor(&index, terms, writer).await?;
-        (self.history, self.globals) = (kept.history, kept.globals);
+        (self.stands.history, self.stands.globals) = (kept.history, Some(kept.globals));
         Ok(self)
     }
 
-    /// Tells the log where the run stands, and writes down that it begins or goes on.
-    pub(super) fn record(&self, log: &RunLog, fingerprint: &str, copied: Option<&History>) {
-        match &self.resumed {
-            Some(checkpoint) => log.adopt(checkpoint),
-            None => log.seed(self.history.clone()),
-        }
-        if let Some(recording) = &self.recording {
-            log.replay(recording);
-        }
-        match &self.resumed {
-            Some(checkpoint) => self.record_resumed(log, checkpoint),
-            None => self.record_started(log, fingerprint, copied),
+    /// True if the run goes on from a checkpoint.
+    pub(super) fn is_resumed(&self) -> bool {
+        matches!(self.origin, Origin::Checkpoint(_))
+    }
+
+    /// The recording, if the run is a replay.
+    pub(super) fn recording(&self) -> Option<&Arc<Recording>> {
+        match &self.origin {
+            Origin::Recording(recording) => Some(recording),
+            _ => None,
         }
     }
 
-    fn record_started(&self, log: &RunLog, fingerprint: &str, copied: Option<&History>) {
-        log.record(EntryBody::RunStarted { ids: self.ids.clone(), fingerprint: fingerprint.to_owned() });
-        if let Some(history) = copied.filter(|_| self.ids.depth > 0) {
+    /// Tells the log where the run stands, and writes down that it begins or goes on.
+    pub(super) fn record(&self, log: &RunLog, ids: &Arc<RunIds>, copied: Option<&History>) {
+        match &self.origin {
+            Origin::Checkpoint(sync) => {
+                log.adopt(&self.stands);
+                sync.record(log, &self.stands);
+                return self.record_resumed(log, ids);
+            }
+            Origin::Recording(recording) => log.replay(recording),
+            Origin::Request => {}
+        }
+        log.seed(self.stands.history.clone());
+        self.record_started(log, ids, copied);
+    }
+
+    fn record_started(&self, log: &RunLog, ids: &Arc<RunIds>, copied: Option<&History>) {
+        log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: self.stands.fingerprint.clone() });
+        if let Some(history) = copied.filter(|_| ids.depth > 0) {
             log.record(EntryBody::HistoryReplaced { reason: "forked".into(), before: 0, history: history.clone() });
         }
-        if !self.state.is_empty() {
-            log.record(EntryBody::StateChanged { state: self.state.clone(), globals: BTreeMap::new() });
+        if !self.stands.state.is_empty() {
+            log.record(EntryBody::StateChanged { state: self.stands.state.clone(), globals: BTreeMap::new() });
         }
     }
 
-    fn record_resumed(&self, log: &RunLog, checkpoint: &Checkpoint) {
-        self.sync.record(log, checkpoint);
-        log.record(EntryBody::RunResumed { ids: self.ids.clone(), attempt: log.attempt().to_string() });
-        for question in &checkpoint.questions {
-            if let Some(answer) = self.answers.get(&question.id) {
+    fn record_resumed(&self, log: &RunLog, ids: &Arc<RunIds>) {
+        log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_string() });
+        for question in &self.stands.questions {
+            if let Some(answer) = self.stands.answers.get(&question.id) {
                 log.record(EntryBody::answered(&question.id, answer));
             }
         }

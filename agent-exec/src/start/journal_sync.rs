@@ -45,7 +45,7 @@ impl JournalSync {
         Err(Error::new(ErrorKind::Stale, message))
     }
 
-    /// Writes down the run as it stands, with those below it that wait.
+    /// Writes down the run as it stands, with its descendants that wait.
     pub(super) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
         match self {
             Self::UpToDate => {}

@@ -108,7 +108,7 @@ async fn drive(
     if let Some(end) = resume::ended(&beginning, &terms) {
         return Ok(end);
     }
-    let (recording, journal) = (beginning.recording.clone(), slot.journal.clone());
+    let (recording, journal) = (beginning.recording().cloned(), slot.journal.clone());
     let job = assemble(agent, &terms, slot, beginning, writer, system)?;
     let _over = Over(job.driver.engine().log().clone());
     let end = agent.executor.execute(job).await;

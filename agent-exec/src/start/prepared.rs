@@ -29,7 +29,7 @@ pub(super) struct Terms {
     pub(super) agent_id: Option<Arc<str>>,
     pub(super) run_id: Option<Arc<str>>,
     pub(super) user: Option<Arc<str>>,
-    /// What a run below begins with.
+    /// What a child run begins with.
     pub(super) history: Option<History>,
     pub(super) stream: bool,
     pub(super) params: Arc<ModelParams>,

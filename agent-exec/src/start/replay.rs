@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use agent_core::{
-    Error, ErrorKind, Journal, Result, RunEnd,
+    Checkpoint, Error, ErrorKind, Journal, Result, RunEnd,
     journal::{JournalWriter, Recording, diff},
 };
 
-use super::{AgentParts, Beginning, RunSlot};
+use super::{AgentParts, Beginning, RunSlot, beginning::Origin};
 
 /// Where the run began that is asked for, or the newest of the session, over a journal that holds what its session held then.
 pub(super) async fn begin(
@@ -24,16 +24,10 @@ pub(super) async fn begin(
     };
     let (began, ids) = (recording.beginning(), recording.ids().clone());
     writer.append(began.past).await?;
-    Ok(Beginning {
-        messages: began.messages,
-        history: began.history,
-        state: began.state,
-        globals: began.before.globals,
-        step: began.step,
-        answers: began.answers,
-        recording: Some(Arc::new(recording)),
-        ..Beginning::empty(ids)
-    })
+    let mut stands = Box::new(Checkpoint::new((*ids).clone(), agent.fingerprint.as_str()));
+    (stands.history, stands.step, stands.state) = (began.history, began.step, began.state);
+    (stands.globals, stands.answers) = (Some(began.before.globals), began.answers);
+    Ok(Beginning { stands, messages: began.messages, origin: Origin::Recording(Arc::new(recording)) })
 }
 
 /// The replay's end, if it went as the recording did.

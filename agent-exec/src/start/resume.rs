@@ -1,9 +1,9 @@
 //! A run that goes on from a checkpoint.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use agent_core::{
-    Answer, Checkpoint, Error, ErrorKind, Exit, Finished, History, Result, RunEnd, RunIds,
+    Answer, Checkpoint, Error, ErrorKind, Exit, Finished, Result, RunEnd,
     journal::JournalWriter,
     run::{Clock, checkpoint::Phase},
 };
@@ -12,6 +12,7 @@ use super::{
     AgentParts, Beginning, JournalSync, RunSlot, Terms,
     anchor::anchor,
     answers::{accepted, used_before},
+    beginning::Origin,
 };
 
 /// Where the newest run of the session stands.
@@ -28,7 +29,6 @@ pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Che
 pub(super) async fn begin(
     agent: &AgentParts,
     terms: &Terms,
-    ids: Arc<RunIds>,
     mut checkpoint: Box<Checkpoint>,
     given: BTreeMap<String, Answer>,
     writer: &dyn JournalWriter,
@@ -58,19 +58,8 @@ pub(super) async fn begin(
         }
         None => JournalSync::UpToDate,
     };
-    let mut answers = checkpoint.answers.clone();
-    answers.extend(given);
-    Ok(Beginning {
-        history: checkpoint.history.clone(),
-        state: checkpoint.state.clone(),
-        globals: checkpoint.globals.clone().unwrap_or_default(),
-        step: checkpoint.step,
-        steering: std::mem::take(&mut checkpoint.steering),
-        resumed: Some(checkpoint),
-        answers,
-        sync,
-        ..Beginning::empty(ids)
-    })
+    checkpoint.answers.extend(given);
+    Ok(Beginning { stands: checkpoint, messages: Vec::new(), origin: Origin::Checkpoint(sync) })
 }
 
 /// Migrates the checkpoint of another agent, or refuses it.
@@ -99,13 +88,14 @@ pub(crate) fn difference(then: &str, now: &str) -> String {
 
 /// The end of a run that was over already, for the run above that did not take it.
 pub(super) fn ended(beginning: &Beginning, terms: &Terms) -> Option<RunEnd> {
-    let checkpoint = beginning.resumed.as_deref().filter(|_| !terms.is_root())?;
+    let checkpoint = Some(&*beginning.stands).filter(|_| beginning.is_resumed() && !terms.is_root())?;
     let Phase::Ended(exit) = &checkpoint.phase else { return None };
-    Some(RunEnd::Finished(Box::new(finished(checkpoint, exit, beginning.history.clone()))))
+    Some(RunEnd::Finished(Box::new(finished(checkpoint, exit))))
 }
 
-fn finished(checkpoint: &Checkpoint, exit: &Exit, history: History) -> Finished {
-    let mut finished = Finished::new(checkpoint.ids.clone(), exit.answer.clone(), exit.reason.clone(), history);
+fn finished(checkpoint: &Checkpoint, exit: &Exit) -> Finished {
+    let (ids, history) = (checkpoint.ids.clone(), checkpoint.history.clone());
+    let mut finished = Finished::new(ids, exit.answer.clone(), exit.reason.clone(), history);
     finished.steps = checkpoint.step;
     (finished.usage, finished.tree_usage) = (checkpoint.usage, checkpoint.tree_usage);
     finished.tool_calls.clone_from(&checkpoint.tool_calls);

@@ -36,7 +36,7 @@ impl RunSlot {
             (Some(above), _) => above.log().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             (None, None) => match &request.steps {
-                // What a run below noted is kept with its end.
+                // What a child run noted is kept with its end.
                 Some(steps) => steps.engine().journal().unwrap_or_else(|| Arc::new(MemoryJournal::default())),
                 None => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
             },

@@ -53,7 +53,7 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
     })
 }
 
-/// A run below `above`.
+/// A child run of `above`.
 pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let ids = Arc::new(above.ids().child("helper", None, None));
     let emitter =

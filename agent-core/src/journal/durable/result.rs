@@ -57,9 +57,9 @@ pub struct KeptCall {
     /// What it changed in the shared storage.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub globals: BTreeMap<String, KeptValue>,
-    /// The entries of runs below that are not driven again with it.
+    /// The entries of child runs that are not driven again with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub below: Vec<Entry>,
+    pub descendants: Vec<Entry>,
 }
 
 /// A value as it was kept with a step.
@@ -78,7 +78,7 @@ pub struct KeptValue {
 pub struct KeptRun {
     /// Its end.
     pub finished: Finished,
-    /// What it and the runs below it noted.
+    /// What it and its descendants noted.
     pub entries: Vec<Entry>,
     /// The values that they changed in the shared storage, as they were at its end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -133,13 +133,13 @@ impl KeptValue {
 impl KeptCall {
     /// What a call gave that changed nothing.
     pub fn new(result: Result<ToolOutput, KeptError>) -> Self {
-        Self { result, state: BTreeMap::new(), globals: BTreeMap::new(), below: Vec::new() }
+        Self { result, state: BTreeMap::new(), globals: BTreeMap::new(), descendants: Vec::new() }
     }
 
-    /// What the runs below used that are not driven again with it.
-    pub(crate) fn used_below(&self) -> Usage {
+    /// What the child runs used that are not driven again with it.
+    pub(crate) fn used_by_descendants(&self) -> Usage {
         let mut all = Usage::default();
-        for entry in &self.below {
+        for entry in &self.descendants {
             match &entry.body {
                 EntryBody::ModelFinished { response, .. } => all += response.usage,
                 EntryBody::SideModelFinished { usage } => all += **usage,

@@ -35,7 +35,7 @@ pub struct Anchor {
     globals: BTreeMap<String, Value>,
     /// Those that are not as the anchor before has them.
     agents: BTreeMap<Arc<str>, AnchoredAgent>,
-    /// The newest runs of agents that can go on, and those below them.
+    /// The newest runs of agents that can go on, and their descendants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     open: Vec<OpenRun>,
 }

@@ -1,4 +1,4 @@
-//! Where a run stands together with the runs below it: a checkpoint that stands for itself.
+//! Where a run stands together with its descendants: a checkpoint that stands for itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -55,7 +55,7 @@ impl States {
         self.insert(state);
     }
 
-    /// Takes the next entry of a run. What a run below does not ask any more, those above it that handed it up do not either.
+    /// Takes the next entry of a run. What a child run does not ask any more, those above it that handed it up do not either.
     pub(super) fn apply(&mut self, entry: &Entry) {
         let Some(state) = self.0.get_mut(&entry.run) else { return };
         let asked: Vec<_> = state.questions.iter().map(|question| question.digest.clone()).collect();
@@ -82,9 +82,9 @@ impl States {
         taken.into_values().map(|state| *state).collect()
     }
 
-    /// Takes the states of the runs below that ended in the turns of a run that are over, with those below them. No call waits
+    /// Takes the states of the child runs that ended in the turns of a run that are over, with their descendants. No call waits
     /// for them any more, so the run counts what they used as its own, and has no more to do with them.
-    pub(super) fn take_ended_below(&mut self, run: &str) -> Vec<RunState> {
+    pub(super) fn take_ended_descendants(&mut self, run: &str) -> Vec<RunState> {
         let Some(state) = self.get_mut(run).filter(|state| !state.trail.children.is_empty()) else { return Vec::new() };
         let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
         let (mut kept, mut ended) = (Vec::<Child>::new(), HashSet::new());
@@ -106,7 +106,7 @@ impl States {
             used += self.tree_usage(child);
             spent = spent.plus(self.tree_spent(child));
         }
-        ended.iter().for_each(|run| self.take_with_below(run, &mut taken));
+        ended.iter().for_each(|run| self.take_with_descendants(run, &mut taken));
         if let Some(state) = self.get_mut(run) {
             state.trail.gone += used;
             state.spent = state.spent.plus(spent);
@@ -117,7 +117,7 @@ impl States {
         taken
     }
 
-    /// True if a run has ended for good, and with it all below it.
+    /// True if a run has ended for good, and with it all its descendants.
     fn has_ended(&self, run: &str) -> bool {
         let is_over =
             |status: &RunStatus| matches!(status, RunStatus::Finished(_) | RunStatus::Failed | RunStatus::Cancelled);
@@ -127,13 +127,13 @@ impl States {
         })
     }
 
-    fn take_with_below(&mut self, run: &str, taken: &mut Vec<RunState>) {
+    fn take_with_descendants(&mut self, run: &str, taken: &mut Vec<RunState>) {
         let Some(state) = self.0.remove(run) else { return };
-        state.trail.children.iter().for_each(|child| self.take_with_below(&child.run, taken));
+        state.trail.children.iter().for_each(|child| self.take_with_descendants(&child.run, taken));
         taken.push(*state);
     }
 
-    /// Where the run stands, with where those below it stand that its open calls or its background wait for.
+    /// Where the run stands, with where its descendants stand that its open calls or its background wait for.
     pub(super) fn at_rest(&self, state: &RunState) -> RunState {
         let mut rest = state.clone();
         rest.trail = Trail::default();
@@ -159,7 +159,7 @@ impl States {
         state.trail.children.iter().filter_map(|child| self.get(&child.run))
     }
 
-    /// What the run used with all runs below it.
+    /// What the run used with all its descendants.
     pub(super) fn tree_usage(&self, state: &RunState) -> Usage {
         let mut all = state.usage;
         all += state.trail.gone;

@@ -19,7 +19,7 @@ pub struct SessionInfo {
     pub updated: u64,
     /// Entries in its journal.
     pub entries: u64,
-    /// Runs of agents at the top, edits among them; runs below others do not count.
+    /// Runs of agents at the top, edits among them; child runs do not count.
     pub runs: u64,
     /// The agents at the top, by id, in the order in which they came.
     pub agents: Vec<Arc<str>>,

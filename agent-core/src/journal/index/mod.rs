@@ -69,7 +69,7 @@ pub struct SessionIndex {
     agents: BTreeMap<Arc<str>, AgentIndex>,
     /// Whose each run is, and its place there.
     runs: BTreeMap<Arc<str>, (Arc<str>, usize)>,
-    /// The runs of the newest tree of each agent at the top, without those below that have ended and that no call waits for.
+    /// The runs of the newest tree of each agent at the top, without descendants that have ended and that no call waits for.
     states: States,
     sub_agents: SubAgents,
 }
@@ -203,7 +203,7 @@ impl SessionIndex {
         }
         self.states.apply(entry);
         if let EntryBody::TurnEnded { .. } = &entry.body {
-            let ended = self.states.take_ended_below(&entry.run);
+            let ended = self.states.take_ended_descendants(&entry.run);
             self.keep_histories(ended);
         }
     }
@@ -291,7 +291,7 @@ impl SessionIndex {
         self.states.insert_again(RunState::begin(ids, "", history, 0));
     }
 
-    /// Takes where a run stood, with the runs below that it waits for, as if their entries had been taken.
+    /// Takes where a run stood, with the child runs that it waits for, as if their entries had been taken.
     pub(crate) fn adopt(&mut self, checkpoint: &RunState) {
         let mut state = checkpoint.clone();
         state.saved_as = None; // that is where the earlier one is
@@ -314,17 +314,17 @@ impl SessionIndex {
         self.states.get(run)
     }
 
-    /// Where a run stands, and the runs below that it waits for.
+    /// Where a run stands, and the child runs that it waits for.
     pub(crate) fn at_rest(&self, state: &RunState) -> RunState {
         self.states.at_rest(state)
     }
 
-    /// What comes next in a run, with where the runs below stand that its open calls wait for.
+    /// What comes next in a run, with where the child runs stand that its open calls wait for.
     pub(crate) fn phase(&self, state: &RunState) -> Phase {
         self.states.phase(state)
     }
 
-    /// What a run used with all runs below it.
+    /// What a run used with all its descendants.
     pub(crate) fn tree_usage(&self, state: &RunState) -> Usage {
         self.states.tree_usage(state)
     }

@@ -78,7 +78,7 @@ impl SubAgents {
         }
     }
 
-    /// Forgets those that were first called since `before`, below the same agent at the top.
+    /// Forgets those that were first called since `before`, under the same agent at the top.
     pub(super) fn undo(&mut self, before: &Top) {
         for known in self.known.iter_mut().filter(|known| known.first.agent == before.agent) {
             known.is_undone |= known.first.seq >= before.seq;

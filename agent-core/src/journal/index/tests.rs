@@ -63,7 +63,7 @@ impl Log {
         self.add(run, EntryBody::TurnEnded { step, changed: BTreeMap::new(), exit: None });
     }
 
-    /// A call starts a run below, which answers and ends.
+    /// A call starts a child run, which answers and ends.
     fn child(&mut self, above: &str, run: &str, background: bool, status: RunStatus) {
         let link = EntryBody::SubAgentLinked { call_id: "c".into(), key: "k".into(), run: run.into(), background };
         self.add(above, link);
@@ -77,7 +77,7 @@ impl Log {
         self.index.state("root").expect("is under way")
     }
 
-    /// Where the root stands, and what it and all below it used.
+    /// Where the root stands, and what it and all its descendants used.
     fn stands(&self) -> RunState {
         self.index.at_rest(self.root())
     }
@@ -165,7 +165,7 @@ fn a_sub_agent_that_can_go_on_or_was_not_reported_stays() {
 }
 
 #[test]
-fn what_a_run_goes_on_from_counts_what_ended_below_it_once() {
+fn what_a_run_goes_on_from_counts_what_its_ended_descendants_used_once() {
     let mut log = Log::default();
     log.begin("root", None);
     log.turn("root", 1, |log| log.child("root", "one", false, done()));

@@ -278,7 +278,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a middleware that covers every run below, too.
+    /// Adds a middleware that covers every descendant, too.
     pub fn middleware_for_all(self, middleware: impl Middleware) -> Self {
         self.add_middleware(Arc::new(middleware), true)
     }
@@ -393,7 +393,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets how many entries a run without a [`store`](Self::store) keeps, with all runs below it, for readers of its events
+    /// Sets how many entries a run without a [`store`](Self::store) keeps, with all its descendants, for readers of its events
     /// that come late or fall behind; 0 keeps none. What the entries mean for the run is not among them. Default: 4,096.
     pub fn entries_kept(mut self, most: usize) -> Self {
         self.entries_kept = most;

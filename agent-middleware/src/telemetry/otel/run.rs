@@ -36,7 +36,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run begins, where the current span is; a run below another whose task has none lies below `above`.
+    /// The run begins, where the current span is; a child run whose task has none lies below `above`.
     pub(super) fn begin(cx: &RunCx, above: Option<&Self>, instruments: Arc<Instruments>, of: &Telemetry) -> Self {
         let content = &of.content;
         let ids = cx.ids();

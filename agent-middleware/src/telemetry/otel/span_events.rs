@@ -48,7 +48,7 @@ impl SpanEvents {
 
 impl EventSink for SpanEvents {
     fn emit(&self, event: &Event) {
-        // Runs below have one of their own.
+        // Child runs have one of their own.
         let Some(run) = self.run.upgrade().filter(|_| event.ids.run_id == self.id) else { return };
         run.span.in_scope(|| match &event.kind {
             EventKind::Compaction(done) => compacted(done, event.position.seq),

@@ -1,4 +1,4 @@
-//! The key `telemetry` is the middleware of that name, for all runs below, too.
+//! The key `telemetry` is the middleware of that name, for all child runs, too.
 
 use super::{entry, list, map, position};
 use crate::config::{
