@@ -38,7 +38,7 @@ async fn the_budgets_caps_on_depth_and_fan_out_are_told_too() {
                    task yourself.";
     assert_eq!(texts(&end), ["one", fan_out]);
     let end = finished(with(Caps::default().depth(0)).run("go").await);
-    let depth = "Not run: Sub-agent 'helper' was not started: the budget's cap on the depth of agents below agents is 0. Do \
+    let depth = "Not run: Sub-agent 'helper' was not started: the budget's cap on the depth of agents under agents is 0. Do \
                  the task yourself.";
     assert_eq!(texts(&end), [depth, depth]);
 }

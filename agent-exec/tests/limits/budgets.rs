@@ -149,7 +149,7 @@ async fn a_sub_agent_uses_no_more_than_its_share_and_its_caller_goes_on_with_the
 #[tokio::test]
 async fn depth_and_fan_out_have_caps_and_the_model_is_told() {
     for (caps, reason) in [
-        (Caps::default().depth(0), "the depth of agents below agents is 0"),
+        (Caps::default().depth(0), "the depth of agents under agents is 0"),
         (Caps::default().fan_out(1), "the sub-agents of one run is 1"),
     ] {
         let helper = ScriptedModel::new([Turn::text("x")]);
