@@ -81,6 +81,11 @@ pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue>
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
 }
 
+/// A provider's own JSON, to be kept beside what it was read as.
+pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
+    Raw::new(from.clone(), json.to_owned())
+}
+
 /// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
 pub(crate) struct Object<'a> {
     text: &'a str,

@@ -7,7 +7,7 @@ use crate::wire::{
     json::write_with,
     openai_chat::{
         encode::Words,
-        message::{Manner, Messages, write_spoken},
+        messages::{Manner, Messages, write_spoken},
     },
 };
 

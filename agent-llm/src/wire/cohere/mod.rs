@@ -49,7 +49,7 @@ use crate::{
         body::{Bodies, Draft},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
-        openai_chat::{encode::encode, message::Manner},
+        openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_text_alone},
         surrogates::text_of,
     },

@@ -14,7 +14,7 @@ use super::{OllamaProfile, fold::Fold, settings::Settings};
 use crate::wire::{
     content::{EMPTY, Input, joined},
     json::{write, write_with},
-    openai_chat::{encode::Words, message::Manner},
+    openai_chat::{encode::Words, messages::Manner},
 };
 
 /// A request in Ollama's words.

@@ -42,7 +42,7 @@ use crate::{
         body::{Bodies, Draft},
         content::check_parts,
         endpoint::{endpoint, post},
-        openai_chat::{encode::encode, message::Manner},
+        openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_no_count, check_text_alone},
         surrogates::text_of,
     },

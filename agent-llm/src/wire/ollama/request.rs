@@ -7,7 +7,7 @@ use agent_core::{
     message::Raw, model::Effort,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     OllamaProfile,
@@ -17,26 +17,24 @@ use super::{
 use crate::{
     ParsedRequest,
     wire::{
-        json::laid_over,
         lenient::Str,
         open_struct::open_struct,
-        openai_chat::{message::Manner, request::read_body},
+        openai_chat::{messages::Manner, request::read_body},
     },
 };
 
 /// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages and tools
 /// beside what was understood of them, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
+    let mut body = read_body(body, manner)?;
     let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };
-    let (mut parsed, said) = read_body(body, manner, |json| reader.read(json))?;
-    parsed.stream = said.get("stream") != Some(&Value::Bool(false));
-    parsed.params = params(&said);
+    body.read_messages(|json| reader.read(json))?;
+    let (parsed, said) = (&mut body.parsed, &body.said);
+    parsed.stream = said.get("stream").is_none_or(|said| said != false);
+    parsed.params = params(said);
     let written = Settings::new("", &parsed.params, profile, parsed.stream);
-    let written = serde_json::to_value(written).unwrap_or_default();
-    if let Some(Value::Object(extra)) = laid_over(&written, &said.into()) {
-        parsed.params.extra = extra;
-    }
-    Ok(parsed)
+    let written = serde_json::from_value(json!(written)).unwrap_or_default();
+    Ok(body.finish(written))
 }
 
 /// What the fields of a request say, as far as they say what every provider can be told.

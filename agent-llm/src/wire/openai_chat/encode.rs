@@ -6,12 +6,12 @@ use agent_core::{
 };
 
 use super::{
-    message::{Manner, Messages, write_spoken},
+    messages::{Manner, Messages, write_spoken},
     profile::Profile,
     settings::Settings,
     tools::{is_told, write_tools},
 };
-use crate::wire::{body::Draft, json::write, server_tools::Lack};
+use crate::wire::{body::Draft, json::write_with, server_tools::Lack};
 
 /// What such a wire says in its own words.
 pub(in crate::wire) trait Words {
@@ -79,7 +79,9 @@ impl Words for ChatWords<'_> {
     fn write_settings(&self, has_tools: bool, out: &mut Vec<u8>) {
         let Self { req, model, profile, .. } = *self;
         let search = search(&req.tools);
-        write(&Settings { model, params: &req.params, profile, has_tools, stream: req.stream, search }, out);
+        let params = &req.params;
+        let settings = Settings { model, params, profile, has_tools, stream: req.stream, search };
+        write_with(&settings.fields(), &params.extra, out);
     }
 
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {

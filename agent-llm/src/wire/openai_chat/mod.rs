@@ -15,31 +15,23 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod answer;
-mod assistant;
-mod candidate;
-mod choices;
-pub(super) mod details;
 pub(super) mod encode;
-mod events;
-pub(super) mod finish;
 mod fold;
-mod fold_call;
-pub(super) mod message;
+pub(super) mod messages;
 mod parts;
 pub(super) mod read;
-mod read_call;
-pub(super) mod read_part;
 #[cfg(feature = "requests")]
 pub(super) mod request;
 mod settings;
-pub(super) mod tools;
+mod tools;
+mod turn;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use self::{answer::Answer, encode::ChatWords, message::Manner};
+use self::{answer::Answer, encode::ChatWords, messages::Manner};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, Profile, ProviderError,

@@ -1,15 +1,15 @@
-//! Tools, as the API writes them.
+//! Tools, as the API writes them, and from there to their specifications.
 
 use agent_core::ToolSpec;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::message::Manner;
+use super::messages::Manner;
 use crate::wire::{cache_control::CacheControl, json::write};
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(in crate::wire) enum ToolJson<'a> {
+enum ToolJson<'a> {
     Raw(&'a RawValue),
     Tool {
         r#type: &'static str,
@@ -20,37 +20,26 @@ pub(in crate::wire) enum ToolJson<'a> {
 }
 
 #[derive(Serialize)]
-pub(in crate::wire) struct Function<'a> {
+struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
 }
 
 /// True if the server is told of the tool among the others: it may be another provider's own, or a setting.
-pub(in crate::wire) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
+pub(super) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
     !spec.is_server_side() || manner.own(spec.raw.as_ref()).is_some()
 }
 
 /// The list of tools that the server is told of.
-pub(in crate::wire) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+pub(super) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+    let told = specs.iter().filter(|spec| is_told(manner, spec));
     let mut out = Vec::new();
-    write(&Tools { manner, specs }, &mut out);
+    write(&told.map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
     out
 }
 
-struct Tools<'a> {
-    manner: &'a Manner,
-    specs: &'a [ToolSpec],
-}
-
-impl Serialize for Tools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = self.specs.iter().filter(|spec| is_told(self.manner, spec));
-        serializer.collect_seq(told.map(|spec| tool_json(self.manner, spec)))
-    }
-}
-
-pub(in crate::wire) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
+fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
     match manner.own(spec.raw.as_ref()) {
         Some(own) => ToolJson::Raw(own),
         None => ToolJson::Tool {
@@ -58,5 +47,52 @@ pub(in crate::wire) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Too
             function: Function { name: &spec.name, description: &spec.description, parameters: &spec.parameters },
             cache_control: manner.cache_control(spec.cache),
         },
+    }
+}
+
+#[cfg(feature = "requests")]
+pub(super) mod back {
+    use agent_core::ToolSpec;
+    use serde_json::{json, value::RawValue};
+
+    use super::{Manner, tool_json};
+    use crate::wire::{
+        json::{raw, same},
+        lenient::Str,
+        open_struct::open_struct,
+        openai_chat::parts::cache,
+    };
+
+    open_struct! {
+        ToolSaid {
+            kind: Str<'a> = "type",
+            function: FunctionSaid<'a> = "function" | "custom",
+        }
+    }
+
+    open_struct! {
+        FunctionSaid {
+            name: Str<'a> = "name",
+            description: Str<'a> = "description",
+            parameters: &'a RawValue = "parameters",
+        }
+    }
+
+    /// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
+    pub(in super::super) fn read(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
+        let ToolSaid { kind, function, rest } = serde_json::from_str(json.get())?;
+        let raw = raw(json, &manner.origin);
+        let Some(FunctionSaid { name: Some(name), description, parameters, .. }) = function else {
+            return Ok(ToolSpec::server_side(kind.unwrap_or_default().0, raw));
+        };
+        // A function without parameters takes none, and a tool that is given free text any.
+        let parameters = match parameters {
+            Some(schema) => serde_json::from_str(schema.get())?,
+            None => json!({"type": "object"}),
+        };
+        let mut spec = ToolSpec::new(name.0, description.unwrap_or_default().0, parameters);
+        spec.cache = cache(&rest);
+        let is_exact = same(&tool_json(manner, &spec), json);
+        Ok(if is_exact { spec } else { spec.with_raw(raw) })
     }
 }

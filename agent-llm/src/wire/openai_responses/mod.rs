@@ -44,13 +44,8 @@
 //!   [`ResponsesProfile::strict_tools`].
 
 mod answer;
-mod assistant;
-mod citations;
 mod encode;
-mod events;
-mod finish;
 mod fold;
-mod messages;
 mod parts;
 mod profile;
 mod read;
@@ -59,19 +54,25 @@ mod request;
 mod server_tools;
 mod settings;
 mod tools;
+mod turn;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result,
+    message::{Origin, Raw},
+    tool::WireKey,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 pub use self::profile::ResponsesProfile;
-use self::{answer::Answer, messages::Manner};
+use self::answer::Answer;
 use crate::{
-    Codec, Decoder, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError, SystemRole,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
+        json::own,
         server_tools::{check, check_no_count, check_text_alone, refusal},
         surrogates::text_of,
     },
@@ -102,6 +103,21 @@ pub struct OpenAiResponsesCodec {
     manner: Manner,
     key: WireKey,
     bodies: Bodies,
+}
+
+/// What decides how messages and tools are written.
+#[derive(Debug)]
+struct Manner {
+    origin: Origin,
+    system_role: SystemRole,
+    strict_tools: bool,
+}
+
+impl Manner {
+    /// The provider's own JSON, if this is the provider.
+    fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
+        own(&self.origin, raw)
+    }
 }
 
 impl OpenAiResponsesCodec {

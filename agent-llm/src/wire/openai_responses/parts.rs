@@ -1,18 +1,19 @@
-//! Content that people, programs and tools give, as the API writes it.
+//! Content that people, programs and tools give, in both directions.
 
 use std::borrow::Cow;
 
 use agent_core::{
     Media, Part, Text,
-    message::{MediaSource, Origin, Raw},
+    message::{MediaSource, Origin},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::messages::Manner;
+use super::{Manner, read::kind};
 use crate::wire::{
     content::{Address, media_at},
-    lenient::Str,
+    json::raw,
+    lenient::{Str, lenient},
     open_struct::open_struct,
 };
 
@@ -21,6 +22,7 @@ use crate::wire::{
 #[serde(untagged)]
 pub(super) enum Said<'a> {
     Text(Cow<'a, str>),
+    Part(PartJson<'a>),
     Parts(Vec<PartJson<'a>>),
     Raw(&'a RawValue),
 }
@@ -31,47 +33,32 @@ pub(super) enum PartJson<'a> {
     InputText {
         text: &'a str,
     },
-    InputImage(Image<'a>),
-    InputFile(File<'a>),
+    InputImage {
+        detail: &'static str,
+        image_url: Address<'a>,
+    },
+    #[serde(rename = "input_image")]
+    StoredImage {
+        detail: &'static str,
+        file_id: &'a str,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: Address<'a>,
+    },
+    #[serde(rename = "input_file")]
+    StoredFile {
+        file_id: &'a str,
+    },
+    #[serde(rename = "input_file")]
+    FileElsewhere {
+        file_url: &'a str,
+    },
+    ComputerScreenshot {
+        image_url: Address<'a>,
+    },
     #[serde(untagged)]
     Raw(&'a RawValue),
-}
-
-#[derive(Serialize)]
-pub(super) struct Image<'a> {
-    detail: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image_url: Option<Address<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-#[derive(Default, Serialize)]
-pub(super) struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filename: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<Address<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-/// What a part is written as.
-pub(super) enum Written<'a> {
-    Part(PartJson<'a>),
-    /// An item of its own beside the message.
-    Item(&'a RawValue),
-}
-
-impl<'a> Written<'a> {
-    pub(super) fn into_part(self) -> Option<PartJson<'a>> {
-        match self {
-            Self::Part(part) => Some(part),
-            Self::Item(_) => None,
-        }
-    }
 }
 
 open_struct! {
@@ -86,8 +73,9 @@ open_struct! {
     }
 }
 
-/// The part in this API's form; none if it is another provider's and means nothing here.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Written<'a>> {
+/// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
+/// the message.
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
     let raw = match part {
         Part::Text(text) => text.raw.as_ref(),
         Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
@@ -95,42 +83,31 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Written<'
         _ => None,
     };
     if let Some(own) = manner.own(raw).filter(|own| still_says(own, part, &manner.origin)) {
-        return Some(if is_part(own) { Written::Part(PartJson::Raw(own)) } else { Written::Item(own) });
+        return Some(PartJson::Raw(own));
     }
-    match part {
-        Part::Text(text) => Some(PartJson::InputText { text: &text.text }),
-        Part::Image(media) => Some(PartJson::InputImage(image(media))),
-        Part::Document(media) => Some(PartJson::InputFile(file(media))),
-        _ => None,
-    }
-    .map(Written::Part)
-}
-
-fn image(media: &Media) -> Image<'_> {
-    let (image_url, file_id) = match &media.source {
-        MediaSource::File(id) => (None, Some(id.as_str())),
-        _ => (Some(Address::of(media, "image/png")), None),
-    };
-    Image { detail: "auto", image_url, file_id }
-}
-
-fn file(media: &Media) -> File<'_> {
-    match &media.source {
-        MediaSource::File(id) => File { file_id: Some(id), ..File::default() },
-        MediaSource::Url(url) => File { file_url: Some(url), ..File::default() },
-        _ => File {
-            filename: media.name.as_deref().or(Some("document.pdf")),
-            file_data: Some(Address::of(media, "application/pdf")),
-            ..File::default()
+    let detail = "auto";
+    Some(match part {
+        Part::Text(text) => PartJson::InputText { text: &text.text },
+        Part::Image(media) => match &media.source {
+            MediaSource::File(file_id) => PartJson::StoredImage { detail, file_id },
+            _ => PartJson::InputImage { detail, image_url: Address::of(media, "image/png") },
         },
-    }
+        Part::Document(media) => match &media.source {
+            MediaSource::File(file_id) => PartJson::StoredFile { file_id },
+            MediaSource::Url(file_url) => PartJson::FileElsewhere { file_url },
+            _ => PartJson::InputFile {
+                filename: media.name.as_deref().unwrap_or("document.pdf"),
+                file_data: Address::of(media, "application/pdf"),
+            },
+        },
+        _ => return None,
+    })
 }
 
 /// True if the JSON is a part of a content, and not an item of its own.
 pub(super) fn is_part(json: &RawValue) -> bool {
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let kind = said.kind.as_ref().map_or("", |kind| &*kind.0);
-    kind.starts_with("input_") || kind.starts_with("output_") || matches!(kind, "text" | "refusal" | "summary_text")
+    let kind = kind(json);
+    kind.starts_with("input_") || kind.starts_with("output_") || matches!(&*kind, "text" | "refusal" | "summary_text")
 }
 
 /// True if the JSON is still of this part: it may have been edited.
@@ -145,29 +122,25 @@ fn still_says(own: &RawValue, part: &Part, origin: &Origin) -> bool {
 
 /// A part; it keeps its JSON if that says more.
 pub(super) fn read_part(json: &RawValue, origin: &Origin) -> Part {
-    let raw = Raw::new(origin.clone(), json.to_owned());
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = said;
-    match (kind.as_ref().map_or("", |kind| &*kind.0), text) {
-        ("input_text", Some(text)) => Part::Text(Text::new(text.0).with_raw((!rest.is_empty()).then_some(raw))),
-        ("input_image", _) => match (image_url, file_id) {
-            (Some(url), _) => Part::Image(media_at(&url.0).with_raw(raw)),
-            (None, Some(id)) => Part::Image(filed(id).with_raw(raw)),
-            (None, None) => Part::Other(raw),
-        },
-        ("input_file", _) => {
-            let media = match (file_id, file_url, file_data) {
-                (Some(id), ..) => filed(id),
-                (None, Some(url), _) => Media::url(url.0),
-                (None, None, Some(data)) => media_at(&data.0),
-                (None, None, None) => return Part::Other(raw),
-            };
-            Part::Document(filename.into_iter().fold(media, |media, name| media.with_name(name.0)).with_raw(raw))
+    let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = lenient(json);
+    let raw = raw(json, origin);
+    let stored = file_id.map(|id| Media::new(MediaSource::File(id.0.into_owned())));
+    let part = match kind.as_deref().unwrap_or_default() {
+        "input_text" => text.map(|text| {
+            let text = Text::new(text.0);
+            Part::Text(if rest.is_empty() { text } else { text.with_raw(raw.clone()) })
+        }),
+        "input_image" => {
+            let image = image_url.map(|url| media_at(&url)).or(stored);
+            image.map(|image| Part::Image(image.with_raw(raw.clone())))
         }
-        _ => Part::Other(raw),
-    }
-}
-
-fn filed(id: Str<'_>) -> Media {
-    Media::new(MediaSource::File(id.0.into_owned()))
+        "input_file" => {
+            let there = || file_url.map(|url| Media::url(url.0)).or_else(|| Some(media_at(&file_data?)));
+            let file = stored.or_else(there);
+            let named = |file: Media| filename.into_iter().fold(file, |file, name| file.with_name(name.0));
+            file.map(|file| Part::Document(named(file).with_raw(raw.clone())))
+        }
+        _ => None,
+    };
+    part.unwrap_or(Part::Other(raw))
 }

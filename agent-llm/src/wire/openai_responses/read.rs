@@ -2,18 +2,16 @@
 
 use agent_core::{
     Block, Media, Text, ToolCall,
-    message::{Origin, Raw, Reasoning},
+    message::{Origin, Reasoning},
 };
 use serde_json::value::RawValue;
 
-use super::{
-    citations::citations,
-    server_tools::{computer_call, server_call},
-};
+use super::server_tools::{computer_call, server_call};
 use crate::wire::{
+    annotations::citations,
     content::push_arguments,
-    ids::call_id,
-    lenient::{Content, Str},
+    json::raw,
+    lenient::{Content, Str, lenient, words},
     open_struct::open_struct,
 };
 
@@ -51,7 +49,7 @@ open_struct! {
         call_id: Str<'a> = "call_id",
         name: Str<'a> = "name",
         arguments: &'a RawValue = "arguments",
-        input: Str<'a> = "input",
+        input: &'a RawValue = "input",
     }
 }
 
@@ -64,31 +62,24 @@ pub(super) fn items(output: &str) -> Vec<&RawValue> {
     serde_json::from_str(output).unwrap_or_default()
 }
 
-/// The type of an item, and the role of whoever says it.
-pub(super) fn kind(json: &RawValue) -> (String, String) {
-    let typed: Typed<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let text = |said: Option<Str<'_>>| said.map(|said| said.0.into_owned()).unwrap_or_default();
-    (text(typed.kind), text(typed.role))
+/// The type of an item or of a part; empty if it has none.
+pub(super) fn kind(json: &RawValue) -> String {
+    lenient::<Typed<'_>>(json).kind.unwrap_or_default().0.into_owned()
 }
 
 /// The blocks of an item. Whatever is not understood becomes one that keeps the item.
 pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
-    let (kind, role) = kind(json);
-    let blocks = match (kind.as_str(), role.as_str()) {
+    let Typed { kind, role, .. } = lenient(json);
+    let kind = kind.unwrap_or_default();
+    let blocks = match (&*kind, role.as_deref().unwrap_or_default()) {
         ("message" | "", "assistant") | ("message", "") => message(json, origin),
         ("reasoning", _) => reasoning(json, origin).map(|block| vec![block]),
         ("function_call" | "custom_tool_call", _) => call(json, origin).map(|call| vec![Block::ToolCall(call)]),
         ("image_generation_call", _) => image(json, origin).map(|block| vec![block]),
-        (kind, _) => {
-            server_call(kind, json, origin).or_else(|| computer_call(kind, json, origin)).map(|block| vec![block])
-        }
+        ("computer_call", _) => computer_call(json, origin).map(|block| vec![block]),
+        (kind, _) => server_call(kind, json, origin).map(|block| vec![block]),
     };
     blocks.unwrap_or_else(|| vec![Block::Other(raw(json, origin))])
-}
-
-/// The block of an item that is one block.
-pub(super) fn read_one(json: &RawValue, origin: &Origin) -> Block {
-    read(json, origin).pop().unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
 fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
@@ -102,8 +93,8 @@ fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
 
 fn part(json: &RawValue, origin: &Origin) -> Block {
     let says_something = |json: &&RawValue| !matches!(json.get(), "[]" | "null");
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    match (said.kind.as_ref().map(|kind| &*kind.0), said.text) {
+    let said: PartSaid<'_> = lenient(json);
+    match (said.kind.as_deref(), said.text) {
         (Some("output_text" | "text"), Some(words)) => {
             let (annotations, logprobs) =
                 (said.annotations.filter(says_something), said.logprobs.filter(says_something));
@@ -123,15 +114,13 @@ fn reasoning(json: &RawValue, origin: &Origin) -> Option<Block> {
     for content in [said.summary, said.content].into_iter().flatten() {
         match content {
             Content::Text(text) => add_paragraph(&mut reasoning.text, &text),
-            Content::Parts(parts) => {
-                for part in parts {
-                    let said: PartSaid<'_> = serde_json::from_str(part.get()).unwrap_or_default();
-                    add_paragraph(&mut reasoning.text, said.text.as_ref().map_or("", |text| &text.0));
-                }
-            }
+            Content::Parts(parts) => parts.into_iter().for_each(|part| {
+                let said: PartSaid<'_> = lenient(part);
+                add_paragraph(&mut reasoning.text, said.text.as_deref().unwrap_or_default());
+            }),
         }
     }
-    reasoning.encrypted = said.encrypted.filter(|sealed| !sealed.is_empty()).map(|sealed| sealed.0.into_owned());
+    reasoning.encrypted = words(said.encrypted);
     Some(Block::Reasoning(reasoning))
 }
 
@@ -150,14 +139,10 @@ fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
     let said: CallSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let says_more = !said.rest.is_empty() || said.input.is_some();
     let mut arguments = String::new();
-    match (said.input, said.arguments) {
-        (Some(input), _) => arguments.push_str(&input.0),
-        (None, Some(json)) => push_arguments(json, &mut arguments).ok()?,
-        (None, None) => {}
-    }
+    said.input.or(said.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments)).ok()?;
     Some(ToolCall {
-        id: said.call_id.map(|id| id.0.into()).unwrap_or_default(),
-        name: said.name.map(|name| name.0.into()).unwrap_or_default(),
+        id: said.call_id.as_deref().unwrap_or_default().into(),
+        name: said.name.as_deref().unwrap_or_default().into(),
         arguments,
         raw: says_more.then(|| raw(json, origin)),
     })
@@ -166,23 +151,6 @@ fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
 fn image(json: &RawValue, origin: &Origin) -> Option<Block> {
     let said: ImageSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let result = said.result.filter(|result| !result.is_empty())?;
-    let format = said.format.as_ref().map_or("png", |format| &*format.0);
+    let format = said.format.as_deref().unwrap_or("png");
     Some(Block::Image(Media::base64(result.0, format!("image/{format}")).with_raw(raw(json, origin))))
-}
-
-/// Gives ids to calls that have none; `before` is the number of calls before these. True if there were any.
-pub(super) fn name_calls(blocks: &mut [Block], response: &str, before: usize) -> bool {
-    let calls = blocks.iter_mut().filter_map(|block| match block {
-        Block::ToolCall(call) => Some(call),
-        _ => None,
-    });
-    let mut named = false;
-    for (at, call) in calls.enumerate().filter(|(_, call)| call.id.is_empty()) {
-        (call.id, named) = (call_id(response, before + at).into(), true);
-    }
-    named
-}
-
-fn raw(json: &RawValue, origin: &Origin) -> Raw {
-    Raw::new(origin.clone(), json.to_owned())
 }

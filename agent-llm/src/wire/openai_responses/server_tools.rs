@@ -1,16 +1,20 @@
 //! Tools that the server has itself: how they are offered, and what they did.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use agent_core::{
-    Block, Part, ToolCall, ToolMessage,
-    message::{Origin, Raw, ServerCall},
+    Block, ToolCall,
+    message::{Origin, ServerCall},
     tool::{RemoteMcp, ServerTool},
 };
-use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::messages::Manner;
 use crate::wire::{
-    anthropic::approximate, content::Address, json::plain, lenient::Str, open_struct::open_struct, server_tools::Lack,
+    anthropic::approximate,
+    json::{plain, raw},
+    lenient::{Str, lenient},
+    open_struct::open_struct,
+    server_tools::Lack,
 };
 
 /// The tool as the server is told of it.
@@ -101,85 +105,30 @@ open_struct! {
 
 /// What a tool of the server's did, if this item, which is of this kind, says that.
 pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
+    let said: ItemSaid<'_> = lenient(json);
     let name = match kind {
         "web_search_call" | "file_search_call" | "code_interpreter_call" => kind.strip_suffix("_call")?,
-        "mcp_call" => "",
+        "mcp_call" => said.name.as_deref()?,
         _ => return None,
     };
-    let said: ItemSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    let named = if name.is_empty() { said.name?.0 } else { name.into() };
-    let mut call = ServerCall::new(&*said.id.unwrap_or_default().0, &*named, Raw::new(origin.clone(), json.to_owned()));
+    let mut call = ServerCall::new(said.id.as_deref().unwrap_or_default(), name, raw(json, origin));
     let json = |said: Option<&RawValue>| said.map(plain);
     let text = |said: Option<Str<'_>>| said.map(|text| text.0.into_owned());
     call.server = text(said.server);
     call.input = json(said.action.or(said.queries)).or(text(said.code)).or(text(said.arguments));
     call.output = json(said.error).or(json(said.results.or(said.outputs))).or(text(said.output));
-    call.failed = said.error.is_some() || said.status.is_some_and(|status| status.0 == "failed");
+    call.failed = said.error.is_some() || said.status.as_deref() == Some("failed");
     Some(Block::Server(call))
 }
 
-/// The type of a call to use a computer.
-const COMPUTER: &str = "computer_call";
-
-/// What a computer is to be used for, which is a call of the application's own tool.
-#[derive(Serialize)]
-struct Actions<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actions: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pending_safety_checks: Option<&'a RawValue>,
-}
-
-open_struct! {
-    ComputerSaid {
-        call_id: Str<'a> = "call_id",
-        action: &'a RawValue = "action",
-        actions: &'a RawValue = "actions",
-        checks: &'a RawValue = "pending_safety_checks",
-    }
-}
-
-/// The call in an item that is one of a computer.
-pub(super) fn computer_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
-    if kind != COMPUTER {
-        return None;
-    }
-    let said: ComputerSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    let checks = said.checks.filter(|checks| checks.get() != "[]");
-    let actions = Actions { action: said.action, actions: said.actions, pending_safety_checks: checks };
-    Some(Block::ToolCall(ToolCall {
-        id: said.call_id?.0.into(),
-        name: "computer".into(),
-        arguments: serde_json::to_string(&actions).ok()?,
-        raw: Some(Raw::new(origin.clone(), json.to_owned())),
-    }))
-}
-
-/// The screen after a computer was used.
-#[derive(Serialize)]
-pub(super) struct Screen<'a> {
-    r#type: &'static str,
-    call_id: &'a str,
-    output: Screenshot<'a>,
-}
-
-#[derive(Serialize)]
-struct Screenshot<'a> {
-    r#type: &'static str,
-    image_url: Address<'a>,
-}
-
-impl<'a> Screen<'a> {
-    /// None if the call is not one to use a computer, by the provider's own account, or the result shows no screen.
-    pub(super) fn of(manner: &Manner, call: &ToolCall, result: &'a ToolMessage) -> Option<Self> {
-        let is_computer = manner.own(call.raw.as_ref()).is_some_and(|own| super::read::kind(own).0 == COMPUTER);
-        let image = result.parts().iter().rev().find_map(|part| match part {
-            Part::Image(image) if is_computer => Some(image),
-            _ => None,
-        })?;
-        let output = Screenshot { r#type: "computer_screenshot", image_url: Address::of(image, "image/png") };
-        Some(Self { r#type: "computer_call_output", call_id: result.call_id(), output })
-    }
+/// The call of the application's own tool in an item that says what a computer is to be used for.
+pub(super) fn computer_call(json: &RawValue, origin: &Origin) -> Option<Block> {
+    let mut said: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json.get()).ok()?;
+    let id: Str<'_> = serde_json::from_str(said.get("call_id")?.get()).ok()?;
+    said.retain(|name, json| {
+        matches!(&**name, "action" | "actions") && json.get() != "null"
+            || &**name == "pending_safety_checks" && !matches!(json.get(), "null" | "[]")
+    });
+    let arguments = serde_json::to_string(&said).ok()?;
+    Some(Block::ToolCall(ToolCall { id: id.0.into(), name: "computer".into(), arguments, raw: Some(raw(json, origin)) }))
 }
