@@ -2,9 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use agent_core::{
-    Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, ToolCall, message::MediaSource,
-};
+use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, ToolCall, message::MediaSource};
 use serde::{
     Serialize, Serializer,
     de::{self, DeserializeSeed, Deserializer, Visitor},

@@ -2,15 +2,7 @@
 
 use agent_core::{AssistantMessage, Block, message::Raw};
 
-use super::{
-    ids::name_calls,
-    lenient::{Str, lenient},
-    open_struct::open_struct,
-};
-
-open_struct! {
-    Typed { kind: Str<'a> = "type", }
-}
+use super::{ids::name_calls, lenient::kind};
 
 /// The message of these blocks, which were read from `raw` in the answer of this id. Those who listen are told by `tell` which
 /// blocks it has.
@@ -30,9 +22,6 @@ pub(crate) fn message(
 
 /// True if the model refused to answer, and said nothing else.
 pub(crate) fn only_refuses(message: &AssistantMessage) -> bool {
-    let is_refusal = |block: &Block| match block {
-        Block::Other(raw) => lenient::<Typed<'_>>(raw.raw_value()).kind.as_deref() == Some("refusal"),
-        _ => false,
-    };
+    let is_refusal = |block: &Block| matches!(block, Block::Other(raw) if kind(raw.raw_value()) == "refusal");
     !message.has_text() && message.blocks().iter().any(is_refusal)
 }

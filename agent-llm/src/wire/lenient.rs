@@ -134,6 +134,18 @@ pub(crate) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 
+/// The type of what a provider said; empty if it has none.
+pub(crate) fn kind(json: &RawValue) -> String {
+    lenient::<Typed<'_>>(json).kind.unwrap_or_default().0.into_owned()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Typed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Str<'a>>,
+}
+
 /// The text, if it says something.
 pub(crate) fn words(said: Option<Str<'_>>) -> Option<String> {
     said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned())

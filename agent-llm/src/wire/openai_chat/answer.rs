@@ -1,12 +1,15 @@
 //! An answer under way. One that came whole is one event.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use agent_core::{
     Chunk, Error, ModelResponse, Result,
     message::{Origin, Raw},
 };
-use serde::de::IgnoredAny;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -20,7 +23,7 @@ use crate::{
     wire::{
         details::{Details, parse},
         ended::message,
-        lenient::{Str, each},
+        lenient::Str,
         open_struct::open_struct,
         surrogates::mend_surrogates,
     },
@@ -32,7 +35,7 @@ open_struct! {
     Frame {
         id: Str<'a> = "id",
         model: Str<'a> = "model",
-        choices: &'a RawValue = "choices",
+        choices: Choices<'a> = "choices",
         usage: &'a RawValue = "usage",
         error: &'a RawValue = "error",
         system_fingerprint: &'a RawValue = "system_fingerprint",
@@ -53,6 +56,40 @@ open_struct! {
         // Some servers have the usage here.
         usage: &'a RawValue = "usage",
         error: &'a RawValue = "error",
+    }
+}
+
+/// The choices of an event. The first that says that it is number 0 is the answer, and costs no list; nothing is as good as 0.
+#[derive(Debug, Default)]
+pub(super) struct Choices<'a> {
+    first: Option<Choice<'a>>,
+    others: Vec<Choice<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Choices<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Self::Value, A::Error> {
+                let mut choices = Choices::default();
+                while let Some(choice) = items.next_element::<Choice<'_>>()? {
+                    match choices.first {
+                        None if choice.index.unwrap_or(0) == 0 => choices.first = Some(choice),
+                        _ => choices.others.push(choice),
+                    }
+                }
+                Ok(choices)
+            }
+        }
+
+        deserializer.deserialize_seq(List)
     }
 }
 
@@ -127,21 +164,16 @@ impl Answer {
     }
 
     fn event(&mut self, json: &str, out: &mut Vec<Chunk>) -> Result<()> {
-        let error = match serde_json::from_str::<Frame<'_>>(json).and_then(|frame| self.take(frame, out)) {
-            Ok(error) => error,
-            Err(e) => return Err(self.unmet(json).with_source(e)),
-        };
-        error.map_or(Ok(()), |error| {
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unmet(json).with_source(e))?;
+        let of_choice = frame.choices.as_ref().and_then(|choices| choices.first.as_ref()?.error);
+        if let Some(error) = frame.error.or(of_choice) {
             let said = json!({ "error": parse(error).unwrap_or_default() });
-            Err(ProviderError::from_json(&said).into_error(self.origin.provider()))
-        })
+            return Err(ProviderError::from_json(&said).into_error(self.origin.provider()));
+        }
+        self.take(frame, out).map_err(|e| self.unmet(json).with_source(e))
     }
 
-    /// Takes an event, or finds the error in it.
-    fn take<'a>(&mut self, frame: Frame<'a>, out: &mut Vec<Chunk>) -> serde_json::Result<Option<&'a RawValue>> {
-        if frame.error.is_some() {
-            return Ok(frame.error);
-        }
+    fn take(&mut self, frame: Frame<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         if let (None, Some(id)) = (&self.id, frame.id.filter(|id| !id.is_empty())) {
             self.id = Some(id.0.into());
         }
@@ -155,36 +187,24 @@ impl Answer {
         ];
         usual.into_iter().for_each(|(name, json)| json.into_iter().for_each(|json| self.details.add(name, json)));
         frame.rest.iter().for_each(|(name, json)| self.details.add(name, json));
-        let (mut is_first_known, mut usage, mut error) = (false, frame.usage, None);
-        frame.choices.map_or(Ok(()), |choices| {
-            each(choices, |json| {
-                let choice: Choice<'_> = serde_json::from_str(json.get())?;
-                let is_first = !is_first_known && choice.index.unwrap_or(0) == 0;
-                if is_first {
-                    (is_first_known, usage, error) = (true, usage.or(choice.usage), choice.error);
-                }
-                if error.is_some() { Ok(()) } else { self.take_choice(choice, is_first, out) }
-            })
-        })?;
-        if let Some(said) = usage {
+        let Choices { first, others } = frame.choices.unwrap_or_default();
+        if let Some(said) = frame.usage.or(first.as_ref().and_then(|choice| choice.usage)) {
             self.usage.clear();
             self.usage.push_str(said.get());
         }
-        Ok(error)
-    }
-
-    /// The first that says that it is number 0 is the answer; nothing is as good as 0.
-    fn take_choice(&mut self, said: Choice<'_>, is_first: bool, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        let Self { origin, form, is_heard, first, others, .. } = self;
-        let index = said.index.unwrap_or(0);
-        if is_first {
-            return first.get_or_insert_with(|| Candidate::new(0, *is_heard)).take(said, *form, origin, out);
+        if let Some(choice) = first {
+            let answer = self.first.get_or_insert_with(|| Candidate::new(0, self.is_heard));
+            answer.take(choice, self.form, &self.origin, out)?;
         }
-        let at = others.iter().position(|known| known.index == index).unwrap_or_else(|| {
-            others.push(Candidate::new(index, false));
-            others.len() - 1
-        });
-        others[at].take(said, *form, origin, &mut Vec::new())
+        for choice in others {
+            let index = choice.index.unwrap_or(0);
+            let at = self.others.iter().position(|known| known.index == index).unwrap_or_else(|| {
+                self.others.push(Candidate::new(index, false));
+                self.others.len() - 1
+            });
+            self.others[at].take(choice, self.form, &self.origin, &mut Vec::new())?;
+        }
+        Ok(())
     }
 
     fn respond(self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {

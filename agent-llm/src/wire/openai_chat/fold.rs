@@ -152,7 +152,7 @@ impl Fold {
             Some(Content::Parts(parts)) => {
                 self.begin_parts();
                 for json in parts {
-                    self.push_part(serde_json::from_str(json.get())?, part(json, origin)?, out);
+                    self.push_part(serde_json::from_str(json.get())?, part(json, origin), out);
                 }
             }
             None => {}
@@ -168,7 +168,7 @@ impl Fold {
             let Some(more) = details_text(json) else { return Ok(()) };
             more
         } else {
-            let more = plain(&serde_json::from_str(json.get())?)?.into_owned();
+            let more = plain(&serde_json::from_str(json.get())?);
             merge_field(&mut self.rest, name.into(), more.as_str().into());
             more
         };

@@ -7,7 +7,7 @@ use agent_core::{
     message::{Cache, Origin, Raw},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use super::{
     parts::{PartJson, own_text, part_json},
@@ -129,7 +129,7 @@ impl Messages<'_> {
             let mut media = media(self.manner, result).peekable();
             if media.peek().is_some() {
                 let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
-                parts.push(PartJson::Text { text: text.into(), cache_control: None });
+                parts.push(PartJson::Made(json!({"type": "text", "text": text})));
                 parts.extend(media);
             }
         }
@@ -168,9 +168,7 @@ pub(super) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: boo
 
 /// The parts that are taken: as one text, unless more is to be said of one.
 fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
-    let is_plain = |part: &Part| {
-        matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none())
-    };
+    let is_plain = |part: &Part| matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none());
     if parts.iter().filter(|part| is_taken(part)).all(is_plain) {
         return Said::Text(joined(parts));
     }

@@ -17,7 +17,7 @@ use crate::wire::{
     content::push_arguments,
     ended::only_refuses,
     json::raw,
-    lenient::{Content, Str, each, lenient, words},
+    lenient::{Content, Str, lenient, words},
     open_struct::open_struct,
 };
 
@@ -26,9 +26,9 @@ open_struct! {
     Said {
         _role: Str<'a> = "role",
         content: Content<'a> = "content",
-        reasoning_content: Content<'a> = "reasoning_content",
-        reasoning: Content<'a> = "reasoning",
-        tool_plan: Content<'a> = "tool_plan",
+        reasoning_content: &'a RawValue = "reasoning_content",
+        reasoning: &'a RawValue = "reasoning",
+        tool_plan: &'a RawValue = "tool_plan",
         reasoning_details: &'a RawValue = "reasoning_details",
         refusal: Str<'a> = "refusal",
         images: &'a RawValue = "images",
@@ -94,10 +94,13 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
     let mut blocks = Vec::new();
     for field in order {
         match field {
-            Field::Reasoning => blocks.extend(reasoning(&mut said, origin)?),
-            Field::Content => content(&mut said, origin, &mut blocks)?,
+            Field::Reasoning => blocks.extend(reasoning(&said, origin)?),
+            Field::Content => content(&mut said, origin, &mut blocks),
             Field::Refusal => blocks.extend(words(said.refusal.take()).map(|said| refusal(&said, origin))),
-            Field::Images => images(&said, origin, &mut blocks),
+            Field::Images => {
+                let images: Vec<&RawValue> = said.images.map(lenient).unwrap_or_default();
+                images.into_iter().for_each(|image| push_part(image, origin, &mut blocks));
+            }
             Field::Calls => calls(&mut said, json, origin, &mut blocks)?,
         }
     }
@@ -116,12 +119,11 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
 }
 
 /// The readable reasoning of a message, the first if it is said twice.
-fn reasoning(said: &mut Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
+fn reasoning(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
     let mut reasoning = Reasoning::default();
-    let spellings = [said.reasoning_content.take(), said.reasoning.take(), said.tool_plan.take()];
-    for content in spellings.into_iter().flatten() {
+    for json in [said.reasoning_content, said.reasoning, said.tool_plan].into_iter().flatten() {
         if reasoning.text.is_empty() {
-            reasoning.text = plain(&content)?.into_owned();
+            reasoning.text = plain(&serde_json::from_str(json.get())?);
         }
     }
     let details: Vec<Detail<'_>> = said.reasoning_details.map(lenient).unwrap_or_default();
@@ -150,9 +152,9 @@ impl Detail<'_> {
     }
 }
 
-fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
+fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
     match said.content.take() {
-        Some(Content::Parts(list)) => list.into_iter().try_for_each(|json| push_part(json, origin, blocks))?,
+        Some(Content::Parts(list)) => list.into_iter().for_each(|json| push_part(json, origin, blocks)),
         Some(Content::Text(text)) if !text.is_empty() => blocks.push(Block::text(text)),
         // A spoken answer has its words in the transcript.
         _ => {
@@ -160,29 +162,18 @@ fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) -> ser
             blocks.extend(transcript.map(Block::text));
         }
     }
-    Ok(())
 }
 
 /// Adds the block of a part, unless it says nothing.
-fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
-    let block = part(json, origin)?;
+fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) {
+    let block = part(json, origin);
     if !matches!(&block, Block::Text(text) if text.is_empty()) {
         blocks.push(block);
     }
-    Ok(())
 }
 
 fn refusal(said: &str, origin: &Origin) -> Block {
     Block::Other(Raw::from_value(origin.clone(), &json!({"type": "refusal", "refusal": said})))
-}
-
-/// Images beside the content; what is no list of them stays in the raw message.
-fn images(said: &Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
-    let before = blocks.len();
-    let read = said.images.map(|json| each(json, |image| push_part(image, origin, blocks)));
-    if let Some(Err(_)) = read {
-        blocks.truncate(before);
-    }
 }
 
 /// The sound of a spoken answer. Its form is not said: how it begins shows it.

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use agent_core::{AssistantMessage, Block, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw};
+use agent_core::{
+    AssistantMessage, Block, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw,
+};
 use serde_json::value::RawValue;
 
 use super::{
@@ -77,7 +79,7 @@ impl<'a> Reader<'a> {
             self.asked = Some(message.clone());
             return Ok(Message::Assistant(message));
         }
-        let parts = self.parts(content)?;
+        let parts = self.parts(content);
         self.written.clear();
         match &*role {
             "system" | "developer" => {
@@ -106,27 +108,25 @@ impl<'a> Reader<'a> {
         if same_bytes(&self.written, json) { message } else { with_raw(message, raw(json, &self.manner.origin)) }
     }
 
-    fn parts(&self, content: Option<Content<'_>>) -> serde_json::Result<Vec<Part>> {
+    fn parts(&self, content: Option<Content<'_>>) -> Vec<Part> {
         match content {
-            None => Ok(Vec::new()),
-            Some(Content::Text(text)) => Ok(vec![Part::text(text)]),
+            None => Vec::new(),
+            Some(Content::Text(text)) => vec![Part::text(text)],
             Some(Content::Parts(list)) => list.into_iter().map(|json| self.part(json)).collect(),
         }
     }
 
     /// The part, which keeps its JSON if that says more.
-    fn part(&self, json: &RawValue) -> serde_json::Result<Part> {
-        let with = |raw: Option<Raw>| {
-            Ok(match part(json, &self.manner.origin)? {
-                Block::Text(text) => Part::Text(text.with_raw(raw)),
-                Block::Image(media) => Part::Image(media.with_raw(raw)),
-                Block::Document(media) => Part::Document(media.with_raw(raw)),
-                _ => Part::Other(self::raw(json, &self.manner.origin)),
-            })
+    fn part(&self, json: &RawValue) -> Part {
+        let with = |own: Option<Raw>| match part(json, &self.manner.origin) {
+            Block::Text(text) => Part::Text(text.with_raw(own)),
+            Block::Image(media) => Part::Image(media.with_raw(own)),
+            Block::Document(media) => Part::Document(media.with_raw(own)),
+            _ => Part::Other(raw(json, &self.manner.origin)),
         };
-        let plain = with(None)?;
+        let plain = with(None);
         let is_exact = part_json(self.manner, &plain).is_some_and(|written| same(&written, json));
-        if is_exact { Ok(plain) } else { with(Some(raw(json, &self.manner.origin))) }
+        if is_exact { plain } else { with(Some(raw(json, &self.manner.origin))) }
     }
 }
 

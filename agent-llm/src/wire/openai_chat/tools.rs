@@ -58,7 +58,7 @@ pub(super) mod back {
     use super::{Manner, tool_json};
     use crate::wire::{
         json::{raw, same},
-        lenient::Str,
+        lenient::{Str, lenient},
         open_struct::open_struct,
         openai_chat::parts::cache,
     };
@@ -80,7 +80,7 @@ pub(super) mod back {
 
     /// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
     pub(in super::super) fn read(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
-        let ToolSaid { kind, function, rest } = serde_json::from_str(json.get())?;
+        let ToolSaid { kind, function, .. } = serde_json::from_str(json.get())?;
         let raw = raw(json, &manner.origin);
         let Some(FunctionSaid { name: Some(name), description, parameters, .. }) = function else {
             return Ok(ToolSpec::server_side(kind.unwrap_or_default().0, raw));
@@ -91,7 +91,7 @@ pub(super) mod back {
             None => json!({"type": "object"}),
         };
         let mut spec = ToolSpec::new(name.0, description.unwrap_or_default().0, parameters);
-        spec.cache = cache(&rest);
+        spec.cache = cache(&lenient(json));
         let is_exact = same(&tool_json(manner, &spec), json);
         Ok(if is_exact { spec } else { spec.with_raw(raw) })
     }

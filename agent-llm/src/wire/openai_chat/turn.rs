@@ -17,7 +17,7 @@ use super::{
 use crate::wire::{
     content::same_call,
     json::write as write_json,
-    lenient::{Str, lenient},
+    lenient::{Str, kind, lenient},
     open_struct::open_struct,
 };
 
@@ -58,10 +58,6 @@ open_struct! {
     Speech { id: Str<'a> = "id", }
 }
 
-open_struct! {
-    Typed { kind: Str<'a> = "type", }
-}
-
 /// Writes `message`:
 ///
 /// * as its provider sent it, if this is the provider and nobody edited it;
@@ -88,7 +84,8 @@ impl<'a> Projection<'a> {
     fn write(&self, out: &mut Vec<u8>) {
         let sent = self.own.and_then(|own| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(own.json()).ok());
         let sent = sent.map(|fields| fields.into_iter().filter(|(_, json)| json.get() != "null"));
-        let sent: Option<Sent<'_>> = sent.map(|fields| fields.map(|(name, json)| (name, Cow::Borrowed(json))).collect());
+        let sent: Option<Sent<'_>> =
+            sent.map(|fields| fields.map(|(name, json)| (name, Cow::Borrowed(json))).collect());
         let content = self.content(sent.as_ref());
         // Who leaves it out beside calls takes it back left out.
         let is_said = content.is_some() || sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
@@ -130,9 +127,9 @@ impl<'a> Projection<'a> {
     fn part(&self, block: &'a Block) -> Option<PartJson<'a>> {
         match block {
             Block::Text(text) => Some(text_json(self.manner, text)),
-            Block::Reasoning(reasoning) => self.thinking(reasoning).map(PartJson::Raw),
-            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(PartJson::Raw),
-            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(PartJson::Raw),
+            Block::Reasoning(reasoning) => self.thinking(reasoning).map(PartJson::Own),
+            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(PartJson::Own),
+            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(PartJson::Own),
             _ => None,
         }
     }
@@ -140,8 +137,7 @@ impl<'a> Projection<'a> {
     /// Thinking that is a part, if it was not edited: its provider takes back only its own.
     fn thinking(&self, reasoning: &'a Reasoning) -> Option<&'a RawValue> {
         let own = self.manner.own(reasoning.raw.as_ref()).filter(|json| is_part(json))?;
-        let was = part(own, &self.manner.origin);
-        matches!(was, Ok(Block::Reasoning(was)) if was.text == reasoning.text).then_some(own)
+        matches!(part(own, &self.manner.origin), Block::Reasoning(was) if was.text == reasoning.text).then_some(own)
     }
 
     /// The provider's own fields beside the content and the calls: all of them, or to one that refuses its own those of
@@ -164,7 +160,8 @@ impl<'a> Projection<'a> {
         if let Some(details) = details.find(|json| json.get().starts_with('[')).filter(|_| self.thought() == text) {
             put("reasoning_details", to_raw_value(details));
         }
-        if let Some(id) = sent.get("audio").and_then(|json| lenient::<Speech<'_>>(json).id).filter(|id| !id.is_empty()) {
+        if let Some(id) = sent.get("audio").and_then(|json| lenient::<Speech<'_>>(json).id).filter(|id| !id.is_empty())
+        {
             put("audio", to_raw_value(&BTreeMap::from([("id", id)])));
         }
         if sent.contains_key("images") {
@@ -196,7 +193,9 @@ impl<'a> Projection<'a> {
 
     fn call(&self, call: &'a ToolCall) -> CallJson<'a> {
         let still_says = |own: &&RawValue| {
-            serde_json::from_str(own.get()).and_then(|said| into_call(said, None)).is_ok_and(|was| same_call(&was, call))
+            serde_json::from_str(own.get())
+                .and_then(|said| into_call(said, None))
+                .is_ok_and(|was| same_call(&was, call))
         };
         if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
             return CallJson::Raw(own);
@@ -215,5 +214,5 @@ fn is_speech(block: &Block) -> bool {
 
 /// True if the JSON is a part of a content.
 fn is_part(json: &RawValue) -> bool {
-    lenient::<Typed<'_>>(json).kind.is_some()
+    !kind(json).is_empty()
 }

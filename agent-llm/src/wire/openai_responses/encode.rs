@@ -1,17 +1,12 @@
 //! Writing requests, and messages as items: everything but what the model itself said.
 
-use agent_core::{
-    History, Message, ModelRequest, Part, ToolCall, ToolMessage,
-    message::Raw,
-    tool::WireKey,
-};
+use agent_core::{History, Message, ModelRequest, Part, ToolCall, ToolMessage, message::Raw, tool::WireKey};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use super::{
     Manner,
     parts::{PartJson, Said, is_part, part_json},
-    read::kind,
     settings::Settings,
     tools::write_tools,
     turn,
@@ -22,6 +17,7 @@ use crate::{
         body::Draft,
         content::{Address, joined},
         json::{write, write_with},
+        lenient::kind,
     },
 };
 
@@ -119,7 +115,7 @@ impl Messages<'_> {
         };
         for part in parts.iter().filter_map(|part| part_json(self.manner, part)) {
             match part {
-                PartJson::Raw(item) if !is_part(item) => {
+                PartJson::Own(item) if !is_part(item) => {
                     say(&mut content, out);
                     write_item(item, out);
                 }
@@ -136,7 +132,10 @@ impl Messages<'_> {
         }
         let call = self.call_of(at, message).and_then(|call| self.manner.own(call.raw.as_ref()));
         let screen = message.parts().iter().rev().find_map(|part| match part {
-            Part::Image(image) => Some(PartJson::ComputerScreenshot { image_url: Address::of(image, "image/png") }),
+            Part::Image(image) => {
+                let address = Address::of(image, "image/png");
+                Some(PartJson::Made(json!({"type": "computer_screenshot", "image_url": address})))
+            }
             _ => None,
         });
         let (kind, output) = match (call.map(kind).unwrap_or_default().as_str(), screen) {
@@ -153,7 +152,7 @@ impl Messages<'_> {
             return Said::Text(joined(parts));
         }
         let parts = parts.iter().filter_map(|part| part_json(self.manner, part));
-        Said::Parts(parts.filter(|part| !matches!(part, PartJson::Raw(item) if !is_part(item))).collect())
+        Said::Parts(parts.filter(|part| !matches!(part, PartJson::Own(item) if !is_part(item))).collect())
     }
 
     /// The call that this answers, which stands before it.

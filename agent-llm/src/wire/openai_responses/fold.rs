@@ -6,8 +6,13 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::read::{PARAGRAPH, kind, read};
-use crate::wire::{blocks::Blocks, ids::name_calls, json::raw, lenient::lenient};
+use super::read::{PARAGRAPH, read};
+use crate::wire::{
+    blocks::Blocks,
+    ids::name_calls,
+    json::raw,
+    lenient::{kind, lenient},
+};
 
 /// What the deltas of an item are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,7 +237,7 @@ impl Fold {
             Some(at) if place.id.is_empty() || place.id == self.items[at].id => None,
             _ => {
                 let at = self.push(place.index);
-                (self.items[at].kind, self.items[at].id) = (field.kind().to_owned(), place.id.to_owned());
+                (self.items[at].kind, self.items[at].id) = (field.place().0.to_owned(), place.id.to_owned());
                 Some(at)
             }
         }
@@ -252,28 +257,26 @@ impl Fold {
     }
 }
 
+/// Of each field: what its events are called, which items have it and where, and what its parts are.
+const FIELDS: [(Field, &str, &str, &str, &str); 6] = [
+    (Field::Text, "response.output_text", "message", "content", "output_text"),
+    (Field::Refusal, "response.refusal", "message", "content", "refusal"),
+    (Field::Summary, "response.reasoning_summary_text", "reasoning", "summary", "summary_text"),
+    (Field::Thought, "response.reasoning_text", "reasoning", "content", "reasoning_text"),
+    (Field::Arguments, "response.function_call_arguments", "function_call", "arguments", ""),
+    (Field::Input, "response.custom_tool_call_input", "custom_tool_call", "input", ""),
+];
+
 impl Field {
     /// What the events that are called so are of.
     pub(super) fn of(event: &str) -> Option<Self> {
-        Some(match event {
-            "response.output_text" => Self::Text,
-            "response.refusal" => Self::Refusal,
-            "response.reasoning_summary_text" => Self::Summary,
-            "response.reasoning_text" => Self::Thought,
-            "response.function_call_arguments" => Self::Arguments,
-            "response.custom_tool_call_input" => Self::Input,
-            _ => return None,
-        })
+        FIELDS.iter().find(|(_, known, ..)| *known == event).map(|(field, ..)| *field)
     }
 
-    /// The type of the items that have it.
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Text | Self::Refusal => "message",
-            Self::Summary | Self::Thought => "reasoning",
-            Self::Arguments => "function_call",
-            Self::Input => "custom_tool_call",
-        }
+    /// The type of the items that have it, their field for it, and the type of its parts: empty if it is a text alone.
+    fn place(self) -> (&'static str, &'static str, &'static str) {
+        let row = FIELDS.iter().find(|(field, ..)| *field == self);
+        row.map_or_else(Default::default, |(_, _, item, place, part)| (*item, *place, *part))
     }
 }
 
@@ -291,6 +294,7 @@ impl Item {
     }
 
     fn part_mut(&mut self, field: Field, nth: u64) -> &mut Part {
+        let nth = if field.place().2.is_empty() { 0 } else { nth };
         let known = self.parts.iter().rposition(|part| (part.field, part.nth) == (field, nth));
         let at = known.unwrap_or_else(|| {
             self.parts.push(Part { field, nth, text: String::new(), json: None });
@@ -315,34 +319,31 @@ impl Item {
         if text(&item, "status") == "in_progress" {
             item.insert("status".into(), "completed".into());
         }
-        for (name, fields) in
-            [("summary", &[Field::Summary][..]), ("content", &[Field::Text, Field::Refusal, Field::Thought])]
-        {
-            let mut parts: Vec<_> = self.parts.iter().filter(|part| fields.contains(&part.field)).collect();
-            parts.sort_by_key(|part| part.nth);
-            if !parts.is_empty() {
-                item.insert(name.into(), parts.into_iter().map(Part::to_value).collect());
+        let mut parts: Vec<_> = self.parts.iter().collect();
+        parts.sort_by_key(|part| part.nth);
+        let mut said = Map::new();
+        for part in parts {
+            let (_, place, kind) = part.field.place();
+            let known = said.entry(place).or_insert_with(|| json!([]));
+            match known {
+                Value::Array(parts) if !kind.is_empty() => parts.push(part.to_value(kind)),
+                text => *text = part.text.as_str().into(),
             }
         }
-        for (name, field) in [("arguments", Field::Arguments), ("input", Field::Input)] {
-            let text = self.text(field);
-            if !text.is_empty() {
-                item.insert(name.into(), text.into());
-            }
-        }
+        said.retain(|_, value| *value != "");
+        item.append(&mut said);
         to_raw_value(&item).ok()
     }
 }
 
 impl Part {
-    fn to_value(&self) -> Value {
+    fn to_value(&self, kind: &str) -> Value {
         let text = self.text.as_str();
         match (&self.json, self.field) {
             (Some(json), _) => lenient(json),
-            (None, Field::Refusal) => json!({"type": "refusal", "refusal": text}),
-            (None, Field::Summary) => json!({"type": "summary_text", "text": text}),
-            (None, Field::Thought) => json!({"type": "reasoning_text", "text": text}),
-            (None, _) => json!({"type": "output_text", "annotations": [], "text": text}),
+            (None, Field::Refusal) => json!({"type": kind, "refusal": text}),
+            (None, Field::Text) => json!({"type": kind, "annotations": [], "text": text}),
+            (None, _) => json!({"type": kind, "text": text}),
         }
     }
 }

@@ -65,8 +65,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value, value::RawValue};
 
-pub use self::profile::ResponsesProfile;
 use self::answer::Answer;
+pub use self::profile::ResponsesProfile;
 use crate::{
     Codec, Decoder, Profile, ProviderError, SystemRole,
     wire::{

@@ -7,14 +7,13 @@ use agent_core::{
     message::{MediaSource, Origin},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
-use super::{Manner, read::kind};
+use super::Manner;
 use crate::wire::{
     content::{Address, media_at},
     json::raw,
-    lenient::{Str, lenient},
-    open_struct::open_struct,
+    lenient::{kind, lenient},
 };
 
 /// A content.
@@ -27,50 +26,12 @@ pub(super) enum Said<'a> {
     Raw(&'a RawValue),
 }
 
+/// A part: the provider's own JSON, or ours.
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(untagged)]
 pub(super) enum PartJson<'a> {
-    InputText {
-        text: &'a str,
-    },
-    InputImage {
-        detail: &'static str,
-        image_url: Address<'a>,
-    },
-    #[serde(rename = "input_image")]
-    StoredImage {
-        detail: &'static str,
-        file_id: &'a str,
-    },
-    InputFile {
-        filename: &'a str,
-        file_data: Address<'a>,
-    },
-    #[serde(rename = "input_file")]
-    StoredFile {
-        file_id: &'a str,
-    },
-    #[serde(rename = "input_file")]
-    FileElsewhere {
-        file_url: &'a str,
-    },
-    ComputerScreenshot {
-        image_url: Address<'a>,
-    },
-    #[serde(untagged)]
-    Raw(&'a RawValue),
-}
-
-open_struct! {
-    PartSaid {
-        kind: Str<'a> = "type",
-        text: Str<'a> = "text",
-        image_url: Str<'a> = "image_url",
-        file_id: Str<'a> = "file_id",
-        file_url: Str<'a> = "file_url",
-        file_data: Str<'a> = "file_data",
-        filename: Str<'a> = "filename",
-    }
+    Own(&'a RawValue),
+    Made(Value),
 }
 
 /// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
@@ -83,25 +44,25 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<
         _ => None,
     };
     if let Some(own) = manner.own(raw).filter(|own| still_says(own, part, &manner.origin)) {
-        return Some(PartJson::Raw(own));
+        return Some(PartJson::Own(own));
     }
-    let detail = "auto";
-    Some(match part {
-        Part::Text(text) => PartJson::InputText { text: &text.text },
+    Some(PartJson::Made(match part {
+        Part::Text(text) => json!({"type": "input_text", "text": text.text}),
         Part::Image(media) => match &media.source {
-            MediaSource::File(file_id) => PartJson::StoredImage { detail, file_id },
-            _ => PartJson::InputImage { detail, image_url: Address::of(media, "image/png") },
+            MediaSource::File(id) => json!({"type": "input_image", "detail": "auto", "file_id": id}),
+            _ => json!({"type": "input_image", "detail": "auto", "image_url": Address::of(media, "image/png")}),
         },
         Part::Document(media) => match &media.source {
-            MediaSource::File(file_id) => PartJson::StoredFile { file_id },
-            MediaSource::Url(file_url) => PartJson::FileElsewhere { file_url },
-            _ => PartJson::InputFile {
-                filename: media.name.as_deref().unwrap_or("document.pdf"),
-                file_data: Address::of(media, "application/pdf"),
-            },
+            MediaSource::File(id) => json!({"type": "input_file", "file_id": id}),
+            MediaSource::Url(url) => json!({"type": "input_file", "file_url": url}),
+            _ => {
+                let (name, data) =
+                    (media.name.as_deref().unwrap_or("document.pdf"), Address::of(media, "application/pdf"));
+                json!({"type": "input_file", "filename": name, "file_data": data})
+            }
         },
         _ => return None,
-    })
+    }))
 }
 
 /// True if the JSON is a part of a content, and not an item of its own.
@@ -122,23 +83,22 @@ fn still_says(own: &RawValue, part: &Part, origin: &Origin) -> bool {
 
 /// A part; it keeps its JSON if that says more.
 pub(super) fn read_part(json: &RawValue, origin: &Origin) -> Part {
-    let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = lenient(json);
-    let raw = raw(json, origin);
-    let stored = file_id.map(|id| Media::new(MediaSource::File(id.0.into_owned())));
-    let part = match kind.as_deref().unwrap_or_default() {
-        "input_text" => text.map(|text| {
-            let text = Text::new(text.0);
-            Part::Text(if rest.is_empty() { text } else { text.with_raw(raw.clone()) })
+    let (said, raw): (Value, _) = (lenient(json), raw(json, origin));
+    let text = |name: &str| said[name].as_str();
+    let stored = || text("file_id").map(|id| Media::new(MediaSource::File(id.to_owned())));
+    let part = match said["type"].as_str() {
+        Some("input_text") => text("text").map(|words| {
+            let says_more = said != json!({"type": "input_text", "text": words});
+            Part::Text(Text::new(words).with_raw(says_more.then(|| raw.clone())))
         }),
-        "input_image" => {
-            let image = image_url.map(|url| media_at(&url)).or(stored);
+        Some("input_image") => {
+            let image = text("image_url").map(media_at).or_else(stored);
             image.map(|image| Part::Image(image.with_raw(raw.clone())))
         }
-        "input_file" => {
-            let there = || file_url.map(|url| Media::url(url.0)).or_else(|| Some(media_at(&file_data?)));
-            let file = stored.or_else(there);
-            let named = |file: Media| filename.into_iter().fold(file, |file, name| file.with_name(name.0));
-            file.map(|file| Part::Document(named(file).with_raw(raw.clone())))
+        Some("input_file") => {
+            let there = || text("file_url").map(Media::url).or_else(|| text("file_data").map(media_at));
+            let named = |file| text("filename").into_iter().fold(file, Media::with_name);
+            stored().or_else(there).map(|file| Part::Document(named(file).with_raw(raw.clone())))
         }
         _ => None,
     };

@@ -91,7 +91,8 @@ impl ItemSaid<'_> {
 /// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
 /// stand in another order than their calls are put in that order.
 fn turns(items: &[&RawValue], origin: &Origin) -> History {
-    let mut reader = Reader { origin, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), results: Vec::new() };
+    let mut reader =
+        Reader { origin, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), results: Vec::new() };
     items.iter().for_each(|json| reader.push(json));
     reader.close();
     History::import(reader.messages).0

@@ -11,9 +11,8 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::wire::{
     anthropic::approximate,
-    json::{plain, raw},
+    json::raw,
     lenient::{Str, lenient},
-    open_struct::open_struct,
     server_tools::Lack,
 };
 
@@ -86,38 +85,21 @@ pub(super) fn include(tool: &ServerTool) -> Option<&'static str> {
     }
 }
 
-open_struct! {
-    ItemSaid {
-        id: Str<'a> = "id",
-        name: Str<'a> = "name",
-        server: Str<'a> = "server_label",
-        status: Str<'a> = "status",
-        action: &'a RawValue = "action",
-        queries: &'a RawValue = "queries",
-        code: Str<'a> = "code",
-        arguments: Str<'a> = "arguments",
-        results: &'a RawValue = "results",
-        outputs: &'a RawValue = "outputs",
-        output: Str<'a> = "output",
-        error: &'a RawValue = "error",
-    }
-}
-
 /// What a tool of the server's did, if this item, which is of this kind, says that.
 pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
-    let said: ItemSaid<'_> = lenient(json);
+    let said: Value = lenient(json);
+    let first = |names: &[&str]| names.iter().map(|name| &said[*name]).find(|value| !value.is_null());
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let name = match kind {
         "web_search_call" | "file_search_call" | "code_interpreter_call" => kind.strip_suffix("_call")?,
-        "mcp_call" => said.name.as_deref()?,
+        "mcp_call" => said["name"].as_str()?,
         _ => return None,
     };
-    let mut call = ServerCall::new(said.id.as_deref().unwrap_or_default(), name, raw(json, origin));
-    let json = |said: Option<&RawValue>| said.map(plain);
-    let text = |said: Option<Str<'_>>| said.map(|text| text.0.into_owned());
-    call.server = text(said.server);
-    call.input = json(said.action.or(said.queries)).or(text(said.code)).or(text(said.arguments));
-    call.output = json(said.error).or(json(said.results.or(said.outputs))).or(text(said.output));
-    call.failed = said.error.is_some() || said.status.as_deref() == Some("failed");
+    let mut call = ServerCall::new(said["id"].as_str().unwrap_or_default(), name, raw(json, origin));
+    call.server = first(&["server_label"]).map(text);
+    call.input = first(&["action", "queries", "code", "arguments"]).map(text);
+    call.output = first(&["error", "results", "outputs", "output"]).map(text);
+    call.failed = !said["error"].is_null() || said["status"] == "failed";
     Some(Block::Server(call))
 }
 
@@ -130,5 +112,10 @@ pub(super) fn computer_call(json: &RawValue, origin: &Origin) -> Option<Block> {
             || &**name == "pending_safety_checks" && !matches!(json.get(), "null" | "[]")
     });
     let arguments = serde_json::to_string(&said).ok()?;
-    Some(Block::ToolCall(ToolCall { id: id.0.into(), name: "computer".into(), arguments, raw: Some(raw(json, origin)) }))
+    Some(Block::ToolCall(ToolCall {
+        id: id.0.into(),
+        name: "computer".into(),
+        arguments,
+        raw: Some(raw(json, origin)),
+    }))
 }

@@ -6,8 +6,8 @@ use agent_core::ToolSpec;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{Manner, read, server_tools};
-use crate::wire::json::write;
+use super::{Manner, server_tools};
+use crate::wire::{json::write, lenient};
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -35,7 +35,7 @@ fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<ToolJson<'a>> {
 
 /// The type of a tool, such as `function`.
 pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Cow<'static, str> {
-    let own = manner.own(spec.raw.as_ref()).map(read::kind).filter(|kind| !kind.is_empty());
+    let own = manner.own(spec.raw.as_ref()).map(lenient::kind).filter(|kind| !kind.is_empty());
     let native = || Some(native(spec, manner)?["type"].as_str()?.to_owned());
     own.or_else(native).map_or(Cow::Borrowed("function"), Cow::Owned)
 }

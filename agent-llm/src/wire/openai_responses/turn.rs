@@ -16,9 +16,13 @@ use super::{
     Manner,
     encode::{Spoken, write_item},
     parts::{Said, is_part},
-    read::{items, kind, read},
+    read::{items, read},
 };
-use crate::wire::{content::same_call, json::knows, lenient::lenient};
+use crate::wire::{
+    content::same_call,
+    json::knows,
+    lenient::{kind, lenient},
+};
 
 /// Writes `message` as items with a comma after each:
 ///
@@ -29,8 +33,8 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     let own = message.raw().filter(|raw| knows(&manner.origin, raw));
     let sent = own.filter(|_| message.is_edited()).map(sent).unwrap_or_default();
     // It may be edited, and nothing changed.
-    let is_as_sent = !message.is_edited()
-        || !sent.is_empty() && sent.iter().flat_map(|item| &item.blocks).eq(message.blocks());
+    let is_as_sent =
+        !message.is_edited() || !sent.is_empty() && sent.iter().flat_map(|item| &item.blocks).eq(message.blocks());
     match own.filter(|_| is_as_sent).and_then(inside) {
         Some("") => {}
         Some(list) => {
