@@ -4,9 +4,23 @@ use agent_core::message::{Origin, Raw};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
+/// What is written: a provider's own JSON, or ours.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Json<'a> {
+    Own(&'a RawValue),
+    Made(Value),
+}
+
 /// Writes JSON.
 pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("a vector takes everything, and keys are texts");
+}
+
+/// The object without the fields of which nothing is said.
+pub(crate) fn present(mut object: Value) -> Value {
+    object.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
+    object
 }
 
 /// Writes `value`, an object, with `extra` laid over it.

@@ -4,6 +4,8 @@ use agent_core::{ModelParams, OutputFormat};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::json::present;
+
 /// The fields of a request, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a>(Vec<(&'a str, Value)>);
@@ -54,11 +56,8 @@ pub(crate) fn read<'a>(said: impl IntoIterator<Item = (&'a str, Option<Value>)>)
 
 /// What the form of an answer is called, is for and is made of: fields that stand in the API as they stand here.
 pub(crate) fn form(output: &OutputFormat) -> Value {
-    let mut form = json!(output);
-    if let (false, Some(fields)) = (output.strict, form.as_object_mut()) {
-        fields.remove("strict");
-    }
-    form
+    let OutputFormat { name, description, schema, strict, .. } = output;
+    present(json!({"name": name, "description": description, "schema": schema, "strict": strict.then_some(true)}))
 }
 
 /// The fields of an output format that says what [`form`] writes. What else is said beside them does not matter.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    parts::{PartJson, own_text, part_json},
+    parts::{own_text, part_json},
     profile::{DocumentForm, SystemRole},
     turn,
 };
@@ -18,7 +18,7 @@ use crate::wire::{
     cache_control::CacheControl,
     content::{EMPTY, joined},
     ids::short_id,
-    json::{knows, own, write},
+    json::{Json, knows, own, write},
     two_roles::keeps_ids,
 };
 
@@ -85,7 +85,7 @@ struct Spoken<'a> {
 #[serde(untagged)]
 pub(super) enum Said<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<PartJson<'a>>),
+    Parts(Vec<Json<'a>>),
 }
 
 impl Messages<'_> {
@@ -129,7 +129,7 @@ impl Messages<'_> {
             let mut media = media(self.manner, result).peekable();
             if media.peek().is_some() {
                 let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
-                parts.push(PartJson::Made(json!({"type": "text", "text": text})));
+                parts.push(Json::Made(json!({"type": "text", "text": text})));
                 parts.extend(media);
             }
         }
@@ -176,7 +176,7 @@ fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> b
 }
 
 /// What the result holds besides text, as far as it can be shown and its own JSON does not show it.
-fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = PartJson<'a>> {
+fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
     let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
     parts.iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))
 }

@@ -4,48 +4,37 @@ use agent_core::{
     Block, Media, Part, Text,
     message::{Cache, MediaSource, Origin, Reasoning},
 };
-use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{messages::Manner, profile::DocumentForm};
 use crate::wire::{
     content::{Address, media_at},
-    json::raw,
+    json::{Json, present, raw},
     lenient::lenient,
 };
 
-/// A part: the provider's own JSON, or ours.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum PartJson<'a> {
-    Own(&'a RawValue),
-    Made(Value),
-}
-
 /// The part in this API's form: the provider's own JSON of it where that still says the same. None if it is another provider's and
 /// means nothing here.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let (own, made, cache) = match part {
         Part::Text(text) => return Some(text_json(manner, text)),
         Part::Image(media) => (own_media(manner, media), image(media), media.cache),
         Part::Document(media) => (own_media(manner, media), document(manner, media), media.cache),
-        Part::Other(raw) => return manner.own(Some(raw)).map(PartJson::Own),
+        Part::Other(raw) => return manner.own(Some(raw)).map(Json::Own),
         _ => return None,
     };
-    Some(own.map_or_else(|| marked(manner, made, cache), PartJson::Own))
+    Some(own.map_or_else(|| marked(manner, made, cache), Json::Own))
 }
 
-pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> PartJson<'a> {
+pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
     let made = || marked(manner, json!({"type": "text", "text": text.text}), text.cache);
-    own_text(manner, text).map_or_else(made, PartJson::Own)
+    own_text(manner, text).map_or_else(made, Json::Own)
 }
 
 /// The part with its mark for the cache, if the server takes marks.
-fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> PartJson<'a> {
-    if let Some(mark) = manner.cache_control(cache) {
-        part["cache_control"] = json!(mark);
-    }
-    PartJson::Made(part)
+fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a> {
+    part["cache_control"] = json!(manner.cache_control(cache));
+    Json::Made(present(part))
 }
 
 /// The provider's own JSON of a text, unless that says something else: the text may have been edited.
@@ -78,10 +67,9 @@ fn document(manner: &Manner, media: &Media) -> Value {
             json!({"type": "input_audio", "input_audio": {"data": data, "format": sound_format(media)}})
         }
         (DocumentForm::Url, MediaSource::File(id)) => json!({"type": "file", "file_id": id}),
-        (DocumentForm::Url, _) => match &media.name {
-            Some(name) => json!({"type": "document_url", "document_url": address, "document_name": name}),
-            None => json!({"type": "document_url", "document_url": address}),
-        },
+        (DocumentForm::Url, _) => {
+            present(json!({"type": "document_url", "document_url": address, "document_name": media.name}))
+        }
         (_, MediaSource::File(id)) => json!({"type": "file", "file": {"file_id": id}}),
         _ => {
             let name = media.name.as_deref().unwrap_or("document.pdf");
@@ -101,11 +89,10 @@ fn sound_format(media: &Media) -> Option<&str> {
 
 /// The block of one part of a content. It keeps its JSON if that may say more.
 pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
-    let mut said: Value = lenient(json);
+    let said = present(lenient(json));
     if let Value::String(text) = said {
         return Block::text(text);
     }
-    said.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
     let media = |mut media: Media, name: &Value| {
         (media.cache, media.name, media.raw) =
             (cache(&said), name.as_str().map(str::to_owned), Some(raw(json, origin)));

@@ -9,7 +9,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
     prelude::BASE64_STANDARD,
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::parts::{part, plain};
 use crate::wire::{
@@ -35,19 +35,6 @@ open_struct! {
         audio: &'a RawValue = "audio",
         annotations: &'a RawValue = "annotations",
         tool_calls: Vec<Call<'a>> = "tool_calls",
-    }
-}
-
-open_struct! {
-    Audio { transcript: Str<'a> = "transcript", data: Str<'a> = "data", }
-}
-
-open_struct! {
-    Detail {
-        text: Str<'a> = "text",
-        summary: Str<'a> = "summary",
-        signature: Str<'a> = "signature",
-        data: Str<'a> = "data",
     }
 }
 
@@ -126,30 +113,28 @@ fn reasoning(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Option<Bloc
             reasoning.text = plain(&serde_json::from_str(json.get())?);
         }
     }
-    let details: Vec<Detail<'_>> = said.reasoning_details.map(lenient).unwrap_or_default();
+    let details: Vec<Value> = said.reasoning_details.map(lenient).unwrap_or_default();
     if !details.is_empty() {
         reasoning.raw = said.reasoning_details.map(|json| raw(json, origin));
     }
     if reasoning.text.is_empty() {
-        reasoning.text = details.iter().flat_map(Detail::said).collect();
+        reasoning.text = text_of(&details);
     }
-    for detail in details {
-        reasoning.signature = words(detail.signature).or(reasoning.signature);
-        reasoning.encrypted = reasoning.encrypted.or(words(detail.data));
-    }
+    let text = |detail: &Value, name: &str| detail[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    reasoning.signature = details.iter().rev().find_map(|detail| text(detail, "signature"));
+    reasoning.encrypted = details.iter().find_map(|detail| text(detail, "data"));
     Ok(Some(reasoning).filter(|r| !r.text.is_empty() || r.raw.is_some()).map(Block::Reasoning))
 }
 
 /// The readable text of `reasoning_details`; none if there are no details.
 pub(super) fn details_text(json: &RawValue) -> Option<String> {
-    let details: Vec<Detail<'_>> = lenient(json);
-    (!details.is_empty()).then(|| details.iter().flat_map(Detail::said).collect())
+    let details: Vec<Value> = lenient(json);
+    (!details.is_empty()).then(|| text_of(&details))
 }
 
-impl Detail<'_> {
-    fn said(&self) -> impl Iterator<Item = &str> {
-        [&self.text, &self.summary].into_iter().flatten().map(|text| &**text)
-    }
+fn text_of(details: &[Value]) -> String {
+    let texts = details.iter().flat_map(|detail| [&detail["text"], &detail["summary"]]);
+    texts.filter_map(Value::as_str).collect()
 }
 
 fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
@@ -158,8 +143,8 @@ fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
         Some(Content::Text(text)) if !text.is_empty() => blocks.push(Block::text(text)),
         // A spoken answer has its words in the transcript.
         _ => {
-            let transcript = said.audio.and_then(|json| words(lenient::<Audio<'_>>(json).transcript));
-            blocks.extend(transcript.map(Block::text));
+            let audio: Value = said.audio.map(lenient).unwrap_or_default();
+            blocks.extend(audio["transcript"].as_str().filter(|words| !words.is_empty()).map(Block::text));
         }
     }
 }
@@ -178,7 +163,7 @@ fn refusal(said: &str, origin: &Origin) -> Block {
 
 /// The sound of a spoken answer. Its form is not said: how it begins shows it.
 fn speech(json: &RawValue) -> Option<Block> {
-    let sound = sound(&lenient::<Audio<'_>>(json).data?);
+    let sound = sound(lenient::<Value>(json)["data"].as_str()?);
     let mime = match sound.get(..4)? {
         b"RIFF" => "audio/wav",
         b"fLaC" => "audio/flac",

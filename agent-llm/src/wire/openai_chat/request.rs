@@ -14,7 +14,7 @@ use super::{
     profile::Profile,
     read::{ORDER, read},
     settings::{Settings, back},
-    tools::back::read as read_tool,
+    tools::read_tool,
 };
 use crate::{
     ParsedRequest,

@@ -4,7 +4,10 @@ use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebS
 use serde_json::{Map, Value, json};
 
 use super::profile::Profile;
-use crate::wire::settings::{Fields, form, said};
+use crate::wire::{
+    json::present,
+    settings::{Fields, form, said},
+};
 
 /// The settings that the API calls as we do.
 const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
@@ -90,8 +93,8 @@ fn audio(voice: &Voice, streams: bool) -> Value {
 }
 
 fn search_options(search: &WebSearch) -> Value {
-    let place = |place| json!({"user_location": {"type": "approximate", "approximate": place}});
-    search.location.as_ref().map_or_else(|| json!({}), place)
+    let place = search.location.as_ref().map(|place| json!({"type": "approximate", "approximate": place}));
+    present(json!({"user_location": place}))
 }
 
 #[cfg(feature = "requests")]

@@ -11,12 +11,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     messages::{Manner, Said},
-    parts::{PartJson, own_media, own_text, part, text_json},
+    parts::{own_media, own_text, part, text_json},
     read::{ORDER, SPELLINGS, into_call, read},
 };
 use crate::wire::{
     content::same_call,
-    json::write as write_json,
+    json::{Json, write as write_json},
     lenient::{Str, kind, lenient},
     open_struct::open_struct,
 };
@@ -124,12 +124,12 @@ impl<'a> Projection<'a> {
         (!all.is_empty() || !self.message.has_calls()).then_some(Said::Text(all))
     }
 
-    fn part(&self, block: &'a Block) -> Option<PartJson<'a>> {
+    fn part(&self, block: &'a Block) -> Option<Json<'a>> {
         match block {
             Block::Text(text) => Some(text_json(self.manner, text)),
-            Block::Reasoning(reasoning) => self.thinking(reasoning).map(PartJson::Own),
-            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(PartJson::Own),
-            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(PartJson::Own),
+            Block::Reasoning(reasoning) => self.thinking(reasoning).map(Json::Own),
+            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(Json::Own),
+            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(Json::Own),
             _ => None,
         }
     }

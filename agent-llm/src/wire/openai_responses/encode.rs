@@ -6,7 +6,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     Manner,
-    parts::{PartJson, Said, is_part, part_json},
+    parts::{Said, is_part, part_json},
     settings::Settings,
     tools::write_tools,
     turn,
@@ -16,7 +16,7 @@ use crate::{
     wire::{
         body::Draft,
         content::{Address, joined},
-        json::{write, write_with},
+        json::{Json, write, write_with},
         lenient::kind,
     },
 };
@@ -108,14 +108,14 @@ impl Messages<'_> {
     /// Parts that are items of their own part the message in two.
     fn write_parts(&self, role: &str, parts: &[Part], out: &mut Vec<u8>) {
         let mut content = Vec::new();
-        let say = |content: &mut Vec<PartJson<'_>>, out: &mut Vec<u8>| {
+        let say = |content: &mut Vec<Json<'_>>, out: &mut Vec<u8>| {
             if !content.is_empty() {
                 write_item(&Spoken { role, content: Said::Parts(std::mem::take(content)) }, out);
             }
         };
         for part in parts.iter().filter_map(|part| part_json(self.manner, part)) {
             match part {
-                PartJson::Own(item) if !is_part(item) => {
+                Json::Own(item) if !is_part(item) => {
                     say(&mut content, out);
                     write_item(item, out);
                 }
@@ -134,7 +134,7 @@ impl Messages<'_> {
         let screen = message.parts().iter().rev().find_map(|part| match part {
             Part::Image(image) => {
                 let address = Address::of(image, "image/png");
-                Some(PartJson::Made(json!({"type": "computer_screenshot", "image_url": address})))
+                Some(Json::Made(json!({"type": "computer_screenshot", "image_url": address})))
             }
             _ => None,
         });
@@ -152,7 +152,7 @@ impl Messages<'_> {
             return Said::Text(joined(parts));
         }
         let parts = parts.iter().filter_map(|part| part_json(self.manner, part));
-        Said::Parts(parts.filter(|part| !matches!(part, PartJson::Own(item) if !is_part(item))).collect())
+        Said::Parts(parts.filter(|part| !matches!(part, Json::Own(item) if !is_part(item))).collect())
     }
 
     /// The call that this answers, which stands before it.

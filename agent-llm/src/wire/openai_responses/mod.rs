@@ -26,7 +26,8 @@
 //! # What goes back to the provider
 //!
 //! An unedited turn goes back as its provider sent it, item for item, with ids and states: the API takes back what it put in
-//! `output`. An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
+//! `output`, but for what its own types refuse: sources of a search that have no address, and log probabilities that are `null`.
+//! An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
 //! turn of which only some are left; its reasoning goes with it if it is sealed or can be read.
 //! Another provider's turn goes back as its texts and calls.
 //!

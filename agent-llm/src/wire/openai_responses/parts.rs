@@ -12,7 +12,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::Manner;
 use crate::wire::{
     content::{Address, media_at},
-    json::raw,
+    json::{Json, raw},
     lenient::{kind, lenient},
 };
 
@@ -21,22 +21,14 @@ use crate::wire::{
 #[serde(untagged)]
 pub(super) enum Said<'a> {
     Text(Cow<'a, str>),
-    Part(PartJson<'a>),
-    Parts(Vec<PartJson<'a>>),
+    Part(Json<'a>),
+    Parts(Vec<Json<'a>>),
     Raw(&'a RawValue),
-}
-
-/// A part: the provider's own JSON, or ours.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum PartJson<'a> {
-    Own(&'a RawValue),
-    Made(Value),
 }
 
 /// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
 /// the message.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let raw = match part {
         Part::Text(text) => text.raw.as_ref(),
         Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
@@ -44,9 +36,9 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<
         _ => None,
     };
     if let Some(own) = manner.own(raw).filter(|own| still_says(own, part, &manner.origin)) {
-        return Some(PartJson::Own(own));
+        return Some(Json::Own(own));
     }
-    Some(PartJson::Made(match part {
+    Some(Json::Made(match part {
         Part::Text(text) => json!({"type": "input_text", "text": text.text}),
         Part::Image(media) => match &media.source {
             MediaSource::File(id) => json!({"type": "input_image", "detail": "auto", "file_id": id}),

@@ -13,7 +13,7 @@ use super::{
     parts::read_part,
     read::{items, read as read_item},
     settings::{Settings, params},
-    tools::back::read as read_tool,
+    tools::read_tool,
 };
 use crate::{
     ParsedRequest, Profile,
@@ -61,31 +61,6 @@ open_struct! {
     }
 }
 
-/// Who an item is from.
-enum Author {
-    Model,
-    Tool,
-    User,
-    System,
-    /// Nobody who says a message: what it is stays its provider's.
-    Other,
-}
-
-impl ItemSaid<'_> {
-    fn author(&self) -> Author {
-        match (self.kind.as_deref().unwrap_or_default(), self.role.as_deref().unwrap_or_default()) {
-            ("message" | "", "assistant") => Author::Model,
-            ("message" | "", "user") => Author::User,
-            ("message" | "", "system" | "developer") => Author::System,
-            ("function_call_output" | "custom_tool_call_output" | "computer_call_output", _) => Author::Tool,
-            ("reasoning" | "mcp_list_tools" | "mcp_approval_request" | "compaction", _) => Author::Model,
-            ("tool_search_output", _) if self.execution.as_deref() == Some("server") => Author::Model,
-            (kind, _) if kind.ends_with("_call") => Author::Model,
-            _ => Author::Other,
-        }
-    }
-}
-
 /// The messages of these items. Items of the model that follow each other are one turn.
 ///
 /// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
@@ -113,26 +88,39 @@ impl<'a> Reader<'a> {
         let raw = raw(json, self.origin);
         let origin = self.origin;
         let parts = |json: Option<&RawValue>| json.map(|json| parts(json, origin)).unwrap_or_default();
-        match said.author() {
-            Author::Model => {
-                if !self.results.is_empty() {
-                    self.close();
-                }
-                self.items.push(json);
-                self.blocks.extend(read_item(json, self.origin).into_iter().map(|block| (json, block)));
+        match (said.kind.as_deref().unwrap_or_default(), said.role.as_deref().unwrap_or_default()) {
+            ("message" | "", "user") => {
+                self.say(Message::User(UserMessage::new(parts(said.content)).with_raw(raw)));
             }
-            Author::Tool => match self.unanswered(said.call_id.as_deref().unwrap_or_default()) {
-                Some((id, name)) => {
-                    self.results.push(ToolMessage::new(id, name, parts(said.output).into(), false).with_raw(raw));
+            ("message" | "", "system" | "developer") => {
+                self.say(Message::System(SystemMessage::new(parts(said.content)).with_raw(raw)));
+            }
+            ("function_call_output" | "custom_tool_call_output" | "computer_call_output", _) => {
+                match self.unanswered(said.call_id.as_deref().unwrap_or_default()) {
+                    Some((id, name)) => {
+                        self.results.push(ToolMessage::new(id, name, parts(said.output).into(), false).with_raw(raw));
+                    }
+                    None => self.say_other(raw),
                 }
-                None => self.say_other(raw),
-            },
-            Author::User => self.say(Message::User(UserMessage::new(parts(said.content)).with_raw(raw))),
-            Author::System => self.say(Message::System(SystemMessage::new(parts(said.content)).with_raw(raw))),
-            Author::Other => self.say_other(raw),
+            }
+            ("message" | "", "assistant")
+            | ("reasoning" | "mcp_list_tools" | "mcp_approval_request" | "compaction", _) => self.go_on(json),
+            ("tool_search_output", _) if said.execution.as_deref() == Some("server") => self.go_on(json),
+            (kind, _) if kind.ends_with("_call") => self.go_on(json),
+            _ => self.say_other(raw),
         }
     }
 
+    /// The model's turn goes on, or another begins.
+    fn go_on(&mut self, json: &'a RawValue) {
+        if !self.results.is_empty() {
+            self.close();
+        }
+        self.items.push(json);
+        self.blocks.extend(read_item(json, self.origin).into_iter().map(|block| (json, block)));
+    }
+
+    /// What nobody says as a message stays its provider's.
     fn say_other(&mut self, raw: Raw) {
         self.say(Message::User(UserMessage::new(vec![Part::Other(raw.clone())]).with_raw(raw)));
     }

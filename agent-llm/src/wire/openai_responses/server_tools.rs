@@ -5,53 +5,43 @@ use std::{borrow::Cow, collections::BTreeMap};
 use agent_core::{
     Block, ToolCall,
     message::{Origin, ServerCall},
-    tool::{RemoteMcp, ServerTool},
+    tool::{RemoteMcp, ServerTool, WebSearch},
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::wire::{
     anthropic::approximate,
-    json::raw,
+    json::{present, raw},
     lenient::{Str, lenient},
     server_tools::Lack,
 };
 
 /// The tool as the server is told of it.
 pub(super) fn tool(tool: &ServerTool, model: &str) -> Result<Value, Lack> {
-    Ok(match tool {
-        ServerTool::WebSearch(search) => {
-            let mut told = json!({"type": "web_search"});
-            match search {
-                _ if !search.blocked_domains.is_empty() => return Err(Lack::Option("blocked domains")),
-                _ if search.max_uses.is_some() => return Err(Lack::Option("number of uses")),
-                _ if search.allowed_domains.is_empty() => {}
-                _ => told["filters"] = json!({"allowed_domains": search.allowed_domains}),
-            }
-            if let Some(place) = &search.location {
-                told["user_location"] = approximate(place);
-            }
-            told
+    Ok(present(match tool {
+        ServerTool::WebSearch(search) if !search.blocked_domains.is_empty() => {
+            return Err(Lack::Option("blocked domains"));
+        }
+        ServerTool::WebSearch(search) if search.max_uses.is_some() => return Err(Lack::Option("number of uses")),
+        ServerTool::WebSearch(WebSearch { allowed_domains, location, .. }) => {
+            let filters = (!allowed_domains.is_empty()).then(|| json!({"allowed_domains": allowed_domains}));
+            json!({"type": "web_search", "filters": filters, "user_location": location.as_ref().map(approximate)})
         }
         ServerTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
         ServerTool::FileSearch(search) => {
-            let mut told = json!({"type": "file_search", "vector_store_ids": search.stores});
-            if let Some(most) = search.max_results {
-                told["max_num_results"] = most.into();
-            }
-            told
+            json!({"type": "file_search", "vector_store_ids": search.stores, "max_num_results": search.max_results})
         }
         ServerTool::ImageGeneration => json!({"type": "image_generation"}),
-        ServerTool::Computer(screen) if is_preview(model) => json!({
-            "type": "computer_use_preview",
-            "display_width": screen.width,
-            "display_height": screen.height,
-            "environment": "browser",
-        }),
+        ServerTool::Computer(screen) if is_preview(model) => {
+            let (width, height) = (screen.width, screen.height);
+            let (kind, environment) = ("computer_use_preview", "browser");
+            json!({"type": kind, "display_width": width, "display_height": height, "environment": environment})
+        }
         ServerTool::Computer(_) => json!({"type": "computer"}),
         ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => mcp(server),
         _ => return Err(Lack::Tool),
-    })
+    }))
 }
 
 /// True if the model is told of a computer as only the first of them is.
@@ -61,18 +51,16 @@ pub(super) fn is_preview(model: &str) -> bool {
 
 fn mcp(server: &RemoteMcp) -> Value {
     let RemoteMcp { name, url, authorization, headers, allowed_tools, .. } = server;
-    let mut told = json!({"type": "mcp", "server_label": name, "server_url": url, "require_approval": "never"});
-    if let Some(token) = authorization {
-        told["authorization"] = token.expose().into();
-    }
-    if !headers.is_empty() {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.expose().into()));
-        told["headers"] = Value::Object(headers.collect::<Map<_, _>>());
-    }
-    if !allowed_tools.is_empty() {
-        told["allowed_tools"] = json!(allowed_tools);
-    }
-    told
+    let headers: Map<_, Value> = headers.iter().map(|(name, value)| (name.clone(), value.expose().into())).collect();
+    json!({
+        "type": "mcp",
+        "server_label": name,
+        "server_url": url,
+        "require_approval": "never",
+        "authorization": authorization.as_ref().map(|token| token.expose()),
+        "headers": Some(headers).filter(|headers| !headers.is_empty()),
+        "allowed_tools": Some(allowed_tools).filter(|names| !names.is_empty()),
+    })
 }
 
 /// What must be asked for so that the answer says what came of a tool.

@@ -12,6 +12,7 @@ use crate::{
     Profile,
     wire::{
         content::joined,
+        json::present,
         settings::{Fields, form, said},
     },
 };
@@ -41,9 +42,8 @@ impl<'a> Settings<'a> {
         for (own, name) in PLAIN {
             fields.put(name, said.remove(own).filter(|_| server.takes(name)));
         }
-        let effort = params.effort.map(|effort| ("effort", json!(profile.known(effort))));
-        let summary = server.reasoning_summary.as_ref().map(|summary| ("summary", json!(summary)));
-        let reasoning: Value = effort.into_iter().chain(summary).collect();
+        let effort = params.effort.map(|effort| profile.known(effort));
+        let reasoning = present(json!({"effort": effort, "summary": server.reasoning_summary}));
         fields.put("reasoning", Some(reasoning).filter(|reasoning| *reasoning != json!({})));
         fields.put("text", params.output.as_deref().map(|output| json!({"format": format(output)})));
         // Servers refuse a word about tools where there are none.

@@ -3,19 +3,15 @@
 use std::borrow::Cow;
 
 use agent_core::ToolSpec;
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+#[cfg(feature = "requests")]
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{Manner, server_tools};
-use crate::wire::{json::write, lenient};
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ToolJson<'a> {
-    Raw(&'a RawValue),
-    Server(Value),
-    Function { r#type: &'static str, name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
-}
+use crate::wire::{
+    json::{Json, write},
+    lenient,
+};
 
 /// The list of tools. Another provider's own tools are left out.
 pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
@@ -24,13 +20,13 @@ pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
     out
 }
 
-fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<ToolJson<'a>> {
-    let own = manner.own(spec.raw.as_ref()).map(ToolJson::Raw);
+fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
+    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
     let ToolSpec { name, description, parameters, .. } = spec;
-    let function =
-        || ToolJson::Function { r#type: "function", name, description, parameters, strict: manner.strict_tools };
-    let native = || native(spec, manner).map(ToolJson::Server);
-    own.or_else(native).or_else(|| (!spec.is_server_side()).then(function))
+    let strict = manner.strict_tools;
+    let function = || json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict});
+    let made = || native(spec, manner).or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made);
+    own.or_else(made)
 }
 
 /// The type of a tool, such as `function`.
@@ -44,43 +40,21 @@ fn native(spec: &ToolSpec, manner: &Manner) -> Option<Value> {
     server_tools::tool(spec.server.as_ref()?, manner.origin.model()).ok()
 }
 
+/// Reads a tool; it keeps its JSON if that says more than would be written.
 #[cfg(feature = "requests")]
-pub(super) mod back {
-    use agent_core::ToolSpec;
-    use serde_json::{json, value::RawValue};
+pub(super) fn read_tool(json: &RawValue, manner: &Manner) -> ToolSpec {
+    use crate::wire::json::{raw, same};
 
-    use super::{Manner, tool_json};
-    use crate::wire::{
-        json::{raw, same},
-        lenient::{Str, lenient},
-        open_struct::open_struct,
+    let (said, raw): (Value, _) = (lenient::lenient(json), raw(json, &manner.origin));
+    let text = |name: &str| said[name].as_str().unwrap_or_default();
+    let parameters = match (text("type"), &said["parameters"]) {
+        ("function", Value::Null) => json!({"type": "object", "properties": {}}),
+        ("function", schema) => schema.clone(),
+        // What the model writes for such a tool is one text.
+        ("custom", _) => json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}),
+        (kind, _) => return ToolSpec::server_side(if text("name").is_empty() { kind } else { text("name") }, raw),
     };
-
-    open_struct! {
-        ToolSaid {
-            kind: Str<'a> = "type",
-            name: Str<'a> = "name",
-            description: Str<'a> = "description",
-            parameters: &'a RawValue = "parameters",
-        }
-    }
-
-    /// Reads a tool; it keeps its JSON if that says more than would be written.
-    pub(in super::super) fn read(json: &RawValue, manner: &Manner) -> ToolSpec {
-        let said: ToolSaid<'_> = lenient(json);
-        let (kind, name) = (said.kind.unwrap_or_default().0, said.name.unwrap_or_default().0);
-        let raw = raw(json, &manner.origin);
-        let parameters = match &*kind {
-            "function" => {
-                let parameters = said.parameters.and_then(|json| serde_json::from_str(json.get()).ok());
-                parameters.unwrap_or(json!({"type": "object", "properties": {}}))
-            }
-            // What the model writes for such a tool is one text.
-            "custom" => json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}),
-            _ => return ToolSpec::server_side(if name.is_empty() { kind } else { name }, raw),
-        };
-        let spec = ToolSpec::new(name, said.description.unwrap_or_default().0, parameters);
-        let is_exact = tool_json(&spec, manner).is_some_and(|written| same(&written, json));
-        if is_exact { spec } else { spec.with_raw(raw) }
-    }
+    let spec = ToolSpec::new(text("name"), text("description"), parameters);
+    let is_exact = tool_json(&spec, manner).is_some_and(|written| same(&written, json));
+    if is_exact { spec } else { spec.with_raw(raw) }
 }

@@ -8,7 +8,7 @@ use agent_core::{
 };
 use serde::Serialize;
 use serde_json::{
-    Value,
+    Value, json,
     value::{RawValue, to_raw_value},
 };
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::wire::{
     content::same_call,
-    json::knows,
+    json::{Json, knows},
     lenient::{kind, lenient},
 };
 
@@ -35,14 +35,43 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     // It may be edited, and nothing changed.
     let is_as_sent =
         !message.is_edited() || !sent.is_empty() && sent.iter().flat_map(|item| &item.blocks).eq(message.blocks());
-    match own.filter(|_| is_as_sent).and_then(inside) {
-        Some("") => {}
-        Some(list) => {
-            out.extend_from_slice(list.as_bytes());
-            out.push(b',');
+    let as_sent = own.filter(|_| is_as_sent).and_then(|own| Some((inside(own)?, items(own.json()))));
+    match as_sent {
+        Some((_, items)) if items.iter().any(|item| matches!(taken(item), Cow::Owned(_))) => {
+            items.into_iter().for_each(|item| write_list(&taken(item), out));
         }
+        Some((list, _)) => write_list(list, out),
         None => Projection { manner, sent: &sent, out }.write(message.blocks()),
     }
+}
+
+/// Writes JSON of items with a comma after it.
+fn write_list(items: &str, out: &mut Vec<u8>) {
+    if !items.is_empty() {
+        out.extend_from_slice(items.as_bytes());
+        out.push(b',');
+    }
+}
+
+/// The item without what servers say that they do not take: sources of a search that have no address, and log probabilities of
+/// which there are none.
+fn taken(item: &RawValue) -> Cow<'_, str> {
+    let json = item.get();
+    let mut said: Value = match ["\"sources\"", "\"logprobs\""].iter().any(|name| json.contains(name)) {
+        true => lenient(item),
+        false => return json.into(),
+    };
+    let mut is_changed = false;
+    if let Some(Value::Array(sources)) = said.pointer_mut("/action/sources") {
+        let count = sources.len();
+        sources.retain(|source| source["url"].is_string());
+        is_changed |= sources.len() < count;
+    }
+    let content = said.get_mut("content").and_then(Value::as_array_mut);
+    for part in content.into_iter().flatten().filter_map(Value::as_object_mut) {
+        is_changed |= part.get("logprobs").is_some_and(Value::is_null) && part.remove("logprobs").is_some();
+    }
+    if is_changed { said.to_string().into() } else { json.into() }
 }
 
 /// What stands between the brackets of a list.
@@ -69,18 +98,10 @@ struct Projection<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
-    Message { role: &'static str, content: Vec<PartJson<'a>> },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum PartJson<'a> {
-    Own(&'a RawValue),
-    Text { r#type: &'static str, text: &'a str, annotations: [(); 0] },
+struct MessageJson<'a> {
+    r#type: &'static str,
+    role: &'static str,
+    content: Vec<Json<'a>>,
 }
 
 /// The fields of an item, as they were sent.
@@ -107,7 +128,8 @@ impl Projection<'_> {
 
     /// Writes an item of the provider's without its id, if it is worth something without.
     fn write_own(&mut self, json: &RawValue) {
-        let mut item: Fields<'_> = lenient(json);
+        let taken = taken(json);
+        let mut item: Fields<'_> = serde_json::from_str(&taken).unwrap_or_default();
         let kind = kind(json);
         let says = |field: &str| item.get(field).is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"));
         if item.is_empty() || kind == "reasoning" && !says("encrypted_content") && !says("content") {
@@ -134,7 +156,7 @@ impl Projection<'_> {
             message.insert("content".into(), &content);
             write_item(&message, self.out);
         } else if run.iter().any(|block| self.own_part(block).is_some()) {
-            write_item(&Item::Message { role: "assistant", content }, self.out);
+            write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
         } else if !content.is_empty() {
             let words: Vec<_> = run.iter().filter_map(words).collect();
             write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
@@ -151,10 +173,10 @@ impl Projection<'_> {
         }
     }
 
-    fn part<'b>(&self, block: &'b Block) -> Option<PartJson<'b>> {
+    fn part<'b>(&self, block: &'b Block) -> Option<Json<'b>> {
         match self.own_part(block) {
-            Some(own) => Some(PartJson::Own(own)),
-            None => Some(PartJson::Text { r#type: "output_text", text: words(block)?, annotations: [] }),
+            Some(own) => Some(Json::Own(own)),
+            None => Some(Json::Made(json!({"type": "output_text", "text": words(block)?, "annotations": []}))),
         }
     }
 
@@ -190,12 +212,14 @@ impl Projection<'_> {
         match own.filter(still_says) {
             Some(own) => self.write_own(own),
             None if own.is_some_and(|own| kind(own) == "custom_tool_call") => {
-                write_item(&Item::CustomToolCall { call_id: id, name, input: arguments }, self.out);
+                let call = json!({"type": "custom_tool_call", "call_id": id, "name": name, "input": arguments});
+                write_item(&call, self.out);
             }
             None => {
                 // Some models leave out arguments that there are none of, and servers then refuse them.
                 let arguments = if arguments.is_empty() { "{}" } else { arguments };
-                write_item(&Item::FunctionCall { call_id: id, name, arguments }, self.out);
+                let call = json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments});
+                write_item(&call, self.out);
             }
         }
     }
