@@ -2,7 +2,7 @@
 
 use agent_core::{ModelRequest, ToolChoice, ToolSpec};
 
-use super::{CohereCodec, settings::Settings};
+use super::{CohereCodec, settings::fields};
 use crate::wire::{
     json::write_with,
     openai_chat::{encode::Words, messages::Manner},
@@ -18,7 +18,7 @@ impl Words for CohereCodec {
     }
 
     fn write_settings(&self, req: &ModelRequest, has_tools: bool, out: &mut Vec<u8>) {
-        let settings = Settings::new(self.manner.origin.model(), &req.params, has_tools, req.stream);
-        write_with(&settings, &req.params.extra, out);
+        let fields = fields(self.manner.origin.model(), &req.params, has_tools, req.stream);
+        write_with(&fields, &req.params.extra, out);
     }
 }

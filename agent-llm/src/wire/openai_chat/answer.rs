@@ -194,7 +194,7 @@ impl Answer {
         }
         if let Some(choice) = first {
             let answer = self.first.get_or_insert_with(|| Candidate::new(0, self.is_heard));
-            answer.take(choice, self.form, &self.origin, out)?;
+            answer.take(&choice, self.form, &self.origin, out)?;
         }
         for choice in others {
             let index = choice.index.unwrap_or(0);
@@ -202,7 +202,7 @@ impl Answer {
                 self.others.push(Candidate::new(index, false));
                 self.others.len() - 1
             });
-            self.others[at].take(choice, self.form, &self.origin, &mut Vec::new())?;
+            self.others[at].take(&choice, self.form, &self.origin, &mut Vec::new())?;
         }
         Ok(())
     }
@@ -235,7 +235,7 @@ impl Candidate {
         Self { index, fold: Fold::new(is_heard), whole: None, finish: String::new(), details: Details::default() }
     }
 
-    fn take(&mut self, said: Choice<'_>, form: Form, origin: &Origin, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+    fn take(&mut self, said: &Choice<'_>, form: Form, origin: &Origin, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         match form {
             Form::Whole => self.whole = said.message.map(ToOwned::to_owned),
             Form::Streamed => said.delta.iter().try_for_each(|delta| self.fold.push(delta, origin, out))?,

@@ -197,7 +197,7 @@ fn calls(said: &mut Said<'_>, message: &RawValue, origin: &Origin, blocks: &mut 
     blocks.reserve_exact(calls.len()); // they are kept for as long as the run
     for (at, call) in calls.into_iter().enumerate() {
         let own = own.get(at).filter(|_| call.says_more()).map(|json| raw(json, origin));
-        blocks.push(Block::ToolCall(into_call(call, own)?));
+        blocks.push(Block::ToolCall(call_of(&call, own)?));
     }
     Ok(())
 }
@@ -215,7 +215,7 @@ impl<'a> Call<'a> {
 }
 
 /// The call, which keeps its `own` JSON.
-pub(super) fn into_call(said: Call<'_>, own: Option<Raw>) -> serde_json::Result<ToolCall> {
+pub(super) fn call_of(said: &Call<'_>, own: Option<Raw>) -> serde_json::Result<ToolCall> {
     let called = said.custom().or(said.function.as_ref());
     let mut arguments = String::new();
     called.and_then(|called| called.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments))?;

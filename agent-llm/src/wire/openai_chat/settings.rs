@@ -111,7 +111,7 @@ pub(super) mod back {
         [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
 
     /// What the fields of a request say, as far as they say what every provider can be told.
-    pub(in super::super) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
+    pub(crate) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
         let get = |usual| said.get(profile.name_of(usual)?);
         let is_effort = |effort: &Effort| match profile.effort.get(effort) {
             Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
@@ -132,7 +132,7 @@ pub(super) mod back {
 
     /// What a request of these settings would say by itself. Who asks in other words for a stream or for a limit says all
     /// of that.
-    pub(in super::super) fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
+    pub(crate) fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
         let mut written: Map<_, _> = settings.fields().into();
         if said.get("stream_options") != written.get("stream_options") {
             written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));

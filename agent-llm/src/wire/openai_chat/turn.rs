@@ -7,56 +7,52 @@ use agent_core::{
     message::{Raw, Reasoning},
 };
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     messages::{Manner, Said},
     parts::{own_media, own_text, part, text_json},
-    read::{ORDER, SPELLINGS, into_call, read},
+    read::{ORDER, SPELLINGS, call_of, read},
 };
 use crate::wire::{
     content::same_call,
     json::{Json, write as write_json},
-    lenient::{Str, kind, lenient},
-    open_struct::open_struct,
+    lenient::{kind, lenient},
 };
 
-/// A turn of the model's, as it is written to its provider and as it would have come whole.
 #[derive(Serialize)]
-pub(super) struct Turn<'a, R> {
-    pub(super) role: &'a str,
-    /// Said to be nothing beside calls; not spoken of by who leaves it out there.
+struct Turn<'a> {
+    role: &'static str,
+    /// `null` where nothing is said beside calls; left out for who leaves it out there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) content: Option<Option<Said<'a>>>,
+    content: Option<Option<Said<'a>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tool_calls: Vec<CallJson<'a>>,
-    /// All other fields.
+    tool_calls: Vec<CallJson<'a>>,
     #[serde(flatten)]
-    pub(super) rest: R,
+    rest: Sent,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum CallJson<'a> {
+enum CallJson<'a> {
     Raw(&'a RawValue),
-    Call { id: Cow<'a, str>, r#type: &'a str, function: FunctionJson<'a> },
+    Call { id: Cow<'a, str>, r#type: &'static str, function: FunctionJson<'a> },
 }
 
 #[derive(Serialize)]
-pub(super) struct FunctionJson<'a> {
+struct FunctionJson<'a> {
     name: &'a str,
     arguments: &'a str,
 }
 
 /// The fields of a provider's message, as it sent them.
-type Sent<'a> = BTreeMap<Cow<'a, str>, Cow<'a, RawValue>>;
+type Sent = BTreeMap<String, Box<RawValue>>;
 
 /// The fields of which blocks are made. What an edited message says there, its blocks say.
 const OF_BLOCKS: [&str; 7] = ["role", "content", "reasoning_details", "refusal", "audio", "images", "tool_calls"];
-
-open_struct! {
-    Speech { id: Str<'a> = "id", }
-}
 
 /// Writes `message`:
 ///
@@ -82,10 +78,8 @@ struct Projection<'a> {
 
 impl<'a> Projection<'a> {
     fn write(&self, out: &mut Vec<u8>) {
-        let sent = self.own.and_then(|own| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(own.json()).ok());
-        let sent = sent.map(|fields| fields.into_iter().filter(|(_, json)| json.get() != "null"));
-        let sent: Option<Sent<'_>> =
-            sent.map(|fields| fields.map(|(name, json)| (name, Cow::Borrowed(json))).collect());
+        let mut sent: Option<Sent> = self.own.and_then(|own| serde_json::from_str(own.json()).ok());
+        sent.iter_mut().for_each(|sent| sent.retain(|_, json| json.get() != "null"));
         let content = self.content(sent.as_ref());
         // Who leaves it out beside calls takes it back left out.
         let is_said = content.is_some() || sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
@@ -95,7 +89,7 @@ impl<'a> Projection<'a> {
     }
 
     /// `null` beside calls, if there is nothing else: the API takes no empty text there, and no missing one elsewhere.
-    fn content(&self, sent: Option<&Sent<'_>>) -> Option<Said<'a>> {
+    fn content(&self, sent: Option<&Sent>) -> Option<Said<'a>> {
         let sends = |name: &str| sent.and_then(|sent| sent.get(name));
         let needs_parts = |block: &Block| match block {
             Block::Text(text) => {
@@ -142,10 +136,10 @@ impl<'a> Projection<'a> {
 
     /// The provider's own fields beside the content and the calls: all of them, or to one that refuses its own those of
     /// reasoning, images and speech.
-    fn rest(&self, mut sent: Sent<'a>) -> Sent<'a> {
+    fn rest(&self, mut sent: Sent) -> Sent {
         let mut rest = Sent::new();
         let mut put = |name: &'static str, json: serde_json::Result<Box<RawValue>>| {
-            rest.extend(json.ok().map(|json| (name.into(), Cow::Owned(json))));
+            rest.extend(json.ok().map(|json| (name.to_owned(), json)));
         };
         // In the provider's own spelling.
         let thoughts = || self.message.blocks().iter().filter_map(|block| self.beside_content(block));
@@ -160,9 +154,8 @@ impl<'a> Projection<'a> {
         if let Some(details) = details.find(|json| json.get().starts_with('[')).filter(|_| self.thought() == text) {
             put("reasoning_details", to_raw_value(details));
         }
-        if let Some(id) = sent.get("audio").and_then(|json| lenient::<Speech<'_>>(json).id).filter(|id| !id.is_empty())
-        {
-            put("audio", to_raw_value(&BTreeMap::from([("id", id)])));
+        if let Some(id) = sent.get("audio").map(|json| lenient::<Value>(json)["id"].take()).filter(Value::is_string) {
+            put("audio", to_raw_value(&json!({"id": id})));
         }
         if sent.contains_key("images") {
             let images = self.message.blocks().iter().filter_map(|block| match block {
@@ -172,7 +165,7 @@ impl<'a> Projection<'a> {
             put("images", to_raw_value(&images.collect::<Vec<_>>()));
         }
         if self.manner.verbatim {
-            sent.retain(|name, _| !OF_BLOCKS.contains(&&**name));
+            sent.retain(|name, _| !OF_BLOCKS.contains(&name.as_str()));
             rest.append(&mut sent);
         }
         rest
@@ -193,9 +186,7 @@ impl<'a> Projection<'a> {
 
     fn call(&self, call: &'a ToolCall) -> CallJson<'a> {
         let still_says = |own: &&RawValue| {
-            serde_json::from_str(own.get())
-                .and_then(|said| into_call(said, None))
-                .is_ok_and(|was| same_call(&was, call))
+            serde_json::from_str(own.get()).and_then(|said| call_of(&said, None)).is_ok_and(|was| same_call(&was, call))
         };
         if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
             return CallJson::Raw(own);

@@ -89,7 +89,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if !is_response && !said.is_error() {
         return Err(unreadable());
     }
-    Answer::new(origin.clone(), false).end(said, body, &mut Vec::new())
+    Answer::new(origin.clone(), false).end(&said, body, &mut Vec::new())
 }
 
 impl Answer {
@@ -140,11 +140,11 @@ impl Answer {
     }
 
     /// The response, which `said` ends; `json` is what `said` was read from.
-    fn end(mut self, said: ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+    fn end(mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
         }
-        self.head(&said);
+        self.head(said);
         let Self { origin, fold, id, model, .. } = self;
         // Some servers repeat the items at the end, some only a part of them, and some none.
         let whole = said.output.filter(|output| {
@@ -228,6 +228,6 @@ impl Decoder for Answer {
         let json = event.response.map_or("{}", RawValue::get);
         let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(&last, e))?;
         said.rest.extend(event.rest);
-        self.end(said, json, chunks)
+        self.end(&said, json, chunks)
     }
 }

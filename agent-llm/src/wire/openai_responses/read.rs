@@ -55,8 +55,8 @@ pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
     let block = match (said.kind.as_deref().unwrap_or_default(), said.role.as_deref().unwrap_or_default()) {
         ("message" | "", "assistant") | ("message", "") if said.content.is_some() => return message(said, origin),
         ("reasoning", _) => Some(reasoning(said, json, origin)),
-        ("function_call" | "custom_tool_call", _) => call(said, json, origin),
-        ("image_generation_call", _) => image(said, json, origin),
+        ("function_call" | "custom_tool_call", _) => call(&said, json, origin),
+        ("image_generation_call", _) => image(&said, json, origin),
         ("computer_call", _) => computer_call(json, origin),
         (kind, _) => server_call(kind, json, origin),
     };
@@ -107,7 +107,7 @@ fn reasoning(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Block {
 }
 
 /// A call; it keeps its JSON if that says more than which tool is called with what.
-fn call(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
+fn call(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
     let says_more = !said.rest.is_empty() || said.input.is_some();
     let mut arguments = String::new();
     said.input.or(said.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments)).ok()?;
@@ -119,7 +119,7 @@ fn call(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
     }))
 }
 
-fn image(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
+fn image(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
     let data = words(said.image.and_then(lenient))?;
     let format = said.format.as_deref().unwrap_or("png");
     Some(Block::Image(Media::base64(data, format!("image/{format}")).with_raw(raw(json, origin))))

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use agent_core::{
     Block, ToolCall,
     message::{Origin, ServerCall},
-    tool::{RemoteMcp, ServerTool, WebSearch},
+    tool::{RemoteMcp, Secret, ServerTool, WebSearch},
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -57,7 +57,7 @@ fn mcp(server: &RemoteMcp) -> Value {
         "server_label": name,
         "server_url": url,
         "require_approval": "never",
-        "authorization": authorization.as_ref().map(|token| token.expose()),
+        "authorization": authorization.as_ref().map(Secret::expose),
         "headers": Some(headers).filter(|headers| !headers.is_empty()),
         "allowed_tools": Some(allowed_tools).filter(|names| !names.is_empty()),
     })

@@ -1,11 +1,9 @@
 //! Reading requests back.
 
-mod params;
-
 use agent_core::Result;
-use serde_json::{json, value::Value};
+use serde_json::Value;
 
-use super::settings::Settings;
+use super::settings::{fields, params};
 use crate::{
     ParsedRequest,
     wire::openai_chat::{
@@ -23,8 +21,7 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
     body.said.retain(|name, value| !(name == "stream" && value == &Value::Bool(false)));
     let (parsed, said) = (&mut body.parsed, &body.said);
     parsed.stream = said.get("stream").is_some_and(|said| said == true);
-    parsed.params = params::read(said);
-    let written = Settings::new("", &parsed.params, !parsed.tools.is_empty(), parsed.stream);
-    let written = serde_json::from_value(json!(written)).unwrap_or_default();
+    parsed.params = params(said);
+    let written = fields("", &parsed.params, !parsed.tools.is_empty(), parsed.stream).into();
     Ok(body.finish(written))
 }
