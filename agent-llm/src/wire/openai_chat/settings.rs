@@ -1,7 +1,7 @@
 //! Everything of a request but its messages and its tools, in both directions.
 
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::profile::Profile;
 use crate::wire::{
@@ -102,8 +102,9 @@ pub(super) mod back {
     //! From a request's settings to parameters.
 
     use agent_core::model::Effort;
+    use serde_json::Map;
 
-    use super::{LIMITS, Map, ModelParams, PLAIN, Profile, Settings, Value, json};
+    use super::{LIMITS, ModelParams, PLAIN, Profile, Settings, Value, json};
     use crate::wire::settings::{read, read_form};
 
     /// The efforts, the words that servers read alike last.
