@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, message::MediaSource};
+use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, ToolCall, message::MediaSource};
 use serde::{
     Serialize, Serializer,
     de::{self, DeserializeSeed, Deserializer, Visitor},
@@ -111,6 +111,11 @@ impl<'a> Input<'a> {
             _ => Self::Invalid { text: arguments },
         }
     }
+}
+
+/// True if both are of the same tool with the same arguments, and are answered under the same id.
+pub(crate) fn same_call(a: &ToolCall, b: &ToolCall) -> bool {
+    (&a.id, &a.name, &a.arguments) == (&b.id, &b.name, &b.arguments)
 }
 
 /// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.

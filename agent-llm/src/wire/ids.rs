@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use agent_core::Block;
 use sha2::{Digest, Sha256};
 
 /// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
@@ -11,6 +12,25 @@ pub(crate) fn call_id(response: &str, at: usize) -> String {
 
 /// The tool of a call that names none. It is answered like any tool that is unknown, and providers refuse an empty name.
 pub(crate) const NAMELESS: &str = "unknown";
+
+/// Gives ids and names to the calls among `blocks` that have none; `before` is the number of calls before these. True if there
+/// were any: then results will name ids that the provider's own JSON does not have.
+pub(crate) fn name_calls(blocks: &mut [Block], response: &str, before: usize) -> bool {
+    let calls = blocks.iter_mut().filter_map(|block| match block {
+        Block::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    let mut is_mended = false;
+    for (at, call) in calls.enumerate() {
+        if call.id.is_empty() {
+            (call.id, is_mended) = (call_id(response, before + at).into(), true);
+        }
+        if call.name.is_empty() {
+            (call.name, is_mended) = (NAMELESS.into(), true);
+        }
+    }
+    is_mended
+}
 
 /// An id of letters, digits, `_` and `-`. Other characters stand as their bytes' numbers, so that two ids stay two.
 pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {

@@ -4,9 +4,23 @@ use agent_core::message::{Origin, Raw};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
+/// What is written: a provider's own JSON, or ours.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Json<'a> {
+    Own(&'a RawValue),
+    Made(Value),
+}
+
 /// Writes JSON.
 pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("a vector takes everything, and keys are texts");
+}
+
+/// The object without the fields of which nothing is said.
+pub(crate) fn present(mut object: Value) -> Value {
+    object.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
+    object
 }
 
 /// Writes `value`, an object, with `extra` laid over it.
@@ -79,6 +93,11 @@ pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
 /// The provider's own JSON, if `to` is the provider.
 pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
+}
+
+/// A provider's own JSON, to be kept beside what it was read as.
+pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
+    Raw::new(from.clone(), json.to_owned())
 }
 
 /// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.

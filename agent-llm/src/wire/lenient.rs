@@ -1,6 +1,6 @@
 //! Reading other people's JSON: borrowing, and forgiving where nothing is lost by it.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::Deref};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -15,6 +15,14 @@ pub(crate) struct Str<'a>(pub(crate) Cow<'a, str>);
 impl Str<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl Deref for Str<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
     }
 }
 
@@ -119,6 +127,28 @@ impl<'de> Deserialize<'de> for Count {
         let count = json.parse().unwrap_or_else(|_| json.parse::<f64>().map_or(0, |n| n as u64));
         Ok(Self(if count <= MOST { count } else { 0 }))
     }
+}
+
+/// Reads what is kept elsewhere as it came: JSON of another form is as good as none.
+pub(crate) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
+    serde_json::from_str(json.get()).unwrap_or_default()
+}
+
+/// The type of what a provider said; empty if it has none.
+pub(crate) fn kind(json: &RawValue) -> String {
+    lenient::<Typed<'_>>(json).kind.unwrap_or_default().0.into_owned()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Typed<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Str<'a>>,
+}
+
+/// The text, if it says something.
+pub(crate) fn words(said: Option<Str<'_>>) -> Option<String> {
+    said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned())
 }
 
 /// Gives each item of a list to `take`, as it came.

@@ -1,5 +1,6 @@
 //! The wires, one folder per protocol, and what they share.
 
+mod annotations;
 pub(crate) mod anthropic;
 pub(crate) mod bedrock_converse;
 pub(crate) mod blocks;
@@ -7,6 +8,8 @@ mod body;
 mod cache_control;
 pub(crate) mod cohere;
 mod content;
+mod details;
+mod ended;
 pub(crate) mod endpoint;
 pub(crate) mod gemini;
 mod ids;
@@ -18,7 +21,10 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 pub(crate) mod profile;
+#[cfg(feature = "requests")]
+mod request;
 mod server_tools;
+mod settings;
 pub(crate) mod surrogates;
 mod two_roles;
 mod usage;

@@ -43,6 +43,31 @@ fn an_unedited_turn_goes_back_item_for_item() {
 }
 
 #[test]
+fn sources_without_an_address_are_not_sent_back() {
+    let search = |sources: Value| {
+        let action = json!({"type": "search", "query": "tides", "sources": sources});
+        json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": action})
+    };
+    let page = json!({"type": "url", "url": "https://a.test"});
+    let mut said = read(&json!([search(json!([{"type": "api", "name": "oai-weather"}, page]))])).message;
+    assert!(said.raw().expect("its JSON").json().contains("oai-weather"), "the history keeps them");
+    assert_eq!(back(&said), json!([search(json!([page]))]));
+    said.blocks_mut().push(Block::text("So."));
+    assert_eq!(back(&said)[0], without_id(&search(json!([page]))), "nor of an edited turn");
+}
+
+#[test]
+fn log_probabilities_that_are_none_are_not_sent_back() {
+    let mut sent = message("msg_1", "Yes.");
+    sent["content"][0]["logprobs"] = json!([]);
+    assert_eq!(back(&read(&json!([sent])).message), json!([sent]), "an empty list is one");
+    sent["content"][0]["logprobs"] = Value::Null;
+    let said = read(&json!([sent])).message;
+    sent["content"][0].as_object_mut().expect("an object").remove("logprobs");
+    assert_eq!(back(&said), json!([sent]));
+}
+
+#[test]
 fn a_changed_text_changes_its_item_alone_and_ids_go() {
     let turn = turn();
     let mut said = read(&json!(turn)).message;

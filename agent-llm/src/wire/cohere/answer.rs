@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
+use agent_core::{
+    Chunk, Error, ModelResponse, Result,
+    message::{Origin, Raw},
+};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -15,11 +18,9 @@ use crate::{
     Decoder, Progress, ProviderError,
     error::{not_the_protocol, truncated},
     wire::{
-        openai_chat::{
-            details::{Details, parse},
-            finish::answered,
-            read::{ORDER, read},
-        },
+        details::{Details, parse},
+        ended::message,
+        openai_chat::read::{ORDER, answered, read},
         surrogates::mend_surrogates,
     },
 };
@@ -119,10 +120,10 @@ impl Answer {
         let unreadable = |e| not_the_protocol(origin.provider(), NO_ANSWER, "").with_source(e);
         let json = whole.map_or_else(|| fold.json(), Ok).map_err(unreadable)?;
         let name = id.as_deref().unwrap_or_default();
-        let mut reading = read(&json, &origin, name, ORDER).map_err(unreadable)?;
-        cite(&json, &mut reading.blocks);
-        reading.blocks = fold.finish(reading.blocks, out);
-        let mut response = answered(reading, json, &origin, in_chat(&finish));
+        let mut blocks = read(&json, &origin, ORDER).map_err(unreadable)?;
+        cite(&json, &mut blocks);
+        let message = message(blocks, name, Raw::new(origin, json), |blocks| fold.finish(blocks, out));
+        let mut response = answered(message, in_chat(&finish));
         response.details = details.into_fields(&Details::default());
         if let Some(json) = usage {
             usage::read(&json, &mut response);

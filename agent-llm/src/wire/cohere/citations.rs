@@ -3,7 +3,11 @@
 use agent_core::{Block, message::Citation};
 use serde_json::{Value, value::RawValue};
 
-use crate::wire::{content::bytes_of, lenient::Str, open_struct::open_struct, openai_chat::read_part::lenient};
+use crate::wire::{
+    content::bytes_of,
+    lenient::{Str, lenient},
+    open_struct::open_struct,
+};
 
 open_struct! {
     Turn { citations: Vec<&'a RawValue> = "citations", }

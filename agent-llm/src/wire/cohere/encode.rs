@@ -1,42 +1,24 @@
 //! Writing requests.
 
-use agent_core::{History, Message, ModelRequest, SystemMessage, ToolChoice, ToolSpec};
+use agent_core::{ModelRequest, ToolChoice, ToolSpec};
 
-use super::settings::Settings;
+use super::{CohereCodec, settings::fields};
 use crate::wire::{
     json::write_with,
-    openai_chat::{
-        encode::Words,
-        message::{Manner, Messages, write_spoken},
-    },
+    openai_chat::{encode::Words, messages::Manner},
 };
 
-/// A request in Cohere's words.
-pub(super) struct CohereWords<'a> {
-    pub(super) req: &'a ModelRequest,
-    pub(super) manner: &'a Manner,
-}
-
-impl Words for CohereWords<'_> {
+impl Words for CohereCodec {
     fn manner(&self) -> &Manner {
-        self.manner
+        &self.manner
     }
 
-    fn offers(&self, spec: &ToolSpec) -> bool {
-        !matches!(&self.req.params.tool_choice, Some(ToolChoice::Tool(name)) if *name != spec.name)
+    fn offers(&self, req: &ModelRequest, spec: &ToolSpec) -> bool {
+        !matches!(&req.params.tool_choice, Some(ToolChoice::Tool(name)) if *name != spec.name)
     }
 
-    fn write_settings(&self, has_tools: bool, out: &mut Vec<u8>) {
-        let params = &self.req.params;
-        let settings = Settings::new(self.manner.origin.model(), params, has_tools, self.req.stream);
-        write_with(&settings, &params.extra, out);
-    }
-
-    fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
-        write_spoken(self.manner, "system", system.raw(), system.parts(), out);
-    }
-
-    fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-        Messages { manner: self.manner, history }.write(at, message, out);
+    fn write_settings(&self, req: &ModelRequest, has_tools: bool, out: &mut Vec<u8>) {
+        let fields = fields(self.manner.origin.model(), &req.params, has_tools, req.stream);
+        write_with(&fields, &req.params.extra, out);
     }
 }

@@ -41,15 +41,15 @@ use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Orig
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
+use self::answer::Answer;
 pub use self::profile::CohereProfile;
-use self::{answer::Answer, encode::CohereWords};
 use crate::{
     Codec, Decoder, ProviderError,
     wire::{
         body::{Bodies, Draft},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
-        openai_chat::{encode::encode, message::Manner},
+        openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_text_alone},
         surrogates::text_of,
     },
@@ -112,8 +112,7 @@ impl Codec for CohereCodec {
         )?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         server_tools::check(&req.tools, "cohere", |_| Some(Lack::Tool))?;
-        let words = CohereWords { req, manner: &self.manner };
-        let write = |out: &mut Draft| encode(req, &words, self.key, out);
+        let write = |out: &mut Draft| encode(req, self, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 

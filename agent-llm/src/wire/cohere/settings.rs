@@ -1,69 +1,37 @@
-//! Everything of a request but its messages and its tools.
+//! Everything of a request but its messages and its tools, in both directions.
 
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-#[derive(Serialize)]
-pub(super) struct Settings<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop_sequences: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Thinking>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Format<'a>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    stream: bool,
-}
+use crate::wire::{
+    json::present,
+    settings::{Fields, said},
+};
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Thinking {
-    Disabled,
-    Enabled {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        token_budget: Option<u64>,
-    },
-}
+/// The settings that need no other form, by our names and by the API's.
+const PLAIN: [(&str, &str); 5] = [
+    ("temperature", "temperature"),
+    ("top_p", "p"),
+    ("max_tokens", "max_tokens"),
+    ("stop", "stop_sequences"),
+    ("seed", "seed"),
+];
 
-#[derive(Serialize)]
-struct Format<'a> {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    json_schema: &'a Value,
-}
-
-impl<'a> Settings<'a> {
-    /// The server refuses a word about tools where there are none.
-    pub(super) fn new(model: &'a str, params: &'a ModelParams, has_tools: bool, stream: bool) -> Self {
-        Self {
-            model,
-            temperature: params.temperature,
-            p: params.top_p,
-            max_tokens: params.max_tokens,
-            stop_sequences: &params.stop,
-            seed: params.seed,
-            tool_choice: params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice),
-            thinking: match params.thinking_tokens {
-                Some(0) => Some(Thinking::Disabled),
-                Some(most) => Some(Thinking::Enabled { token_budget: Some(most) }),
-                None => params.effort.map(Thinking::of),
-            },
-            response_format: params.output.as_deref().map(Format::of),
-            stream,
-        }
-    }
+/// The fields of the request. The server refuses a word about tools where there are none.
+pub(super) fn fields<'a>(model: &'a str, params: &ModelParams, has_tools: bool, stream: bool) -> Fields<'a> {
+    let (mut said, mut fields) = (said(params), Fields::default());
+    fields.put("model", Some(model));
+    PLAIN.into_iter().for_each(|(own, name)| fields.put(name, said.remove(own)));
+    fields.put("tool_choice", params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice));
+    let thinking = match params.thinking_tokens {
+        Some(0) => Some(thinking(Effort::None)),
+        Some(most) => Some(json!({"type": "enabled", "token_budget": most})),
+        None => params.effort.map(thinking),
+    };
+    fields.put("thinking", thinking);
+    fields.put("response_format", params.output.as_deref().map(format));
+    fields.put("stream", stream.then_some(true));
+    fields
 }
 
 /// None for what the model does when nothing is said.
@@ -75,21 +43,39 @@ fn choice(choice: &ToolChoice) -> Option<&'static str> {
     }
 }
 
-impl Thinking {
-    pub(super) fn of(effort: Effort) -> Self {
-        let token_budget = match effort {
-            Effort::None => return Self::Disabled,
-            Effort::Minimal => Some(256),
-            Effort::Low => Some(1_024),
-            Effort::Medium => Some(4_096),
-            _ => None,
-        };
-        Self::Enabled { token_budget }
+fn thinking(effort: Effort) -> Value {
+    match effort {
+        Effort::None => json!({"type": "disabled"}),
+        Effort::Minimal => json!({"type": "enabled", "token_budget": 256}),
+        Effort::Low => json!({"type": "enabled", "token_budget": 1_024}),
+        Effort::Medium => json!({"type": "enabled", "token_budget": 4_096}),
+        _ => json!({"type": "enabled"}),
     }
 }
 
-impl<'a> Format<'a> {
-    fn of(output: &'a OutputFormat) -> Self {
-        Self { r#type: "json_object", json_schema: &output.schema }
-    }
+fn format(output: &OutputFormat) -> Value {
+    present(json!({"type": "json_object", "json_schema": output.schema}))
+}
+
+/// What the fields of a request say, as far as they say what every provider can be told.
+#[cfg(feature = "requests")]
+pub(super) fn params(said: &serde_json::Map<String, Value>) -> ModelParams {
+    let choice = |said: &Value| match said.as_str() {
+        Some("NONE") => json!(ToolChoice::None),
+        Some("REQUIRED") => json!(ToolChoice::Required),
+        _ => Value::Null,
+    };
+    let efforts = [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+    let effort = efforts.into_iter().find(|effort| said.get("thinking") == Some(&thinking(*effort)));
+    let output = |said: &Value| match (said["type"] == "json_object", said.get("json_schema")) {
+        (true, Some(schema @ Value::Object(_))) => json!(OutputFormat::new("output", schema.clone())),
+        (true, None) => json!(OutputFormat::json()),
+        _ => Value::Null,
+    };
+    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
+    crate::wire::settings::read(plain.into_iter().chain([
+        ("tool_choice", said.get("tool_choice").map(choice)),
+        ("effort", effort.map(|effort| json!(effort))),
+        ("output", said.get("response_format").map(output)),
+    ]))
 }

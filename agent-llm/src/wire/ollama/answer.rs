@@ -10,9 +10,9 @@ use crate::{
     Decoder, Progress, ProviderError,
     error::{not_the_protocol, truncated},
     wire::{
+        details::Details,
         lenient::{Count, Str},
         open_struct::open_struct,
-        openai_chat::details::Details,
         surrogates::mend_surrogates,
     },
 };

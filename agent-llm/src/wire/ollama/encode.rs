@@ -10,38 +10,30 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{OllamaProfile, fold::Fold, settings::Settings};
+use super::{OllamaCodec, fold::Fold, settings::Settings};
 use crate::wire::{
     content::{EMPTY, Input, joined},
     json::{write, write_with},
-    openai_chat::{encode::Words, message::Manner},
+    openai_chat::{encode::Words, messages::Manner},
 };
 
-/// A request in Ollama's words.
-pub(super) struct OllamaWords<'a> {
-    pub(super) req: &'a ModelRequest,
-    pub(super) profile: &'a OllamaProfile,
-    pub(super) manner: &'a Manner,
-}
-
-impl Words for OllamaWords<'_> {
+impl Words for OllamaCodec {
     fn manner(&self) -> &Manner {
-        self.manner
+        &self.manner
     }
 
     /// Who must not be called is not offered.
-    fn offers(&self, spec: &ToolSpec) -> bool {
-        match &self.req.params.tool_choice {
+    fn offers(&self, req: &ModelRequest, spec: &ToolSpec) -> bool {
+        match &req.params.tool_choice {
             Some(ToolChoice::None) => false,
             Some(ToolChoice::Tool(name)) => *name == spec.name,
             _ => true,
         }
     }
 
-    fn write_settings(&self, _has_tools: bool, out: &mut Vec<u8>) {
-        let params = &self.req.params;
-        let settings = Settings::new(self.manner.origin.model(), params, self.profile, self.req.stream);
-        write_with(&settings, &params.extra, out);
+    fn write_settings(&self, req: &ModelRequest, _has_tools: bool, out: &mut Vec<u8>) {
+        let settings = Settings::new(self.manner.origin.model(), &req.params, &self.profile, req.stream);
+        write_with(&settings, &req.params.extra, out);
     }
 
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
@@ -57,13 +49,13 @@ impl Words for OllamaWords<'_> {
             Message::Tool(message) => {
                 self.write_spoken(&Spoken::new("tool", message.parts(), Some(message)), message.raw(), out);
             }
-            Message::Assistant(message) => write_turn(self.manner, message, out),
+            Message::Assistant(message) => write_turn(&self.manner, message, out),
         }
         out.push(b',');
     }
 }
 
-impl OllamaWords<'_> {
+impl OllamaCodec {
     fn write_spoken(&self, spoken: &Spoken<'_>, raw: Option<&Raw>, out: &mut Vec<u8>) {
         match self.manner.own(raw) {
             Some(own) => out.extend_from_slice(own.get().as_bytes()),

@@ -13,11 +13,11 @@ use super::encode::{CallJson, Turn};
 use crate::wire::{
     blocks::Blocks,
     content::push_arguments,
+    details::parse,
     ids::{NAMELESS, call_id},
     lenient::Str,
     merge::merge_field,
     open_struct::open_struct,
-    openai_chat::details::parse,
 };
 
 open_struct! {

@@ -32,17 +32,14 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 pub use self::profile::OllamaProfile;
 #[cfg(feature = "http")]
 pub(crate) use self::profile::server;
-use self::{
-    answer::Answer,
-    encode::{OllamaWords, image},
-};
+use self::{answer::Answer, encode::image};
 use crate::{
     Codec, Decoder, Framing, ProviderError,
     wire::{
         body::{Bodies, Draft},
         content::check_parts,
         endpoint::{endpoint, post},
-        openai_chat::{encode::encode, message::Manner},
+        openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_no_count, check_text_alone},
         surrogates::text_of,
     },
@@ -103,8 +100,7 @@ impl Codec for OllamaCodec {
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         check_no_count(&req.params)?;
         server_tools::check(&req.tools, "ollama", |_| Some(Lack::Tool))?;
-        let words = OllamaWords { req, profile: &self.profile, manner: &self.manner };
-        let write = |out: &mut Draft| encode(req, &words, self.key, out);
+        let write = |out: &mut Draft| encode(req, self, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 

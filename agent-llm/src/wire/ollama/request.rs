@@ -2,60 +2,35 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use agent_core::{
-    Block, Media, Message, ModelParams, OutputFormat, Part, Result, SystemMessage, ToolMessage, UserMessage,
-    message::Raw, model::Effort,
-};
-use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use agent_core::{Block, Media, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw};
+use serde_json::{json, value::RawValue};
 
 use super::{
     OllamaProfile,
     fold::Fold,
-    settings::{Settings, think},
+    settings::{Settings, params},
 };
 use crate::{
     ParsedRequest,
     wire::{
-        json::laid_over,
         lenient::Str,
         open_struct::open_struct,
-        openai_chat::{message::Manner, request::read_body},
+        openai_chat::{messages::Manner, request::read_body},
     },
 };
 
 /// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages and tools
 /// beside what was understood of them, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
+    let mut body = read_body(body, manner)?;
     let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };
-    let (mut parsed, said) = read_body(body, manner, |json| reader.read(json))?;
-    parsed.stream = said.get("stream") != Some(&Value::Bool(false));
-    parsed.params = params(&said);
+    body.read_messages(|json| reader.read(json))?;
+    let (parsed, said) = (&mut body.parsed, &body.said);
+    parsed.stream = said.get("stream").is_none_or(|said| said != false);
+    parsed.params = params(said);
     let written = Settings::new("", &parsed.params, profile, parsed.stream);
-    let written = serde_json::to_value(written).unwrap_or_default();
-    if let Some(Value::Object(extra)) = laid_over(&written, &said.into()) {
-        parsed.params.extra = extra;
-    }
-    Ok(parsed)
-}
-
-/// What the fields of a request say, as far as they say what every provider can be told.
-fn params(said: &Map<String, Value>) -> ModelParams {
-    let option = |name: &str| said.get("options").and_then(|options| options.get(name));
-    let mut params = ModelParams::default();
-    params.temperature = option("temperature").and_then(Value::as_f64);
-    params.top_p = option("top_p").and_then(Value::as_f64);
-    params.max_tokens = option("num_predict").and_then(Value::as_u64);
-    params.seed = option("seed").and_then(Value::as_i64);
-    params.stop = option("stop").and_then(|stop| Vec::deserialize(stop).ok()).unwrap_or_default();
-    let efforts = [Effort::None, Effort::Low, Effort::Medium, Effort::High];
-    params.effort = efforts.into_iter().find(|effort| said.get("think") == Some(&think(*effort)));
-    params.output = match said.get("format") {
-        Some(Value::String(form)) if form == "json" => Some(OutputFormat::json().into()),
-        Some(schema @ Value::Object(_)) => Some(OutputFormat::new("output", schema.clone()).into()),
-        _ => None,
-    };
-    params
+    let written = serde_json::from_value(json!(written)).unwrap_or_default();
+    Ok(body.finish(written))
 }
 
 open_struct! {

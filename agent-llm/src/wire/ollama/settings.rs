@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::OllamaProfile;
+use crate::wire::settings::said;
 
 #[derive(Serialize)]
 pub(super) struct Settings<'a> {
@@ -41,17 +42,40 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// The options that need no other form, by our names and by the server's.
+const OPTIONS: [(&str, &str); 5] = [
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("max_tokens", "num_predict"),
+    ("seed", "seed"),
+    ("stop", "stop"),
+];
+
 fn options(params: &ModelParams, profile: &OllamaProfile) -> Map<String, Value> {
-    let mut options = profile.options.clone();
-    let said = [
-        ("temperature", params.temperature.map(Value::from)),
-        ("top_p", params.top_p.map(Value::from)),
-        ("num_predict", params.max_tokens.map(Value::from)),
-        ("seed", params.seed.map(Value::from)),
-        ("stop", Some(&params.stop).filter(|stop| !stop.is_empty()).map(|stop| json!(stop))),
-    ];
-    options.extend(said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    let (mut options, mut said) = (profile.options.clone(), said(params));
+    options.extend(OPTIONS.into_iter().filter_map(|(own, name)| Some((name.to_owned(), said.remove(own)?))));
     options
+}
+
+/// What the fields of a request say, as far as they say what every provider can be told.
+#[cfg(feature = "requests")]
+pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
+    use agent_core::OutputFormat;
+
+    let option = |name: &str| Some(said.get("options")?.get(name)?.clone());
+    let efforts = [Effort::None, Effort::Low, Effort::Medium, Effort::High];
+    let effort = efforts.into_iter().find(|effort| said.get("think") == Some(&think(*effort)));
+    let output = match said.get("format") {
+        Some(Value::String(form)) if form == "json" => Some(OutputFormat::json()),
+        Some(schema @ Value::Object(_)) => Some(OutputFormat::new("output", schema.clone())),
+        _ => None,
+    };
+    crate::wire::settings::read(
+        OPTIONS
+            .map(|(own, name)| (own, option(name)))
+            .into_iter()
+            .chain([("effort", effort.map(|effort| json!(effort))), ("output", output.map(|output| json!(output)))]),
+    )
 }
 
 pub(super) fn think(effort: Effort) -> Value {

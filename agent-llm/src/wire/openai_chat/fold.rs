@@ -1,26 +1,47 @@
 //! Putting a message together from its deltas, in the shape in which it would have come whole.
 
 use agent_core::{Block, Chunk, message::Origin};
-use serde::{
-    Serialize,
-    ser::{SerializeMap, Serializer},
-};
+use serde::Serialize;
 use serde_json::{
-    Map, Value,
+    Map, Value, json,
     value::{RawValue, to_raw_value},
 };
 
 use super::{
-    events::{CallDelta, Delta},
-    fold_call::{CallFold, WholeCall},
-    read::{Field, ORDER, details_text},
-    read_part::{part, plain},
+    parts::{part, plain},
+    read::{Field, ORDER, SPELLINGS, details_text},
 };
 use crate::wire::{
     blocks::Blocks,
-    lenient::Content,
+    content::push_arguments,
+    ids::{NAMELESS, call_id},
+    lenient::{Content, Str},
     merge::{merge, merge_field},
+    open_struct::open_struct,
 };
+
+open_struct! {
+    /// One delta of a message.
+    Delta {
+        role: Str<'a> = "role",
+        content: Content<'a> = "content",
+        tool_calls: Vec<CallDelta<'a>> = "tool_calls",
+    }
+}
+
+open_struct! {
+    /// One delta of a call.
+    CallDelta {
+        index: u64 = "index",
+        id: Str<'a> = "id",
+        kind: Str<'a> = "type",
+        function: FunctionDelta<'a> = "function",
+    }
+}
+
+open_struct! {
+    FunctionDelta { name: Str<'a> = "name", arguments: &'a RawValue = "arguments", }
+}
 
 /// A message under way.
 ///
@@ -34,12 +55,9 @@ pub(super) struct Fold {
     has_content: bool,
     /// A content that comes as a list; it then holds the text before it, too.
     parts: Vec<Value>,
-    reasoning_content: Option<String>,
-    reasoning: Option<String>,
-    /// Servers that send reasoning in two spellings say it twice: only the first is heard.
-    spelling: Option<Spelling>,
-    refusal: Option<String>,
-    calls: Vec<CallFold>,
+    /// Servers that send reasoning in several fields say it twice: only the first is heard.
+    spelling: Option<&'static str>,
+    calls: Vec<Call>,
     /// Everything else, merged.
     rest: Map<String, Value>,
 }
@@ -51,13 +69,6 @@ enum Key {
     /// A part of the content, by its place; a text alone is the first.
     Content(usize),
     Call(usize),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spelling {
-    Content,
-    Plain,
-    Details,
 }
 
 impl Key {
@@ -72,6 +83,44 @@ impl Key {
 
 const TEXT: Key = Key::Content(0);
 
+/// The field in which some servers have the reasoning once more, with what proves it.
+const DETAILS: &str = "reasoning_details";
+
+/// A message as it would have come whole.
+#[derive(Serialize)]
+struct Whole<'a> {
+    role: &'a str,
+    content: Value,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tool_calls: &'a [Call],
+    #[serde(flatten)]
+    rest: &'a Map<String, Value>,
+}
+
+/// A call under way, and as it would have come whole.
+#[derive(Debug, Default, Serialize)]
+struct Call {
+    /// The server's number for it, if it has one.
+    #[serde(skip)]
+    index: Option<u64>,
+    id: String,
+    r#type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<Function>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+    #[serde(skip)]
+    is_spoken: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Function {
+    name: String,
+    arguments: String,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
 impl Fold {
     pub(super) fn new(is_heard: bool) -> Self {
         Self {
@@ -79,10 +128,7 @@ impl Fold {
             role: None,
             has_content: false,
             parts: Vec::new(),
-            reasoning_content: None,
-            reasoning: None,
             spelling: None,
-            refusal: None,
             calls: Vec::new(),
             rest: Map::new(),
         }
@@ -90,9 +136,13 @@ impl Fold {
 
     pub(super) fn push(&mut self, delta: &Delta<'_>, origin: &Origin, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         if let (None, Some(role)) = (&self.role, &delta.role) {
-            self.role = Some(role.0.to_string());
+            self.role = Some(role.to_string());
         }
-        self.think(delta, out)?;
+        for name in SPELLINGS.into_iter().chain([DETAILS]) {
+            if let Some((_, json)) = delta.rest.iter().find(|(known, _)| &**known == name) {
+                self.think(name, json, out)?;
+            }
+        }
         match &delta.content {
             Some(Content::Text(more)) if self.parts.is_empty() => {
                 self.has_content = true;
@@ -102,49 +152,33 @@ impl Fold {
             Some(Content::Parts(parts)) => {
                 self.begin_parts();
                 for json in parts {
-                    self.push_part(serde_json::from_str(json.get())?, part(json, origin)?, out);
+                    self.push_part(serde_json::from_str(json.get())?, part(json, origin), out);
                 }
             }
             None => {}
         }
-        if let Some(more) = &delta.refusal {
-            self.refusal.get_or_insert_default().push_str(&more.0);
-        }
         self.push_calls(delta.tool_calls.as_deref().unwrap_or_default(), out)?;
-        for (name, json) in &delta.rest {
-            merge_field(&mut self.rest, name.0.to_string(), serde_json::from_str(json.get())?);
-        }
-        Ok(())
+        let others = delta.rest.iter().filter(|(name, _)| !SPELLINGS.contains(&&**name));
+        merge_all(&mut self.rest, others)
     }
 
-    fn think(&mut self, delta: &Delta<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        if let Some(more) = &delta.reasoning_content {
-            let more = plain(more)?;
-            self.reasoning_content.get_or_insert_default().push_str(&more);
-            self.think_aloud(Spelling::Content, &more, out);
-        }
-        if let Some(more) = &delta.reasoning {
-            let more = plain(more)?;
-            self.reasoning.get_or_insert_default().push_str(&more);
-            self.think_aloud(Spelling::Plain, &more, out);
-        }
-        let details = delta.rest.iter().find(|(name, _)| name.0 == "reasoning_details");
-        if let Some(details) = details.and_then(|(_, json)| details_text(json)) {
-            self.think_aloud(Spelling::Details, &details, out);
-            if !self.blocks.has(Key::Reasoning) {
-                // Thinking that only the provider can read.
-                self.blocks.turn_to(Key::Reasoning, out);
-                self.blocks.reasoning(Key::Reasoning, "", out);
-            }
-        }
-        Ok(())
-    }
-
-    fn think_aloud(&mut self, spelling: Spelling, more: &str, out: &mut Vec<Chunk>) {
-        if !more.is_empty() && *self.spelling.get_or_insert(spelling) == spelling {
+    /// More reasoning in the field `name`.
+    fn think(&mut self, name: &'static str, json: &RawValue, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        let more = if name == DETAILS {
+            let Some(more) = details_text(json) else { return Ok(()) };
+            more
+        } else {
+            let more = plain(&serde_json::from_str(json.get())?);
+            merge_field(&mut self.rest, name.into(), more.as_str().into());
+            more
+        };
+        let is_heard = !more.is_empty() && *self.spelling.get_or_insert(name) == name;
+        // Thinking that only the provider can read has its place, too.
+        if is_heard || name == DETAILS && !self.blocks.has(Key::Reasoning) {
             self.blocks.turn_to(Key::Reasoning, out);
-            self.blocks.reasoning(Key::Reasoning, more, out);
+            self.blocks.reasoning(Key::Reasoning, &more, out);
         }
+        Ok(())
     }
 
     fn say(&mut self, key: Key, more: &str, out: &mut Vec<Chunk>) {
@@ -183,24 +217,23 @@ impl Fold {
         }
     }
 
-    /// A call is spoken of once it [can be](CallFold::can_be_spoken), and those before it were.
+    /// A call is spoken of once it [can be](Call::can_be_spoken), and those before it were.
     fn push_calls(&mut self, deltas: &[CallDelta<'_>], out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         for delta in deltas {
             let at = self.call_of(delta);
             self.calls[at].push(delta)?;
             self.tell_arguments(at, out);
         }
-        let mut silent = self.calls.iter().rev().take_while(|call| !call.is_spoken).count();
-        while silent > 0 {
-            let at = self.calls.len() - silent;
-            silent -= 1;
+        let silent = self.calls.iter().rev().take_while(|call| !call.is_spoken).count();
+        for at in self.calls.len() - silent..self.calls.len() {
+            let others_follow = at + 1 < self.calls.len();
             let call = &mut self.calls[at];
-            if !call.can_be_spoken(silent > 0) {
+            if !call.can_be_spoken(others_follow) {
                 break;
             }
             call.is_spoken = true;
             self.blocks.turn_to(Key::Call(at), out);
-            self.blocks.call(Key::Call(at), &call.id, &call.name, out);
+            self.blocks.call(Key::Call(at), &call.id, call.name(), out);
             self.tell_arguments(at, out);
         }
         Ok(())
@@ -210,17 +243,17 @@ impl Fold {
         let (key, call) = (Key::Call(at), &self.calls[at]);
         if call.is_spoken {
             let told = self.blocks.said(key).len();
-            self.blocks.arguments(key, &call.arguments[told..], out);
+            self.blocks.arguments(key, &call.arguments()[told..], out);
         }
     }
 
     /// The place of the call that `delta` belongs to; a new one where it begins a call.
     fn call_of(&mut self, delta: &CallDelta<'_>) -> usize {
-        let id = delta.id.as_ref().map_or("", |id| &*id.0);
-        let names = delta.function.as_ref().and_then(|f| f.name.as_ref()).is_some_and(|name| !name.is_empty());
-        let begins_another = |call: &CallFold| match (id, call.id.as_str()) {
+        let id = delta.id.as_deref().unwrap_or_default();
+        let names = delta.function.as_ref().and_then(|f| f.name.as_deref()).is_some_and(|name| !name.is_empty());
+        let begins_another = |call: &Call| match (id, call.id.as_str()) {
             // A server without ids that sends whole calls.
-            ("", "") => names && !call.name.is_empty() && !call.arguments.is_empty(),
+            ("", "") => names && !call.name().is_empty() && !call.arguments().is_empty(),
             ("", _) | (_, "") => false,
             (id, known) => id != known, // a server that gives every call the same index
         };
@@ -230,7 +263,7 @@ impl Fold {
             None => self.calls.iter().rposition(|call| call.id == id),
         };
         known.filter(|at| !begins_another(&self.calls[*at])).unwrap_or_else(|| {
-            self.calls.push(CallFold::new(delta.index));
+            self.calls.push(Call { index: delta.index, ..Call::default() });
             self.calls.len() - 1
         })
     }
@@ -243,12 +276,16 @@ impl Fold {
         order
     }
 
-    /// The message as it would have come whole in the response of this id.
+    /// The message as it would have come whole in the response of this id, of which the ids are made that calls do not have.
     ///
     /// # Errors
     /// Never, but for a bug: its keys are texts and its numbers finite.
-    pub(super) fn json(&self, response: &str) -> serde_json::Result<Box<RawValue>> {
-        to_raw_value(&Whole { fold: self, response })
+    pub(super) fn json(&mut self, response: &str) -> serde_json::Result<Box<RawValue>> {
+        self.calls.iter_mut().enumerate().for_each(|(at, call)| call.complete(|| call_id(response, at)));
+        let text = self.has_content.then(|| self.blocks.said(TEXT));
+        let content = if self.parts.is_empty() { json!(text) } else { json!(self.parts) };
+        let role = self.role.as_deref().unwrap_or("assistant");
+        to_raw_value(&Whole { role, content, tool_calls: &self.calls, rest: &self.rest })
     }
 
     /// Ends the message, which `blocks` were read of.
@@ -257,38 +294,65 @@ impl Fold {
     }
 }
 
-fn text_part(text: &str) -> Value {
-    serde_json::json!({"type": "text", "text": text})
-}
+impl Call {
+    fn name(&self) -> &str {
+        self.function.as_ref().map_or("", |function| &function.name)
+    }
 
-struct Whole<'a> {
-    fold: &'a Fold,
-    response: &'a str,
-}
+    fn arguments(&self) -> &str {
+        self.function.as_ref().map_or("", |function| &function.arguments)
+    }
 
-impl Serialize for Whole<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fold = self.fold;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", fold.role.as_deref().unwrap_or("assistant"))?;
-        if fold.parts.is_empty() {
-            map.serialize_entry("content", &fold.has_content.then(|| fold.blocks.said(TEXT)))?;
-        } else {
-            map.serialize_entry("content", &fold.parts)?;
-        }
-        for (name, text) in
-            [("reasoning_content", &fold.reasoning_content), ("reasoning", &fold.reasoning), ("refusal", &fold.refusal)]
-        {
-            if let Some(text) = text {
-                map.serialize_entry(name, text)?;
+    /// True once its name and its id are known, and more has come than these: until then there may be more of the name.
+    fn can_be_spoken(&self, others_follow: bool) -> bool {
+        !self.name().is_empty() && !self.id.is_empty() && (others_follow || !self.arguments().is_empty())
+    }
+
+    fn push(&mut self, delta: &CallDelta<'_>) -> serde_json::Result<()> {
+        for (known, said) in [(&mut self.id, &delta.id), (&mut self.r#type, &delta.kind)] {
+            if known.is_empty() {
+                known.push_str(said.as_deref().unwrap_or_default());
             }
         }
-        if !fold.calls.is_empty() {
-            let calls = fold.calls.iter().enumerate();
-            let calls: Vec<_> = calls.map(|(at, call)| WholeCall { call, at, response: self.response }).collect();
-            map.serialize_entry("tool_calls", &calls)?;
+        if let Some(said) = &delta.function {
+            let function = self.function.get_or_insert_default();
+            // A name comes whole, in pieces before the arguments, or again with every piece of them.
+            let name = said.name.as_deref().unwrap_or_default();
+            if function.name.is_empty() || function.arguments.is_empty() && function.name != name {
+                function.name.push_str(name);
+            }
+            said.arguments.map_or(Ok(()), |more| push_arguments(more, &mut function.arguments))?;
+            merge_all(&mut function.rest, &said.rest)?;
         }
-        fold.rest.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
-        map.end()
+        merge_all(&mut self.rest, &delta.rest)
     }
+
+    /// Nothing more of it will come. A call of another kind has what it says in a field of its kind.
+    fn complete(&mut self, id: impl FnOnce() -> String) {
+        if self.id.is_empty() {
+            self.id = id();
+        }
+        if self.r#type.is_empty() {
+            self.r#type = "function".into();
+        }
+        if self.name().is_empty() && self.arguments().is_empty() && self.r#type != "function" {
+            self.function = None;
+        } else if self.name().is_empty() {
+            self.function.get_or_insert_default().name = NAMELESS.into();
+        }
+    }
+}
+
+fn merge_all<'a>(
+    known: &mut Map<String, Value>,
+    more: impl IntoIterator<Item = &'a (Str<'a>, &'a RawValue)>,
+) -> serde_json::Result<()> {
+    more.into_iter().try_for_each(|(name, json)| {
+        merge_field(known, name.to_string(), serde_json::from_str(json.get())?);
+        Ok(())
+    })
+}
+
+fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }

@@ -15,31 +15,23 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod answer;
-mod assistant;
-mod candidate;
-mod choices;
-pub(super) mod details;
 pub(super) mod encode;
-mod events;
-pub(super) mod finish;
 mod fold;
-mod fold_call;
-pub(super) mod message;
+pub(super) mod messages;
 mod parts;
 pub(super) mod read;
-mod read_call;
-pub(super) mod read_part;
 #[cfg(feature = "requests")]
 pub(super) mod request;
 mod settings;
-pub(super) mod tools;
+mod tools;
+mod turn;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 use serde_json::{Map, Value};
 
-use self::{answer::Answer, encode::ChatWords, message::Manner};
+use self::{answer::Answer, messages::Manner};
 use super::{profile, usage};
 use crate::{
     Codec, Decoder, Profile, ProviderError,
@@ -102,16 +94,14 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let Self { profile, manner, .. } = self;
-        server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, profile))?;
-        if profile.thinking_tokens.is_none() {
+        server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, &self.profile))?;
+        if self.profile.thinking_tokens.is_none() {
             check_no_count(&req.params)?;
         }
         if req.params.modalities.contains(&Modality::Audio) && req.params.voice.is_none() {
             return Err(refusal("a spoken answer needs a `voice`"));
         }
-        let words = ChatWords { req, model: manner.origin.model(), profile, manner };
-        let write = |out: &mut Draft| encode::encode(req, &words, self.key, out);
+        let write = |out: &mut Draft| encode::encode(req, self, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 

@@ -1,167 +1,148 @@
-//! Content, as the API writes it.
+//! Parts of a content, as the API writes them, and from there to blocks.
 
-use std::borrow::Cow;
+use agent_core::{
+    Block, Media, Part, Text,
+    message::{Cache, MediaSource, Origin, Reasoning},
+};
+use serde_json::{Value, json, value::RawValue};
 
-use agent_core::{Block, Media, Part, Text, message::MediaSource};
-use serde::Serialize;
-use serde_json::value::RawValue;
+use super::{messages::Manner, profile::DocumentForm};
+use crate::wire::{
+    content::{Address, media_at},
+    json::{Json, present, raw},
+    lenient::lenient,
+};
 
-use super::{message::Manner, profile::DocumentForm, read_part};
-pub(super) use crate::wire::content::joined;
-use crate::wire::{cache_control::CacheControl, content::Address};
-
-/// A content.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Said<'a> {
-    Text(Cow<'a, str>),
-    Parts(Vec<PartJson<'a>>),
+/// The part in this API's form: the provider's own JSON of it where that still says the same. None if it is another provider's and
+/// means nothing here.
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
+    let (own, made, cache) = match part {
+        Part::Text(text) => return Some(text_json(manner, text)),
+        Part::Image(media) => (own_media(manner, media), image(media), media.cache),
+        Part::Document(media) => (own_media(manner, media), document(manner, media), media.cache),
+        Part::Other(raw) => return manner.own(Some(raw)).map(Json::Own),
+        _ => return None,
+    };
+    Some(own.map_or_else(|| marked(manner, made, cache), Json::Own))
 }
 
-impl Said<'_> {
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Self::Text(text) => text.trim().is_empty(),
-            Self::Parts(parts) => parts.is_empty(),
-        }
-    }
+pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
+    let made = || marked(manner, json!({"type": "text", "text": text.text}), text.cache);
+    own_text(manner, text).map_or_else(made, Json::Own)
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum PartJson<'a> {
-    Text {
-        text: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    ImageUrl {
-        image_url: Url<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    InputAudio {
-        input_audio: Sound<'a>,
-    },
-    File {
-        file: File<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-    DocumentUrl {
-        document_url: Address<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        document_name: Option<&'a str>,
-    },
-    #[serde(rename = "file")]
-    FileId {
-        file_id: &'a str,
-    },
-    #[serde(untagged)]
-    Raw(&'a RawValue),
-}
-
-#[derive(Serialize)]
-pub(super) struct Url<'a> {
-    url: Address<'a>,
-}
-
-#[derive(Serialize)]
-pub(super) struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filename: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<Address<'a>>,
-}
-
-/// The part in this API's form; none if it is another provider's and means nothing here.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<PartJson<'a>> {
-    match part {
-        Part::Text(text) => Some(text_json(manner, text)),
-        Part::Image(media) => Some(own_media(manner, media).map_or_else(|| image(manner, media), PartJson::Raw)),
-        Part::Document(media) => Some(own_media(manner, media).map_or_else(|| document(manner, media), PartJson::Raw)),
-        Part::Other(raw) => manner.own(Some(raw)).map(PartJson::Raw),
-        _ => None,
-    }
-}
-
-pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> PartJson<'a> {
-    own_text(manner, text).map_or_else(
-        || PartJson::Text { text: Cow::Borrowed(&text.text), cache_control: manner.cache_control(text.cache) },
-        PartJson::Raw,
-    )
+/// The part with its mark for the cache, if the server takes marks.
+fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a> {
+    part["cache_control"] = json!(manner.cache_control(cache));
+    Json::Made(present(part))
 }
 
 /// The provider's own JSON of a text, unless that says something else: the text may have been edited.
 pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
-    let own = manner.own(text.raw.as_ref())?;
-    match read_part::part(own, &manner.origin) {
-        Ok(Block::Text(was)) if was.text != text.text || was.cache != text.cache => None,
-        _ => Some(own),
-    }
+    manner.own(text.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
+        Block::Text(was) => (&was.text, was.cache) == (&text.text, text.cache),
+        _ => true,
+    })
 }
 
 /// As [`own_text`], for media.
 pub(super) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
-    let own = manner.own(media.raw.as_ref())?;
-    match read_part::part(own, &manner.origin) {
-        Ok(Block::Image(was) | Block::Document(was)) if was.source != media.source || was.cache != media.cache => None,
-        _ => Some(own),
-    }
+    manner.own(media.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
+        Block::Image(was) | Block::Document(was) => (&was.source, was.cache) == (&media.source, media.cache),
+        _ => true,
+    })
 }
 
-fn image<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
-    let cache_control = manner.cache_control(media.cache);
+fn image(media: &Media) -> Value {
     match &media.source {
-        MediaSource::Url(_) | MediaSource::Base64(_) => {
-            PartJson::ImageUrl { image_url: Url { url: Address::of(media, "image/png") }, cache_control }
-        }
-        _ => PartJson::File { file: file(media, None), cache_control },
+        MediaSource::File(id) => json!({"type": "file", "file": {"file_id": id}}),
+        _ => json!({"type": "image_url", "image_url": {"url": Address::of(media, "image/png")}}),
     }
 }
 
-#[derive(Serialize)]
-pub(super) struct Sound<'a> {
-    data: &'a str,
-    format: &'a str,
+fn document(manner: &Manner, media: &Media) -> Value {
+    let address = Address::of(media, "application/pdf");
+    match (manner.documents, &media.source) {
+        (_, MediaSource::Base64(data)) if media.is_audio() => {
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": sound_format(media)}})
+        }
+        (DocumentForm::Url, MediaSource::File(id)) => json!({"type": "file", "file_id": id}),
+        (DocumentForm::Url, _) => {
+            present(json!({"type": "document_url", "document_url": address, "document_name": media.name}))
+        }
+        (_, MediaSource::File(id)) => json!({"type": "file", "file": {"file_id": id}}),
+        _ => {
+            let name = media.name.as_deref().unwrap_or("document.pdf");
+            json!({"type": "file", "file": {"filename": name, "file_data": address}})
+        }
+    }
 }
 
-/// Sound, by what a file of it is called.
-fn sound(media: &Media) -> Option<PartJson<'_>> {
-    let MediaSource::Base64(data) = &media.source else { return None };
-    let format = match media.mime.as_deref()?.strip_prefix("audio/")? {
+/// What a file of this sound is called.
+fn sound_format(media: &Media) -> Option<&str> {
+    Some(match media.mime.as_deref()?.strip_prefix("audio/")? {
         "mpeg" => "mp3",
         "x-wav" | "wave" => "wav",
         format => format,
+    })
+}
+
+/// The block of one part of a content. It keeps its JSON if that may say more.
+pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
+    let said = present(lenient(json));
+    if let Value::String(text) = said {
+        return Block::text(text);
+    }
+    let media = |mut media: Media, name: &Value| {
+        (media.cache, media.name, media.raw) =
+            (cache(&said), name.as_str().map(str::to_owned), Some(raw(json, origin)));
+        media
     };
-    Some(PartJson::InputAudio { input_audio: Sound { data, format } })
-}
-
-fn document<'a>(manner: &Manner, media: &'a Media) -> PartJson<'a> {
-    if let Some(sound) = sound(media) {
-        return sound;
-    }
-    if manner.documents == DocumentForm::Url {
-        return match &media.source {
-            MediaSource::File(file_id) => PartJson::FileId { file_id },
-            _ => PartJson::DocumentUrl {
-                document_url: Address::of(media, "application/pdf"),
-                document_name: media.name.as_deref(),
-            },
-        };
-    }
-    PartJson::File { file: file(media, Some("document.pdf")), cache_control: manner.cache_control(media.cache) }
-}
-
-fn file<'a>(media: &'a Media, name: Option<&'a str>) -> File<'a> {
-    match &media.source {
-        MediaSource::File(id) => File { file_id: Some(id), filename: None, file_data: None },
-        _ => File {
-            file_id: None,
-            filename: media.name.as_deref().or(name),
-            file_data: Some(Address::of(media, "application/pdf")),
+    let contents = ["text", "thinking", "image_url", "file"].map(|name| !said[name].is_null());
+    let block = match said["type"].as_str() {
+        _ if contents.iter().filter(|has| **has).count() > 1 => None, // it is neither of them alone
+        Some("text") => said["text"].as_str().map(|words| {
+            let says_more = said != json!({"type": "text", "text": words});
+            let mut text = Text::new(words).with_raw(says_more.then(|| raw(json, origin)));
+            text.cache = cache(&said);
+            Block::Text(text)
+        }),
+        Some("thinking") if contents[1] => Some(Block::Reasoning(Reasoning {
+            text: plain(&said["thinking"]),
+            raw: Some(raw(json, origin)),
+            ..Reasoning::default()
+        })),
+        Some("image_url") => {
+            said["image_url"]["url"].as_str().map(|url| Block::Image(media(media_at(url), &Value::Null)))
+        }
+        Some("document_url") => {
+            said["document_url"].as_str().map(|url| Block::Document(media(media_at(url), &said["document_name"])))
+        }
+        Some("file") => match (said["file"]["file_id"].as_str(), said["file"]["file_data"].as_str()) {
+            (Some(id), None) => {
+                Some(Block::Document(media(Media::new(MediaSource::File(id.to_owned())), &Value::Null)))
+            }
+            (None, Some(data)) => Some(Block::Document(media(media_at(data), &said["file"]["filename"]))),
+            _ => None,
         },
+        _ => None,
+    };
+    block.unwrap_or_else(|| Block::Other(raw(json, origin)))
+}
+
+/// The mark for the cache that a part or a tool has.
+pub(super) fn cache(said: &Value) -> Option<Cache> {
+    let mark = said.get("cache_control").filter(|mark| !mark.is_null())?;
+    Some(if mark["ttl"] == "1h" { Cache::Long } else { Cache::Short })
+}
+
+/// The text of a content, with that of its parts run together.
+pub(super) fn plain(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str())).collect()
+        }
+        _ => String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! From the JSON of one assistant message to its blocks.
 
 use agent_core::{
-    AssistantMessage, Block, Media,
+    AssistantMessage, Block, FinishReason, Media, ModelResponse, ToolCall,
     message::{Origin, Raw, Reasoning},
 };
 use base64::{
@@ -9,15 +9,15 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
     prelude::BASE64_STANDARD,
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    read_call::{Call, calls},
-    read_part::{citations, lenient, part, plain, raw},
-};
+use super::parts::{part, plain};
 use crate::wire::{
-    ids::{NAMELESS, call_id},
-    lenient::{Content, Str, each},
+    annotations::citations,
+    content::push_arguments,
+    ended::only_refuses,
+    json::raw,
+    lenient::{Content, Str, lenient, words},
     open_struct::open_struct,
 };
 
@@ -26,9 +26,9 @@ open_struct! {
     Said {
         _role: Str<'a> = "role",
         content: Content<'a> = "content",
-        reasoning_content: Content<'a> = "reasoning_content",
-        reasoning: Content<'a> = "reasoning",
-        tool_plan: Content<'a> = "tool_plan",
+        reasoning_content: &'a RawValue = "reasoning_content",
+        reasoning: &'a RawValue = "reasoning",
+        tool_plan: &'a RawValue = "tool_plan",
         reasoning_details: &'a RawValue = "reasoning_details",
         refusal: Str<'a> = "refusal",
         images: &'a RawValue = "images",
@@ -39,16 +39,23 @@ open_struct! {
 }
 
 open_struct! {
-    Audio { transcript: Str<'a> = "transcript", data: Str<'a> = "data", }
+    /// One call. What is called may be no function; some servers send both kinds, and leave one empty.
+    Call {
+        id: Str<'a> = "id",
+        _index: &'a RawValue = "index",
+        _kind: Str<'a> = "type",
+        function: Called<'a> = "function",
+        custom: Called<'a> = "custom",
+    }
 }
 
 open_struct! {
-    Detail {
-        text: Str<'a> = "text",
-        summary: Str<'a> = "summary",
-        signature: Str<'a> = "signature",
-        data: Str<'a> = "data",
-    }
+    Called { name: Str<'a> = "name", arguments: &'a RawValue = "arguments" | "input", }
+}
+
+open_struct! {
+    /// A message, as far as the JSON of its calls is wanted.
+    CallsOf { tool_calls: Vec<&'a RawValue> = "tool_calls", }
 }
 
 /// The fields of a message that blocks are made of.
@@ -65,142 +72,98 @@ pub(in crate::wire) enum Field {
 pub(in crate::wire) const ORDER: [Field; 5] =
     [Field::Reasoning, Field::Content, Field::Refusal, Field::Images, Field::Calls];
 
-/// What was understood of a message.
-#[derive(Debug, Default)]
-pub(in crate::wire) struct Reading {
-    pub(in crate::wire) blocks: Vec<Block>,
-    /// A call had no id or no name and was given one, so that the message is no longer as the provider sent it.
-    mended: bool,
-    /// The model refused to answer, and said nothing else.
-    pub(in crate::wire) refused: bool,
-}
+/// The fields in which servers have a model's reasoning. Some send it in two of them.
+pub(super) const SPELLINGS: [&str; 3] = ["reasoning_content", "reasoning", "tool_plan"];
 
-/// Reads the message `json`. `response` is the id of the response, and part of the ids of calls that have none.
-pub(in crate::wire) fn read(
-    json: &RawValue,
-    origin: &Origin,
-    response: &str,
-    order: [Field; 5],
-) -> serde_json::Result<Reading> {
+/// Reads the message `json`, whose fields were heard in this order.
+pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5]) -> serde_json::Result<Vec<Block>> {
     let mut said: Said<'_> = serde_json::from_str(json.get())?;
-    let mut reading = Reading { refused: said.refusal.as_ref().is_some_and(|r| !r.is_empty()), ..Reading::default() };
+    let mut blocks = Vec::new();
     for field in order {
-        let before = reading.blocks.len();
         match field {
-            Field::Reasoning => reading.blocks.extend(reasoning(&mut said, origin)?),
-            Field::Content => content(&mut said, origin, &mut reading.blocks)?,
-            Field::Refusal => reading.blocks.extend(refusal(&said, origin)),
-            Field::Images => images(&said, origin, &mut reading.blocks),
-            Field::Calls => add_calls(&mut said, json, origin, response, &mut reading)?,
+            Field::Reasoning => blocks.extend(reasoning(&said, origin)?),
+            Field::Content => content(&mut said, origin, &mut blocks),
+            Field::Refusal => blocks.extend(words(said.refusal.take()).map(|said| refusal(&said, origin))),
+            Field::Images => {
+                let images: Vec<&RawValue> = said.images.map(lenient).unwrap_or_default();
+                images.into_iter().for_each(|image| push_part(image, origin, &mut blocks));
+            }
+            Field::Calls => calls(&mut said, json, origin, &mut blocks)?,
         }
-        reading.refused &= reading.blocks.len() == before || field == Field::Refusal;
     }
-    reading.blocks.extend(said.audio.and_then(speech));
-    let text =
-        reading.blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
+    blocks.extend(said.audio.and_then(speech));
+    let text = blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
     if let (Some(text), Some(json)) = (text, said.annotations) {
         text.citations = citations(json, &text.text);
     }
     let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio).chain(said.annotations);
     let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
-    if reading.blocks.is_empty() && unknown.into_iter().any(says_something) {
+    if blocks.is_empty() && unknown.into_iter().any(says_something) {
         // Nothing in it is understood, but something was said.
-        reading.blocks.push(Block::Other(raw(json, origin)));
+        blocks.push(Block::Other(raw(json, origin)));
     }
-    Ok(reading)
+    Ok(blocks)
 }
 
-impl Reading {
-    /// The message that was read from `raw`.
-    pub(in crate::wire) fn into_message(self, raw: Raw) -> AssistantMessage {
-        let mut message = AssistantMessage::from_provider(self.blocks, raw);
-        if self.mended {
-            message.blocks_mut(); // the results will name ids that the raw message does not have
-        }
-        message
-    }
-}
-
-/// The readable reasoning of a message, of which servers have four spellings, and some send two.
-fn reasoning(said: &mut Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
+/// The readable reasoning of a message, the first if it is said twice.
+fn reasoning(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
     let mut reasoning = Reasoning::default();
-    for spelling in [said.reasoning_content.take(), said.reasoning.take(), said.tool_plan.take()].into_iter().flatten()
-    {
+    for json in [said.reasoning_content, said.reasoning, said.tool_plan].into_iter().flatten() {
         if reasoning.text.is_empty() {
-            reasoning.text = match spelling {
-                Content::Text(text) => text.into_owned(),
-                parts @ Content::Parts(_) => plain(&parts)?.into_owned(),
-            };
+            reasoning.text = plain(&serde_json::from_str(json.get())?);
         }
     }
-    let Some(json) = said.reasoning_details else {
-        return Ok(Some(reasoning).filter(|r| !r.text.is_empty()).map(Block::Reasoning));
-    };
-    let details: Vec<Detail<'_>> = lenient(json);
+    let details: Vec<Value> = said.reasoning_details.map(lenient).unwrap_or_default();
     if !details.is_empty() {
-        reasoning.raw = Some(raw(json, origin));
+        reasoning.raw = said.reasoning_details.map(|json| raw(json, origin));
     }
     if reasoning.text.is_empty() {
-        reasoning.text = details.iter().flat_map(Detail::said).collect();
+        reasoning.text = text_of(&details);
     }
-    for detail in details {
-        reasoning.signature = text(detail.signature).or(reasoning.signature);
-        reasoning.encrypted = reasoning.encrypted.or(text(detail.data));
-    }
+    let text = |detail: &Value, name: &str| detail[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    reasoning.signature = details.iter().rev().find_map(|detail| text(detail, "signature"));
+    reasoning.encrypted = details.iter().find_map(|detail| text(detail, "data"));
     Ok(Some(reasoning).filter(|r| !r.text.is_empty() || r.raw.is_some()).map(Block::Reasoning))
 }
 
-/// The readable text of a delta's `reasoning_details`; none if there are no details.
-pub(in crate::wire) fn details_text(json: &RawValue) -> Option<String> {
-    let details: Vec<Detail<'_>> = lenient(json);
-    (!details.is_empty()).then(|| details.iter().flat_map(Detail::said).collect())
+/// The readable text of `reasoning_details`; none if there are no details.
+pub(super) fn details_text(json: &RawValue) -> Option<String> {
+    let details: Vec<Value> = lenient(json);
+    (!details.is_empty()).then(|| text_of(&details))
 }
 
-impl Detail<'_> {
-    fn said(&self) -> impl Iterator<Item = &str> {
-        [&self.text, &self.summary].into_iter().flatten().map(|text| &*text.0)
-    }
+fn text_of(details: &[Value]) -> String {
+    let texts = details.iter().flat_map(|detail| [&detail["text"], &detail["summary"]]);
+    texts.filter_map(Value::as_str).collect()
 }
 
-fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
+fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
     match said.content.take() {
-        Some(Content::Parts(list)) => {
-            for json in list {
-                push_part(json, origin, blocks)?;
-            }
-        }
+        Some(Content::Parts(list)) => list.into_iter().for_each(|json| push_part(json, origin, blocks)),
         Some(Content::Text(text)) if !text.is_empty() => blocks.push(Block::text(text)),
         // A spoken answer has its words in the transcript.
         _ => {
-            let transcript = said.audio.and_then(|json| lenient::<Audio<'_>>(json).transcript);
-            blocks.extend(transcript.filter(|t| !t.is_empty()).map(|t| Block::text(t.0)));
+            let audio: Value = said.audio.map(lenient).unwrap_or_default();
+            blocks.extend(audio["transcript"].as_str().filter(|words| !words.is_empty()).map(Block::text));
         }
     }
-    Ok(())
 }
 
 /// Adds the block of a part, unless it says nothing.
-fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
-    let block = part(json, origin)?;
+fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) {
+    let block = part(json, origin);
     if !matches!(&block, Block::Text(text) if text.is_empty()) {
         blocks.push(block);
     }
-    Ok(())
 }
 
-/// Images beside the content; what is no list of them stays in the raw message.
-fn images(said: &Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
-    let before = blocks.len();
-    let read = said.images.map(|json| each(json, |image| push_part(image, origin, blocks)));
-    if let Some(Err(_)) = read {
-        blocks.truncate(before);
-    }
+fn refusal(said: &str, origin: &Origin) -> Block {
+    Block::Other(Raw::from_value(origin.clone(), &json!({"type": "refusal", "refusal": said})))
 }
 
 /// The sound of a spoken answer. Its form is not said: how it begins shows it.
 fn speech(json: &RawValue) -> Option<Block> {
-    let data = lenient::<Audio<'_>>(json).data.filter(|data| !data.is_empty())?.0;
-    let sound = sound(&data);
+    let sound = sound(lenient::<Value>(json)["data"].as_str()?);
     let mime = match sound.get(..4)? {
         b"RIFF" => "audio/wav",
         b"fLaC" => "audio/flac",
@@ -224,34 +187,52 @@ const STANDARD_LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-fn refusal(said: &Said<'_>, origin: &Origin) -> Option<Block> {
-    let refusal = said.refusal.as_ref().filter(|r| !r.is_empty())?;
-    let part = serde_json::json!({"type": "refusal", "refusal": refusal});
-    Some(Block::Other(Raw::from_value(origin.clone(), &part)))
-}
-
-fn add_calls(
-    said: &mut Said<'_>,
-    message: &RawValue,
-    origin: &Origin,
-    response: &str,
-    reading: &mut Reading,
-) -> serde_json::Result<()> {
-    let calls = calls(said.tool_calls.take().unwrap_or_default(), message, origin)?;
-    reading.blocks.reserve_exact(calls.len()); // they are kept for as long as the run
-    for (at, call) in calls.enumerate() {
-        let mut call = call?;
-        if call.id.is_empty() {
-            (call.id, call.raw, reading.mended) = (call_id(response, at).into(), None, true);
-        }
-        if call.name.is_empty() {
-            (call.name, call.raw, reading.mended) = (NAMELESS.into(), None, true);
-        }
-        reading.blocks.push(Block::ToolCall(call));
+/// The calls, of which few say more than a call: the `message` is searched for their JSON only if one does.
+fn calls(said: &mut Said<'_>, message: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
+    let calls = said.tool_calls.take().unwrap_or_default();
+    let own: Vec<&RawValue> = match calls.iter().any(Call::says_more) {
+        true => serde_json::from_str::<CallsOf<'_>>(message.get())?.tool_calls.unwrap_or_default(),
+        false => Vec::new(),
+    };
+    blocks.reserve_exact(calls.len()); // they are kept for as long as the run
+    for (at, call) in calls.into_iter().enumerate() {
+        let own = own.get(at).filter(|_| call.says_more()).map(|json| raw(json, origin));
+        blocks.push(Block::ToolCall(call_of(&call, own)?));
     }
     Ok(())
 }
 
-fn text(text: Option<Str<'_>>) -> Option<String> {
-    text.filter(|t| !t.is_empty()).map(|t| t.0.into_owned())
+impl<'a> Call<'a> {
+    fn custom(&self) -> Option<&Called<'a>> {
+        self.custom.as_ref().filter(|custom| custom.name.as_ref().is_some_and(|name| !name.is_empty()))
+    }
+
+    /// True if a [`ToolCall`] has no room for all of it.
+    fn says_more(&self) -> bool {
+        let function_says_more = self.function.as_ref().is_some_and(|function| !function.rest.is_empty());
+        !self.rest.is_empty() || function_says_more || self.custom().is_some()
+    }
+}
+
+/// The call, which keeps its `own` JSON.
+pub(super) fn call_of(said: &Call<'_>, own: Option<Raw>) -> serde_json::Result<ToolCall> {
+    let called = said.custom().or(said.function.as_ref());
+    let mut arguments = String::new();
+    called.and_then(|called| called.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments))?;
+    let name = called.and_then(|called| called.name.as_deref()).unwrap_or_default();
+    Ok(ToolCall { id: said.id.as_deref().unwrap_or_default().into(), name: name.into(), arguments, raw: own })
+}
+
+/// The response of a message, which ended as the provider says with `finish`.
+pub(in crate::wire) fn answered(message: AssistantMessage, finish: &str) -> ModelResponse {
+    let finish = match finish {
+        "" | "stop" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
+        "" | "stop" | "tool_calls" | "function_call" if only_refuses(&message) => FinishReason::ContentFilter,
+        "" | "stop" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    };
+    ModelResponse::new(message).with_finish(finish)
 }

@@ -1,19 +1,21 @@
-//! Everything of a request but its messages and its tools.
+//! Everything of a request but its messages and its tools, in both directions.
 
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
-use serde::{
-    Serialize,
-    ser::{Error, SerializeMap, Serializer},
-};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::profile::Profile;
-use crate::wire::json::lay;
+use crate::wire::{
+    json::present,
+    settings::{Fields, form, said},
+};
+
+/// The settings that the API calls as we do.
+const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
 
 /// The two names of the field that limits an answer's tokens.
-pub(super) const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// Writes what `params` say in the words of a server, and over it `params.extra`.
+/// What a request says besides its messages and tools.
 pub(super) struct Settings<'a> {
     pub(super) model: &'a str,
     pub(super) params: &'a ModelParams,
@@ -25,156 +27,136 @@ pub(super) struct Settings<'a> {
     pub(super) search: Option<&'a WebSearch>,
 }
 
-impl Serialize for Settings<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (params, extra) = (self.params, &self.params.extra);
-        let map = serializer.serialize_map(None)?;
-        let mut fields = Fields { map, profile: self.profile, extra, written: Vec::new() };
-        fields.put("model", Some(self.model))?;
-        fields.put("temperature", params.temperature)?;
-        fields.put("top_p", params.top_p)?;
-        let limited = LIMITS.iter().any(|name| extra.contains_key(*name));
-        fields.put("max_tokens", params.max_tokens.filter(|_| !limited))?;
-        fields.put("stop", Some(&params.stop).filter(|stop| !stop.is_empty()))?;
-        fields.put("seed", params.seed)?;
-        fields.put("tool_choice", params.tool_choice.as_ref().filter(|_| self.has_tools).map(Choice::new))?;
-        fields.put("parallel_tool_calls", params.parallel_tool_calls.filter(|_| self.has_tools))?;
-        let thinking = params.thinking_tokens.zip(self.profile.thinking_tokens.as_deref());
-        if let Some((most, place)) = thinking {
-            let (field, inner) = place.split_once('.').map_or((place, None), |(field, inner)| (field, Some(inner)));
-            fields.put(field, Some(inner.map_or(json!(most), |inner| json!({inner: most}))))?;
+impl<'a> Settings<'a> {
+    /// The fields of the request, under the names that the server has for them, on which `params.extra` is to be laid.
+    pub(super) fn fields(&self) -> Fields<'a> {
+        let Self { params, profile, has_tools, stream, .. } = *self;
+        let (extra, mut said, mut fields) = (&params.extra, said(params), Fields::default());
+        let mut put = |usual: &'a str, value: Option<Value>| {
+            if let Some(name) = profile.name_of(usual) {
+                fields.put(name, value);
+            }
+        };
+        put("model", Some(self.model.into()));
+        PLAIN.into_iter().for_each(|name| put(name, said.remove(name)));
+        put("max_tokens", said.remove("max_tokens").filter(|_| !LIMITS.iter().any(|name| extra.contains_key(*name))));
+        put("tool_choice", params.tool_choice.as_ref().filter(|_| has_tools).map(choice));
+        put("parallel_tool_calls", said.remove("parallel_tool_calls").filter(|_| has_tools));
+        match (params.thinking_tokens, profile.thinking_tokens.as_deref(), params.effort) {
+            (Some(most), Some(place), _) => match place.split_once('.') {
+                Some((field, inner)) => put(field, Some(json!({inner: most}))),
+                None => put(place, Some(most.into())),
+            },
+            (.., Some(effort)) => match profile.effort.get(&profile.known(effort)) {
+                Some(own) => own.iter().for_each(|(name, value)| put(name, Some(value.clone()))),
+                None => put("reasoning_effort", Some(json!(profile.known(effort)))),
+            },
+            _ => {}
         }
-        let effort = params.effort.filter(|_| thinking.is_none()).map(|effort| self.profile.known(effort));
-        match effort.map(|effort| (effort, self.profile.effort.get(&effort))) {
-            Some((_, Some(own))) => own.iter().try_for_each(|(name, value)| fields.put(name, Some(value)))?,
-            usual => fields.put("reasoning_effort", usual.map(|(effort, _)| effort))?,
-        }
-        fields.put("response_format", params.output.as_deref().map(|output| Format::new(output, self.profile)))?;
-        fields.put("modalities", Some(&params.modalities).filter(|modalities| !modalities.is_empty()))?;
-        let streams = extra.get("stream").map_or(self.stream, |said| *said == true);
-        fields.put("audio", params.voice.as_ref().map(|voice| Audio::of(voice, streams)))?;
-        fields.put("web_search_options", self.search.map(SearchOptions::of))?;
+        put("response_format", params.output.as_deref().map(|output| format(output, profile)));
+        put("modalities", said.remove("modalities"));
+        let streams = extra.get("stream").map_or(stream, |said| *said == true);
+        put("audio", params.voice.as_ref().map(|voice| audio(voice, streams)));
+        put("web_search_options", self.search.map(search_options));
         // Who speaks of streaming in `extra` says all of it.
-        if self.stream && !extra.contains_key("stream") {
-            fields.put("stream", Some(true))?;
-            let options = StreamOptions { include_usage: true };
-            fields.put("stream_options", Some(options).filter(|_| self.profile.include_usage))?;
+        if stream && !extra.contains_key("stream") {
+            put("stream", Some(true.into()));
+            put("stream_options", profile.include_usage.then(|| json!({"include_usage": true})));
         }
-        for (name, value) in &self.profile.fields {
-            if !fields.written.contains(&name.as_str()) {
-                fields.put(name, Some(value))?;
+        for (name, value) in &profile.fields {
+            if !fields.has(name) {
+                fields.put(name, Some(value.clone()));
             }
         }
-        fields.end()
+        fields
     }
 }
 
-/// The fields of the object that is written.
-struct Fields<'a, M> {
-    map: M,
-    profile: &'a Profile,
-    extra: &'a Map<String, Value>,
-    /// What is written already.
-    written: Vec<&'a str>,
+fn choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": name}}),
+        mode => json!(mode),
+    }
 }
 
-impl<'a, M: SerializeMap> Fields<'a, M> {
-    /// Writes a field, under the name that the server has for it, unless nothing is said of it.
-    fn put<T: Serialize>(&mut self, usual: &'a str, value: Option<T>) -> Result<(), M::Error> {
-        let (Some(value), Some(name)) = (value, self.profile.name_of(usual)) else { return Ok(()) };
-        self.written.push(name);
-        let Some(over) = self.extra.get(name) else { return self.map.serialize_entry(name, &value) };
-        let mut merged = serde_json::to_value(value).map_err(M::Error::custom)?;
-        lay(&mut merged, over);
-        self.map.serialize_entry(name, &merged)
+fn format(output: &OutputFormat, profile: &Profile) -> Value {
+    if output.schema.is_null() || !profile.json_schema {
+        return json!({"type": "json_object"});
+    }
+    json!({"type": "json_schema", "json_schema": form(output)})
+}
+
+/// Sound that is streamed has no head.
+fn audio(voice: &Voice, streams: bool) -> Value {
+    let usual = if streams { "pcm16" } else { "wav" };
+    json!({"voice": voice.name, "format": voice.format.as_deref().unwrap_or(usual)})
+}
+
+fn search_options(search: &WebSearch) -> Value {
+    let place = search.location.as_ref().map(|place| json!({"type": "approximate", "approximate": place}));
+    present(json!({"user_location": place}))
+}
+
+#[cfg(feature = "requests")]
+pub(super) mod back {
+    //! From a request's settings to parameters.
+
+    use agent_core::model::Effort;
+    use serde_json::Map;
+
+    use super::{LIMITS, ModelParams, PLAIN, Profile, Settings, Value, json};
+    use crate::wire::settings::{read, read_form};
+
+    /// The efforts, the words that servers read alike last.
+    const EFFORTS: [Effort; 7] =
+        [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
+
+    /// What the fields of a request say, as far as they say what every provider can be told.
+    pub(crate) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
+        let get = |usual| said.get(profile.name_of(usual)?);
+        let is_effort = |effort: &Effort| match profile.effort.get(effort) {
+            Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
+            None => profile.known(*effort) == *effort && get("reasoning_effort") == Some(&json!(effort)),
+        };
+        let limits = LIMITS.iter().filter_map(|name| said.get(*name));
+        let limit = get("max_tokens").into_iter().chain(limits).find(|most| most.is_u64());
+        let plain = PLAIN.into_iter().chain(["parallel_tool_calls"]);
+        let plain = plain.map(|name| (name, get(name).cloned()));
+        read(plain.chain([
+            ("max_tokens", limit.cloned()),
+            ("stop", get("stop").map(|stop| if stop.is_string() { json!([stop]) } else { stop.clone() })),
+            ("tool_choice", get("tool_choice").map(choice)),
+            ("effort", EFFORTS.into_iter().find(is_effort).map(|effort| json!(effort))),
+            ("output", get("response_format").map(output)),
+        ]))
     }
 
-    fn end(mut self) -> Result<M::Ok, M::Error> {
-        for (name, value) in self.extra.iter().filter(|(name, _)| !self.written.contains(&name.as_str())) {
-            self.map.serialize_entry(name, value)?;
+    /// What a request of these settings would say by itself. Who asks in other words for a stream or for a limit says all
+    /// of that.
+    pub(crate) fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
+        let mut written: Map<_, _> = settings.fields().into();
+        if said.get("stream_options") != written.get("stream_options") {
+            written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
         }
-        self.map.end()
+        if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
+            written.retain(|name, _| !LIMITS.contains(&name.as_str()));
+        }
+        written
     }
-}
 
-#[derive(Serialize)]
-struct Audio<'a> {
-    voice: &'a str,
-    format: &'a str,
-}
-
-impl<'a> Audio<'a> {
-    /// Sound that is streamed has no head.
-    fn of(voice: &'a Voice, streams: bool) -> Self {
-        let usual = if streams { "pcm16" } else { "wav" };
-        Self { voice: &voice.name, format: voice.format.as_deref().unwrap_or(usual) }
-    }
-}
-
-#[derive(Serialize)]
-struct SearchOptions {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_location: Option<Value>,
-}
-
-impl SearchOptions {
-    fn of(search: &WebSearch) -> Self {
-        let place = |place| json!({"type": "approximate", "approximate": place});
-        Self { user_location: search.location.as_ref().map(place) }
-    }
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Choice<'a> {
-    Mode(&'static str),
-    Tool { r#type: &'static str, function: Named<'a> },
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-}
-
-impl<'a> Choice<'a> {
-    fn new(choice: &'a ToolChoice) -> Self {
-        match choice {
-            ToolChoice::None => Self::Mode("none"),
-            ToolChoice::Required => Self::Mode("required"),
-            ToolChoice::Tool(name) => Self::Tool { r#type: "function", function: Named { name } },
-            _ => Self::Mode("auto"),
+    fn choice(said: &Value) -> Value {
+        match said.as_str() {
+            Some("any") => json!("required"),
+            None if said["type"] == "function" => json!({"tool": said["function"]["name"]}),
+            _ => said.clone(),
         }
     }
-}
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonObject,
-    JsonSchema { json_schema: Schema<'a> },
-}
-
-#[derive(Serialize)]
-struct Schema<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    schema: &'a Value,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    strict: bool,
-}
-
-impl<'a> Format<'a> {
-    fn new(output: &'a OutputFormat, profile: &Profile) -> Self {
-        if output.schema.is_null() || !profile.json_schema {
-            return Self::JsonObject;
+    fn output(said: &Value) -> Value {
+        match said["type"].as_str() {
+            Some("json_object") => json!({"name": "json", "schema": null}),
+            Some("json_schema") if said["json_schema"]["schema"].is_object() => read_form(&said["json_schema"]),
+            _ => Value::Null,
         }
-        let OutputFormat { name, description, schema, strict, .. } = output;
-        Self::JsonSchema { json_schema: Schema { name, description: description.as_deref(), schema, strict: *strict } }
     }
 }

@@ -1,62 +1,55 @@
-//! Tools, as the API writes them.
+//! Tools, as the API writes them, and from there to their specifications.
 
 use agent_core::ToolSpec;
-use serde::{Serialize, Serializer};
+use serde_json::json;
+#[cfg(feature = "requests")]
 use serde_json::{Value, value::RawValue};
 
-use super::message::Manner;
-use crate::wire::{cache_control::CacheControl, json::write};
-
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(in crate::wire) enum ToolJson<'a> {
-    Raw(&'a RawValue),
-    Tool {
-        r#type: &'static str,
-        function: Function<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        cache_control: Option<CacheControl>,
-    },
-}
-
-#[derive(Serialize)]
-pub(in crate::wire) struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
+use super::messages::Manner;
+use crate::wire::json::{Json, present, write};
 
 /// True if the server is told of the tool among the others: it may be another provider's own, or a setting.
-pub(in crate::wire) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
+pub(super) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
     !spec.is_server_side() || manner.own(spec.raw.as_ref()).is_some()
 }
 
 /// The list of tools that the server is told of.
-pub(in crate::wire) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+pub(super) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+    let told = specs.iter().filter(|spec| is_told(manner, spec));
     let mut out = Vec::new();
-    write(&Tools { manner, specs }, &mut out);
+    write(&told.map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
     out
 }
 
-struct Tools<'a> {
-    manner: &'a Manner,
-    specs: &'a [ToolSpec],
+fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Json<'a> {
+    if let Some(own) = manner.own(spec.raw.as_ref()) {
+        return Json::Own(own);
+    }
+    let ToolSpec { name, description, parameters, .. } = spec;
+    let function = json!({"name": name, "description": description, "parameters": parameters});
+    let mark = manner.cache_control(spec.cache);
+    Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
 }
 
-impl Serialize for Tools<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = self.specs.iter().filter(|spec| is_told(self.manner, spec));
-        serializer.collect_seq(told.map(|spec| tool_json(self.manner, spec)))
-    }
-}
+/// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
+#[cfg(feature = "requests")]
+pub(super) fn read_tool(manner: &Manner, json: &RawValue) -> serde_json::Result<ToolSpec> {
+    use crate::wire::{
+        json::{raw, same},
+        openai_chat::parts::cache,
+    };
 
-pub(in crate::wire) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> ToolJson<'a> {
-    match manner.own(spec.raw.as_ref()) {
-        Some(own) => ToolJson::Raw(own),
-        None => ToolJson::Tool {
-            r#type: "function",
-            function: Function { name: &spec.name, description: &spec.description, parameters: &spec.parameters },
-            cache_control: manner.cache_control(spec.cache),
-        },
-    }
+    let said: Value = serde_json::from_str(json.get())?;
+    let raw = raw(json, &manner.origin);
+    let function = said.get("function").filter(|function| !function.is_null()).unwrap_or(&said["custom"]);
+    let Some(name) = function["name"].as_str() else {
+        return Ok(ToolSpec::server_side(said["type"].as_str().unwrap_or_default(), raw));
+    };
+    // A function without parameters takes none, and a tool that is given free text any.
+    let parameters = function.get("parameters").filter(|schema| !schema.is_null());
+    let parameters = parameters.map_or_else(|| json!({"type": "object"}), Value::clone);
+    let mut spec = ToolSpec::new(name, function["description"].as_str().unwrap_or_default(), parameters);
+    spec.cache = cache(&said);
+    let is_exact = same(&tool_json(manner, &spec), json);
+    Ok(if is_exact { spec } else { spec.with_raw(raw) })
 }

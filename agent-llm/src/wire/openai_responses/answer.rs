@@ -1,43 +1,81 @@
 //! An answer under way. One that came whole is what the last event of a stream holds.
 
-use std::mem::take;
+use std::sync::Arc;
 
-use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
-use serde_json::value::RawValue;
+use agent_core::{
+    AssistantMessage, Chunk, Error, FinishReason, ModelResponse, Result,
+    message::{Origin, Raw},
+};
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    events::{Event, Meaning},
-    finish::{ResponseSaid, provider_error, respond},
-    fold::{Field, Fold},
-    read::items,
+    fold::{Field, Fold, Place},
+    read::{items, read},
 };
 use crate::{
-    Decoder, Progress,
+    Decoder, Progress, ProviderError,
     error::{not_the_protocol, truncated},
-    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates},
+    wire::{
+        ended::{message, only_refuses},
+        lenient::{Count, Str, lenient},
+        open_struct::open_struct,
+        surrogates::mend_surrogates,
+        usage,
+    },
 };
+
+open_struct! {
+    /// One event, as far as it matters.
+    Event {
+        kind: Str<'a> = "type",
+        response: &'a RawValue = "response",
+        item: &'a RawValue = "item",
+        part: &'a RawValue = "part",
+        error: &'a RawValue = "error",
+        item_id: Str<'a> = "item_id",
+        index: Count = "output_index",
+        nth: Count = "content_index" | "summary_index",
+        // A text in the events that are understood.
+        delta: &'a RawValue = "delta",
+        whole: &'a RawValue = "text" | "refusal" | "arguments" | "input",
+        _of_no_interest: IgnoredAny = "sequence_number" | "logprobs" | "obfuscation",
+    }
+}
+
+open_struct! {
+    /// A response, whole or in an event.
+    ResponseSaid {
+        id: Str<'a> = "id",
+        model: Str<'a> = "model",
+        _object: &'a RawValue = "object",
+        output: &'a RawValue = "output",
+        status: Str<'a> = "status",
+        incomplete: &'a RawValue = "incomplete_details",
+        error: &'a RawValue = "error",
+        usage: &'a RawValue = "usage",
+    }
+}
+
+open_struct! {
+    Incomplete { reason: Str<'a> = "reason", }
+}
+
+/// Fields of a response that repeat the request, or the message.
+const REPEATED: &str = "background frequency_penalty include input instructions max_output_tokens max_tool_calls metadata \
+    output_text parallel_tool_calls presence_penalty previous_response_id prompt prompt_cache_key prompt_cache_options \
+    prompt_cache_retention reasoning safety_identifier store temperature text tool_choice tools top_logprobs top_p \
+    truncation user";
 
 /// Reads one streamed answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
     fold: Fold,
-    id: String,
-    model: String,
+    id: Option<Arc<str>>,
+    model: Option<Arc<str>>,
     /// The last event.
     end: Option<String>,
-}
-
-open_struct! {
-    HeadSaid { id: Str<'a> = "id", model: Str<'a> = "model", }
-}
-
-open_struct! {
-    EndSaid {
-        _kind: &'a RawValue = "type",
-        _number: &'a RawValue = "sequence_number",
-        response: &'a RawValue = "response",
-    }
 }
 
 /// Reads the body of an answer that came whole.
@@ -51,76 +89,122 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if !is_response && !said.is_error() {
         return Err(unreadable());
     }
-    Answer::new(origin.clone(), false).end(said, body, &mut Vec::new())
+    Answer::new(origin.clone(), false).end(&said, body, &mut Vec::new())
 }
 
 impl Answer {
     pub(super) fn new(origin: Origin, chunks: bool) -> Self {
         let fold = Fold::new(origin.clone(), chunks);
-        Self { origin, fold, id: String::new(), model: String::new(), end: None }
+        Self { origin, fold, id: None, model: None, end: None }
     }
 
     fn event(&mut self, event: &Event<'_>, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        match (event.meaning(), event.item, event.part) {
-            (Meaning::Delta(field), ..) => {
-                if let Some(delta) = event.more() {
-                    self.fold.more(event.place(), field, event.nth(field), &delta.0, chunks);
-                }
+        let kind = event.kind.as_deref().unwrap_or_default();
+        let nth = event.nth.unwrap_or_default().0;
+        let index = event.index.map(|index| index.0);
+        let place = Place { index, id: event.item_id.as_deref().unwrap_or_default(), nth };
+        if let Some((of, way)) = kind.rsplit_once('.')
+            && let Some(field) = Field::of(of)
+        {
+            match (way, event.delta, event.whole) {
+                ("delta", Some(more), _) => self.fold.more(place, field, &lenient::<Str<'_>>(more), chunks),
+                ("done", _, Some(whole)) => self.fold.whole(place, field, &lenient::<Str<'_>>(whole), chunks),
+                _ => {}
             }
-            (Meaning::Whole(field), ..) => {
-                let whole = event.whole(field).unwrap_or_default();
-                if let Some(rest) = self.fold.left_out(event.place(), field, event.nth(field), &whole.0) {
-                    self.fold.more(event.place(), field, event.nth(field), rest, chunks);
-                }
+            return Ok(());
+        }
+        match (kind, event.item, event.part) {
+            ("response.output_item.added", Some(item), _) => self.fold.added(place, item, chunks),
+            ("response.output_item.done", Some(item), _) => {
+                self.fold.done(place, item, self.id.as_deref().unwrap_or_default(), chunks);
             }
-            (Meaning::PartDone, _, Some(part)) => self.fold.part_done(event.place(), event.nth(Field::Text), part),
-            (Meaning::Added, Some(item), _) => self.fold.added(event.place(), item, chunks),
-            (Meaning::Done, Some(item), _) => self.fold.done(event.place(), item, &self.id, chunks),
-            (Meaning::Response, ..) => self.header(event.response),
-            (Meaning::End, ..) => {
-                self.header(event.response);
-                self.end = Some(data.to_owned());
-            }
-            (Meaning::Error, ..) => {
-                return Err(provider_error(event.response.map_or(data, RawValue::get), &self.origin));
-            }
-            _ => {}
+            ("response.content_part.done", _, Some(part)) => self.fold.part_done(place, part),
+            ("error" | "response.failed" | "response.error", ..) => return Err(self.failed(event, data)),
+            ("", ..) if event.error.is_some() => return Err(self.failed(event, data)),
+            _ => self.head(&event.response.map(lenient).unwrap_or_default()),
+        }
+        if matches!(kind, "response.completed" | "response.incomplete" | "response.cancelled" | "response.done") {
+            self.end = Some(data.to_owned());
         }
         Ok(())
     }
 
-    fn header(&mut self, response: Option<&RawValue>) {
-        let said: HeadSaid<'_> = response.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default();
-        for (known, said) in [(&mut self.id, said.id), (&mut self.model, said.model)] {
-            if let Some(said) = said.filter(|said| !said.is_empty()) {
-                said.0.as_ref().clone_into(known);
-            }
+    /// What is said of the response from the start.
+    fn head(&mut self, said: &ResponseSaid<'_>) {
+        if let Some(id) = said.id.as_deref().filter(|id| !id.is_empty()) {
+            self.id = Some(id.into());
+        }
+        if let Some(model) = said.model.as_deref().filter(|model| !model.is_empty()) {
+            self.model = Some(self.origin.answered_by(model));
         }
     }
 
     /// The response, which `said` ends; `json` is what `said` was read from.
-    fn end(mut self, mut said: ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+    fn end(mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
         }
+        self.head(said);
+        let Self { origin, fold, id, model, .. } = self;
         // Some servers repeat the items at the end, some only a part of them, and some none.
         let whole = said.output.filter(|output| {
             let count = items(output.get()).len();
-            count > 0 && count >= self.fold.len()
+            count > 0 && count >= fold.len()
         });
-        let output = whole.map_or_else(|| self.fold.output(), RawValue::to_owned);
-        for (said, known) in [(&mut said.id, take(&mut self.id)), (&mut said.model, take(&mut self.model))] {
-            if said.as_ref().is_none_or(Str::is_empty) {
-                *said = Some(Str(known.into()));
-            }
-        }
-        let fold = self.fold;
-        Ok(respond(&said, output, &self.origin, |blocks| fold.finish(blocks, chunks)))
+        let output = whole.map_or_else(|| fold.output(), RawValue::to_owned);
+        let blocks = items(output.get()).into_iter().flat_map(|item| read(item, &origin)).collect();
+        let name = id.as_deref().unwrap_or_default();
+        let message = message(blocks, name, Raw::new(origin, output), |blocks| fold.finish(blocks, chunks));
+        let finish = said.finish(&message);
+        let mut response = ModelResponse::new(message).with_finish(finish);
+        (response.model, response.id, response.details) = (model, id, said.details());
+        said.usage.into_iter().for_each(|said| usage::read(said, &mut response));
+        Ok(response)
     }
 
-    fn unreadable(&self, data: &str) -> Error {
-        not_the_protocol(self.origin.provider(), "an event of the stream is not one of a response", data)
+    fn failed(&self, event: &Event<'_>, data: &str) -> Error {
+        provider_error(event.response.map_or(data, RawValue::get), &self.origin)
     }
+
+    fn unreadable(&self, data: &str, e: serde_json::Error) -> Error {
+        not_the_protocol(self.origin.provider(), "an event of the stream is not one of a response", data).with_source(e)
+    }
+}
+
+impl ResponseSaid<'_> {
+    /// True if it says that there is no answer.
+    fn is_error(&self) -> bool {
+        self.error.is_some() || self.status.as_deref() == Some("failed")
+    }
+
+    fn finish(&self, message: &AssistantMessage) -> FinishReason {
+        let reason = self.incomplete.and_then(|json| lenient::<Incomplete<'_>>(json).reason);
+        match (self.status.as_deref().unwrap_or_default(), reason.as_deref()) {
+            ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => FinishReason::Length,
+            ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
+            ("incomplete", Some(other)) => FinishReason::Other(other.to_owned()),
+            ("" | "completed" | "complete", _) if message.has_calls() => FinishReason::ToolCalls,
+            ("" | "completed" | "complete", _) if only_refuses(message) => FinishReason::ContentFilter,
+            ("" | "completed" | "complete", _) => FinishReason::Stop,
+            (status, _) => FinishReason::Other(status.to_owned()),
+        }
+    }
+
+    /// What else was said.
+    fn details(&self) -> Map<String, Value> {
+        let said = self.rest.iter().filter(|(name, _)| !REPEATED.split(' ').any(|known| *known == **name));
+        said.filter_map(|(name, json)| Some((name.to_string(), serde_json::from_str(json.get()).ok()?))).collect()
+    }
+}
+
+/// The error in an object that is one, or holds one.
+fn provider_error(json: &str, origin: &Origin) -> Error {
+    let mut said: Value = serde_json::from_str(json).unwrap_or_default();
+    if let Some(fields) = said.as_object_mut() {
+        // The event's own type, which says no more than that there is an error.
+        fields.remove("type");
+    }
+    ProviderError::from_json(&said).into_error(origin.provider())
 }
 
 impl Decoder for Answer {
@@ -130,7 +214,7 @@ impl Decoder for Answer {
             return Ok(());
         }
         let data = &*mend_surrogates(data);
-        let event: Event<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
+        let event: Event<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data, e))?;
         self.event(&event, data, chunks)
     }
 
@@ -140,11 +224,10 @@ impl Decoder for Answer {
 
     fn finish(mut self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Some(last) = self.end.take() else { return Err(truncated(self.origin.provider())) };
-        let unreadable = |e| self.unreadable(&last).with_source(e);
-        let end: EndSaid<'_> = serde_json::from_str(&last).map_err(unreadable)?;
-        let json = end.response.map_or("{}", RawValue::get);
-        let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(unreadable)?;
-        said.rest.extend(end.rest);
-        self.end(said, json, chunks)
+        let event: Event<'_> = serde_json::from_str(&last).map_err(|e| self.unreadable(&last, e))?;
+        let json = event.response.map_or("{}", RawValue::get);
+        let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(&last, e))?;
+        said.rest.extend(event.rest);
+        self.end(&said, json, chunks)
     }
 }

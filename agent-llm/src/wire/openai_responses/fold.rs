@@ -1,13 +1,18 @@
 //! Putting the items of an answer together from its events.
 
 use agent_core::{Block, Chunk, message::Origin};
-use serde_json::{Map, Value, json, value::RawValue};
-
-use super::{
-    events::Place,
-    read::{PARAGRAPH, name_calls, read, read_one},
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
 };
-use crate::wire::{blocks::Blocks, lenient::Str, open_struct::open_struct};
+
+use super::read::{PARAGRAPH, read};
+use crate::wire::{
+    blocks::Blocks,
+    ids::name_calls,
+    json::raw,
+    lenient::{kind, lenient},
+};
 
 /// What the deltas of an item are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +27,16 @@ pub(super) enum Field {
     Input,
 }
 
+/// Which part of which item an event is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    /// The item's place in the output. It holds even where a server changes an item's id from event to event.
+    pub(super) index: Option<u64>,
+    pub(super) id: &'a str,
+    /// The part's place among those of its kind.
+    pub(super) nth: u64,
+}
+
 /// A part of an item under way.
 #[derive(Debug)]
 struct Part {
@@ -32,30 +47,14 @@ struct Part {
     json: Option<Box<RawValue>>,
 }
 
-open_struct! {
-    HeadSaid {
-        kind: Str<'a> = "type",
-        id: Str<'a> = "id",
-        call_id: Str<'a> = "call_id",
-        name: Str<'a> = "name",
-    }
-}
-
-/// What is known of an item from the start.
-#[derive(Debug, Default)]
-struct Head {
-    kind: String,
-    id: String,
-    call_id: String,
-    name: String,
-    json: Option<Box<RawValue>>,
-}
-
 /// An item under way.
 #[derive(Debug, Default)]
 struct Item {
     index: Option<u64>,
-    head: Head,
+    kind: String,
+    id: String,
+    /// The item as it began.
+    begun: Option<Map<String, Value>>,
     parts: Vec<Part>,
     /// The part of the reasoning that listeners heard last.
     thought: Option<(Field, u64)>,
@@ -82,20 +81,6 @@ struct Key {
     text: Option<u64>,
 }
 
-impl Head {
-    fn read(json: &RawValue) -> Self {
-        let said: HeadSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-        let text = |said: Option<Str<'_>>| said.map(|said| said.0.into_owned()).unwrap_or_default();
-        Self {
-            kind: text(said.kind),
-            id: text(said.id),
-            call_id: text(said.call_id),
-            name: text(said.name),
-            json: Some(json.to_owned()),
-        }
-    }
-}
-
 impl Fold {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         Self { origin, items: Vec::new(), blocks: Blocks::new(is_heard) }
@@ -107,16 +92,18 @@ impl Fold {
 
     /// An item begins.
     pub(super) fn added(&mut self, place: Place<'_>, json: &RawValue, out: &mut Vec<Chunk>) {
-        let head = Head::read(json);
-        let place = Place { id: if place.id.is_empty() { &head.id } else { place.id }, ..place };
+        let begun: Map<String, Value> = lenient(json);
+        let [kind, id] = ["type", "id"].map(|name| text(&begun, name).to_owned());
+        let place = Place { id: if place.id.is_empty() { &id } else { place.id }, ..place };
         // Some servers begin an item twice, others send its deltas first; and there are those that number all alike.
-        let begun = self.find(place).filter(|at| {
+        let known = self.find(place).filter(|at| {
             let known = &self.items[*at];
-            known.done.is_none() && (known.head.json.is_none() || known.head.id == head.id)
+            known.done.is_none() && (known.begun.is_none() || known.id == id)
         });
-        let at = begun.unwrap_or_else(|| self.push(place.index));
-        self.items[at].head = head;
-        match &*self.items[at].head.kind {
+        let at = known.unwrap_or_else(|| self.push(place.index));
+        let item = &mut self.items[at];
+        (item.kind, item.id, item.begun) = (kind, id, Some(begun));
+        match &*item.kind {
             // It has its place, even if nobody can read it.
             "reasoning" => {
                 let key = self.begin(Key { item: at, text: None }, out);
@@ -128,10 +115,10 @@ impl Fold {
     }
 
     /// More of an item, unless it has ended.
-    pub(super) fn more(&mut self, place: Place<'_>, field: Field, nth: u64, text: &str, out: &mut Vec<Chunk>) {
+    pub(super) fn more(&mut self, place: Place<'_>, field: Field, text: &str, out: &mut Vec<Chunk>) {
         let Some(at) = self.open(place, field) else { return };
-        let part = self.items[at].part_mut(field, nth);
-        self.items[at].parts[part].text.push_str(text);
+        let (item, nth) = (&mut self.items[at], place.nth);
+        item.part_mut(field, nth).text.push_str(text);
         if text.is_empty() {
             return;
         }
@@ -141,9 +128,9 @@ impl Fold {
                 self.blocks.text(key, text, out);
             }
             Field::Summary | Field::Thought => {
-                let key = self.begin(Key { item: at, text: None }, out);
-                let before = self.items[at].thought.replace((field, nth));
+                let before = item.thought.replace((field, nth));
                 let space = if before.is_some_and(|before| before != (field, nth)) { PARAGRAPH } else { "" };
+                let key = self.begin(Key { item: at, text: None }, out);
                 self.blocks.reasoning(key, &format!("{space}{text}"), out);
             }
             Field::Arguments | Field::Input => self.tell_call(at, out),
@@ -151,17 +138,27 @@ impl Fold {
         }
     }
 
+    /// The whole text of a part: what was left out of its deltas is more of the item.
+    pub(super) fn whole(&mut self, place: Place<'_>, field: Field, whole: &str, out: &mut Vec<Chunk>) {
+        let Some(at) = self.open(place, field) else { return };
+        if let Some(rest) = whole.strip_prefix(self.items[at].part_mut(field, place.nth).text.as_str()) {
+            self.more(place, field, rest, out);
+        }
+    }
+
     /// A call is told of once its name and its id are known.
     fn tell_call(&mut self, at: usize, out: &mut Vec<Chunk>) {
-        let (key, head) = (Key { item: at, text: None }, &self.items[at].head);
-        if head.call_id.is_empty() || head.name.is_empty() {
+        let (key, item) = (Key { item: at, text: None }, &self.items[at]);
+        let said = |name| item.begun.as_ref().map(|begun| text(begun, name)).unwrap_or_default().to_owned();
+        let (id, name) = (said("call_id"), said("name"));
+        if id.is_empty() || name.is_empty() {
             return;
         }
         self.begin(key, out);
+        self.blocks.call(key, &id, &name, out);
         let item = &self.items[at];
-        self.blocks.call(key, &item.head.call_id, &item.head.name, out);
-        let field = if item.head.kind == "custom_tool_call" { Field::Input } else { Field::Arguments };
-        let rest = item.text(field, 0).get(self.blocks.said(key).len()..).unwrap_or_default();
+        let field = if item.kind == "custom_tool_call" { Field::Input } else { Field::Arguments };
+        let rest = item.text(field).get(self.blocks.said(key).len()..).unwrap_or_default();
         self.blocks.arguments(key, rest, out);
     }
 
@@ -172,7 +169,8 @@ impl Fold {
             for (at, item) in self.items.iter().enumerate().take(key.item) {
                 let own = Key { item: at, text: None };
                 if let Some(json) = item.opaque().filter(|_| !self.blocks.has(own)) {
-                    self.blocks.settle(own, read_one(json, &self.origin), out);
+                    let block = read(&json, &self.origin).pop();
+                    self.blocks.settle(own, block.unwrap_or_else(|| Block::Other(raw(&json, &self.origin))), out);
                 }
             }
             self.blocks.turn_to(key, out);
@@ -180,37 +178,28 @@ impl Fold {
         key
     }
 
-    /// What was left out of the deltas of a part, whose whole text this is.
-    pub(super) fn left_out<'t>(&mut self, place: Place<'_>, field: Field, nth: u64, whole: &'t str) -> Option<&'t str> {
-        let at = self.open(place, field)?;
-        let part = self.items[at].part_mut(field, nth);
-        whole.strip_prefix(self.items[at].parts[part].text.as_str()).filter(|rest| !rest.is_empty())
-    }
-
     /// A part of a message or of reasoning ends.
-    pub(super) fn part_done(&mut self, place: Place<'_>, nth: u64, json: &RawValue) {
-        let said: HeadSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-        let field = match said.kind.as_ref().map(|kind| &*kind.0) {
-            Some("reasoning_text") => Field::Thought,
-            Some("refusal") => Field::Refusal,
+    pub(super) fn part_done(&mut self, place: Place<'_>, json: &RawValue) {
+        let field = match &*kind(json) {
+            "reasoning_text" => Field::Thought,
+            "refusal" => Field::Refusal,
             _ => Field::Text,
         };
         if let Some(at) = self.open(place, field) {
-            let part = self.items[at].part_mut(field, nth);
-            self.items[at].parts[part].json = Some(json.to_owned());
+            self.items[at].part_mut(field, place.nth).json = Some(json.to_owned());
         }
     }
 
     /// An item ends. `response` is the id of the answer.
     pub(super) fn done(&mut self, place: Place<'_>, json: &RawValue, response: &str, out: &mut Vec<Chunk>) {
-        let head = Head::read(json);
-        let known = self.find(place).filter(|at| self.items[*at].done.is_none() || self.items[*at].head.id == head.id);
+        let said: Map<String, Value> = lenient(json);
+        let [kind, id] = ["type", "id"].map(|name| text(&said, name).to_owned());
+        let known = self.find(place).filter(|at| self.items[*at].done.is_none() || self.items[*at].id == id);
         let at = known.unwrap_or_else(|| self.push(place.index));
         let item = &mut self.items[at];
-        item.head = Head { json: None, ..head };
-        item.done = Some(json.to_owned());
+        (item.kind, item.id, item.done) = (kind, id, Some(json.to_owned()));
         let mut blocks = read(json, &self.origin);
-        let is_call = |item: &&Item| matches!(&*item.head.kind, "function_call" | "custom_tool_call");
+        let is_call = |item: &&Item| matches!(&*item.kind, "function_call" | "custom_tool_call");
         name_calls(&mut blocks, response, self.items[..at].iter().filter(is_call).count());
         self.settle(at, blocks, out);
     }
@@ -237,19 +226,18 @@ impl Fold {
     pub(super) fn output(&self) -> Box<RawValue> {
         let mut items: Vec<_> = self.items.iter().collect();
         items.sort_by_key(|item| item.index.unwrap_or(u64::MAX));
-        let all: Vec<String> = items.into_iter().filter_map(Item::json).collect();
-        RawValue::from_string(format!("[{}]", all.join(","))).unwrap_or_default()
+        let all: Vec<_> = items.into_iter().filter_map(Item::json).collect();
+        to_raw_value(&all).unwrap_or_default()
     }
 
     /// The item that a delta goes on with; a new one if there is none. None if the item has ended.
     fn open(&mut self, place: Place<'_>, field: Field) -> Option<usize> {
         match self.find(place) {
             Some(at) if self.items[at].done.is_none() => Some(at),
-            Some(at) if place.id.is_empty() || place.id == self.items[at].head.id => None,
+            Some(at) if place.id.is_empty() || place.id == self.items[at].id => None,
             _ => {
                 let at = self.push(place.index);
-                field.kind().clone_into(&mut self.items[at].head.kind);
-                place.id.clone_into(&mut self.items[at].head.id);
+                (self.items[at].kind, self.items[at].id) = (field.place().0.to_owned(), place.id.to_owned());
                 Some(at)
             }
         }
@@ -259,7 +247,7 @@ impl Fold {
         match place.index {
             Some(index) => self.items.iter().rposition(|item| item.index == Some(index)),
             None if place.id.is_empty() => self.items.len().checked_sub(1),
-            None => self.items.iter().rposition(|item| item.head.id == place.id),
+            None => self.items.iter().rposition(|item| item.id == place.id),
         }
     }
 
@@ -269,83 +257,97 @@ impl Fold {
     }
 }
 
+/// Of each field: what its events are called, which items have it and where, and what its parts are.
+const FIELDS: [(Field, &str, &str, &str, &str); 6] = [
+    (Field::Text, "response.output_text", "message", "content", "output_text"),
+    (Field::Refusal, "response.refusal", "message", "content", "refusal"),
+    (Field::Summary, "response.reasoning_summary_text", "reasoning", "summary", "summary_text"),
+    (Field::Thought, "response.reasoning_text", "reasoning", "content", "reasoning_text"),
+    (Field::Arguments, "response.function_call_arguments", "function_call", "arguments", ""),
+    (Field::Input, "response.custom_tool_call_input", "custom_tool_call", "input", ""),
+];
+
 impl Field {
-    /// The type of the items that have it.
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Text | Self::Refusal => "message",
-            Self::Summary | Self::Thought => "reasoning",
-            Self::Arguments => "function_call",
-            Self::Input => "custom_tool_call",
-        }
+    /// What the events that are called so are of.
+    pub(super) fn of(event: &str) -> Option<Self> {
+        FIELDS.iter().find(|(_, known, ..)| *known == event).map(|(field, ..)| *field)
+    }
+
+    /// The type of the items that have it, their field for it, and the type of its parts: empty if it is a text alone.
+    fn place(self) -> (&'static str, &'static str, &'static str) {
+        let row = FIELDS.iter().find(|(field, ..)| *field == self);
+        row.map_or_else(Default::default, |(_, _, item, place, part)| (*item, *place, *part))
     }
 }
 
 impl Item {
-    /// The text of a part so far.
-    fn text(&self, field: Field, nth: u64) -> &str {
-        self.parts.iter().find(|part| (part.field, part.nth) == (field, nth)).map_or("", |part| &part.text)
+    /// What a call is called with so far.
+    fn text(&self, field: Field) -> &str {
+        self.parts.iter().find(|part| part.field == field).map_or("", |part| &part.text)
     }
 
     /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
-    fn opaque(&self) -> Option<&RawValue> {
+    fn opaque(&self) -> Option<Box<RawValue>> {
         let known = ["", "message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"];
-        self.head.json.as_deref().filter(|_| self.done.is_none() && !known.contains(&&*self.head.kind))
+        let begun = self.begun.as_ref().filter(|_| self.done.is_none() && !known.contains(&&*self.kind))?;
+        to_raw_value(begun).ok()
     }
 
-    fn part_mut(&mut self, field: Field, nth: u64) -> usize {
+    fn part_mut(&mut self, field: Field, nth: u64) -> &mut Part {
+        let nth = if field.place().2.is_empty() { 0 } else { nth };
         let known = self.parts.iter().rposition(|part| (part.field, part.nth) == (field, nth));
-        known.unwrap_or_else(|| {
+        let at = known.unwrap_or_else(|| {
             self.parts.push(Part { field, nth, text: String::new(), json: None });
             self.parts.len() - 1
-        })
+        });
+        &mut self.parts[at]
     }
 
     /// The item as it ended; put together from its deltas if nobody said how that was. None if it said nothing.
-    fn json(&self) -> Option<String> {
-        if let Some(done) = &self.done {
-            return Some(done.get().to_owned());
+    fn json(&self) -> Option<Box<RawValue>> {
+        if self.done.is_some() {
+            return self.done.clone();
         }
-        let head = self.head.json.as_deref().and_then(|json| serde_json::from_str(json.get()).ok());
-        let mut item: Map<String, Value> = head.unwrap_or_default();
+        let mut item = self.begun.clone().unwrap_or_default();
         if self.parts.is_empty() {
-            return Some(Value::Object(item).to_string()).filter(|_| !matches!(&*self.head.kind, "" | "message"));
+            return to_raw_value(&item).ok().filter(|_| !matches!(&*self.kind, "" | "message"));
         }
-        item.entry("type").or_insert(self.head.kind.as_str().into());
-        if self.head.kind == "message" {
+        item.entry("type").or_insert(self.kind.as_str().into());
+        if self.kind == "message" {
             item.entry("role").or_insert("assistant".into());
         }
-        if item.get("status").is_some_and(|status| status == "in_progress") {
+        if text(&item, "status") == "in_progress" {
             item.insert("status".into(), "completed".into());
         }
-        for (name, fields) in
-            [("summary", &[Field::Summary][..]), ("content", &[Field::Text, Field::Refusal, Field::Thought])]
-        {
-            let mut parts: Vec<_> = self.parts.iter().filter(|part| fields.contains(&part.field)).collect();
-            parts.sort_by_key(|part| part.nth);
-            if !parts.is_empty() {
-                item.insert(name.into(), parts.into_iter().map(Part::to_value).collect());
+        let mut parts: Vec<_> = self.parts.iter().collect();
+        parts.sort_by_key(|part| part.nth);
+        let mut said = Map::new();
+        for part in parts {
+            let (_, place, kind) = part.field.place();
+            let known = said.entry(place).or_insert_with(|| json!([]));
+            match known {
+                Value::Array(parts) if !kind.is_empty() => parts.push(part.to_value(kind)),
+                text => *text = part.text.as_str().into(),
             }
         }
-        for (name, field) in [("arguments", Field::Arguments), ("input", Field::Input)] {
-            let text = self.text(field, 0);
-            if !text.is_empty() {
-                item.insert(name.into(), text.into());
-            }
-        }
-        Some(Value::Object(item).to_string())
+        said.retain(|_, value| *value != "");
+        item.append(&mut said);
+        to_raw_value(&item).ok()
     }
 }
 
 impl Part {
-    fn to_value(&self) -> Value {
+    fn to_value(&self, kind: &str) -> Value {
         let text = self.text.as_str();
         match (&self.json, self.field) {
-            (Some(json), _) => serde_json::from_str(json.get()).unwrap_or_default(),
-            (None, Field::Refusal) => json!({"type": "refusal", "refusal": text}),
-            (None, Field::Summary) => json!({"type": "summary_text", "text": text}),
-            (None, Field::Thought) => json!({"type": "reasoning_text", "text": text}),
-            (None, _) => json!({"type": "output_text", "annotations": [], "text": text}),
+            (Some(json), _) => lenient(json),
+            (None, Field::Refusal) => json!({"type": kind, "refusal": text}),
+            (None, Field::Text) => json!({"type": kind, "annotations": [], "text": text}),
+            (None, _) => json!({"type": kind, "text": text}),
         }
     }
+}
+
+fn text<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -26,7 +26,8 @@
 //! # What goes back to the provider
 //!
 //! An unedited turn goes back as its provider sent it, item for item, with ids and states: the API takes back what it put in
-//! `output`. An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
+//! `output`, but for what its own types refuse: sources of a search that have no address, and log probabilities that are `null`.
+//! An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
 //! turn of which only some are left; its reasoning goes with it if it is sealed or can be read.
 //! Another provider's turn goes back as its texts and calls.
 //!
@@ -44,13 +45,8 @@
 //!   [`ResponsesProfile::strict_tools`].
 
 mod answer;
-mod assistant;
-mod citations;
 mod encode;
-mod events;
-mod finish;
 mod fold;
-mod messages;
 mod parts;
 mod profile;
 mod read;
@@ -59,19 +55,25 @@ mod request;
 mod server_tools;
 mod settings;
 mod tools;
+mod turn;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result,
+    message::{Origin, Raw},
+    tool::WireKey,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
+use self::answer::Answer;
 pub use self::profile::ResponsesProfile;
-use self::{answer::Answer, messages::Manner};
 use crate::{
-    Codec, Decoder, Profile, ProviderError,
+    Codec, Decoder, Profile, ProviderError, SystemRole,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
+        json::own,
         server_tools::{check, check_no_count, check_text_alone, refusal},
         surrogates::text_of,
     },
@@ -102,6 +104,21 @@ pub struct OpenAiResponsesCodec {
     manner: Manner,
     key: WireKey,
     bodies: Bodies,
+}
+
+/// What decides how messages and tools are written.
+#[derive(Debug)]
+struct Manner {
+    origin: Origin,
+    system_role: SystemRole,
+    strict_tools: bool,
+}
+
+impl Manner {
+    /// The provider's own JSON, if this is the provider.
+    fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
+        own(&self.origin, raw)
+    }
 }
 
 impl OpenAiResponsesCodec {

@@ -1,19 +1,19 @@
-//! Content that people, programs and tools give, as the API writes it.
+//! Content that people, programs and tools give, in both directions.
 
 use std::borrow::Cow;
 
 use agent_core::{
     Media, Part, Text,
-    message::{MediaSource, Origin, Raw},
+    message::{MediaSource, Origin},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
-use super::messages::Manner;
+use super::Manner;
 use crate::wire::{
     content::{Address, media_at},
-    lenient::Str,
-    open_struct::open_struct,
+    json::{Json, raw},
+    lenient::{kind, lenient},
 };
 
 /// A content.
@@ -21,73 +21,14 @@ use crate::wire::{
 #[serde(untagged)]
 pub(super) enum Said<'a> {
     Text(Cow<'a, str>),
-    Parts(Vec<PartJson<'a>>),
+    Part(Json<'a>),
+    Parts(Vec<Json<'a>>),
     Raw(&'a RawValue),
 }
 
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum PartJson<'a> {
-    InputText {
-        text: &'a str,
-    },
-    InputImage(Image<'a>),
-    InputFile(File<'a>),
-    #[serde(untagged)]
-    Raw(&'a RawValue),
-}
-
-#[derive(Serialize)]
-pub(super) struct Image<'a> {
-    detail: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image_url: Option<Address<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-#[derive(Default, Serialize)]
-pub(super) struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filename: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<Address<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_url: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-/// What a part is written as.
-pub(super) enum Written<'a> {
-    Part(PartJson<'a>),
-    /// An item of its own beside the message.
-    Item(&'a RawValue),
-}
-
-impl<'a> Written<'a> {
-    pub(super) fn into_part(self) -> Option<PartJson<'a>> {
-        match self {
-            Self::Part(part) => Some(part),
-            Self::Item(_) => None,
-        }
-    }
-}
-
-open_struct! {
-    PartSaid {
-        kind: Str<'a> = "type",
-        text: Str<'a> = "text",
-        image_url: Str<'a> = "image_url",
-        file_id: Str<'a> = "file_id",
-        file_url: Str<'a> = "file_url",
-        file_data: Str<'a> = "file_data",
-        filename: Str<'a> = "filename",
-    }
-}
-
-/// The part in this API's form; none if it is another provider's and means nothing here.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Written<'a>> {
+/// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
+/// the message.
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let raw = match part {
         Part::Text(text) => text.raw.as_ref(),
         Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
@@ -95,42 +36,31 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Written<'
         _ => None,
     };
     if let Some(own) = manner.own(raw).filter(|own| still_says(own, part, &manner.origin)) {
-        return Some(if is_part(own) { Written::Part(PartJson::Raw(own)) } else { Written::Item(own) });
+        return Some(Json::Own(own));
     }
-    match part {
-        Part::Text(text) => Some(PartJson::InputText { text: &text.text }),
-        Part::Image(media) => Some(PartJson::InputImage(image(media))),
-        Part::Document(media) => Some(PartJson::InputFile(file(media))),
-        _ => None,
-    }
-    .map(Written::Part)
-}
-
-fn image(media: &Media) -> Image<'_> {
-    let (image_url, file_id) = match &media.source {
-        MediaSource::File(id) => (None, Some(id.as_str())),
-        _ => (Some(Address::of(media, "image/png")), None),
-    };
-    Image { detail: "auto", image_url, file_id }
-}
-
-fn file(media: &Media) -> File<'_> {
-    match &media.source {
-        MediaSource::File(id) => File { file_id: Some(id), ..File::default() },
-        MediaSource::Url(url) => File { file_url: Some(url), ..File::default() },
-        _ => File {
-            filename: media.name.as_deref().or(Some("document.pdf")),
-            file_data: Some(Address::of(media, "application/pdf")),
-            ..File::default()
+    Some(Json::Made(match part {
+        Part::Text(text) => json!({"type": "input_text", "text": text.text}),
+        Part::Image(media) => match &media.source {
+            MediaSource::File(id) => json!({"type": "input_image", "detail": "auto", "file_id": id}),
+            _ => json!({"type": "input_image", "detail": "auto", "image_url": Address::of(media, "image/png")}),
         },
-    }
+        Part::Document(media) => match &media.source {
+            MediaSource::File(id) => json!({"type": "input_file", "file_id": id}),
+            MediaSource::Url(url) => json!({"type": "input_file", "file_url": url}),
+            _ => {
+                let (name, data) =
+                    (media.name.as_deref().unwrap_or("document.pdf"), Address::of(media, "application/pdf"));
+                json!({"type": "input_file", "filename": name, "file_data": data})
+            }
+        },
+        _ => return None,
+    }))
 }
 
 /// True if the JSON is a part of a content, and not an item of its own.
 pub(super) fn is_part(json: &RawValue) -> bool {
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let kind = said.kind.as_ref().map_or("", |kind| &*kind.0);
-    kind.starts_with("input_") || kind.starts_with("output_") || matches!(kind, "text" | "refusal" | "summary_text")
+    let kind = kind(json);
+    kind.starts_with("input_") || kind.starts_with("output_") || matches!(&*kind, "text" | "refusal" | "summary_text")
 }
 
 /// True if the JSON is still of this part: it may have been edited.
@@ -145,29 +75,24 @@ fn still_says(own: &RawValue, part: &Part, origin: &Origin) -> bool {
 
 /// A part; it keeps its JSON if that says more.
 pub(super) fn read_part(json: &RawValue, origin: &Origin) -> Part {
-    let raw = Raw::new(origin.clone(), json.to_owned());
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let PartSaid { kind, text, image_url, file_id, file_url, file_data, filename, rest } = said;
-    match (kind.as_ref().map_or("", |kind| &*kind.0), text) {
-        ("input_text", Some(text)) => Part::Text(Text::new(text.0).with_raw((!rest.is_empty()).then_some(raw))),
-        ("input_image", _) => match (image_url, file_id) {
-            (Some(url), _) => Part::Image(media_at(&url.0).with_raw(raw)),
-            (None, Some(id)) => Part::Image(filed(id).with_raw(raw)),
-            (None, None) => Part::Other(raw),
-        },
-        ("input_file", _) => {
-            let media = match (file_id, file_url, file_data) {
-                (Some(id), ..) => filed(id),
-                (None, Some(url), _) => Media::url(url.0),
-                (None, None, Some(data)) => media_at(&data.0),
-                (None, None, None) => return Part::Other(raw),
-            };
-            Part::Document(filename.into_iter().fold(media, |media, name| media.with_name(name.0)).with_raw(raw))
+    let (said, raw): (Value, _) = (lenient(json), raw(json, origin));
+    let text = |name: &str| said[name].as_str();
+    let stored = || text("file_id").map(|id| Media::new(MediaSource::File(id.to_owned())));
+    let part = match said["type"].as_str() {
+        Some("input_text") => text("text").map(|words| {
+            let says_more = said != json!({"type": "input_text", "text": words});
+            Part::Text(Text::new(words).with_raw(says_more.then(|| raw.clone())))
+        }),
+        Some("input_image") => {
+            let image = text("image_url").map(media_at).or_else(stored);
+            image.map(|image| Part::Image(image.with_raw(raw.clone())))
         }
-        _ => Part::Other(raw),
-    }
-}
-
-fn filed(id: Str<'_>) -> Media {
-    Media::new(MediaSource::File(id.0.into_owned()))
+        Some("input_file") => {
+            let there = || text("file_url").map(Media::url).or_else(|| text("file_data").map(media_at));
+            let named = |file| text("filename").into_iter().fold(file, Media::with_name);
+            stored().or_else(there).map(|file| Part::Document(named(file).with_raw(raw.clone())))
+        }
+        _ => None,
+    };
+    part.unwrap_or(Part::Other(raw))
 }

@@ -2,31 +2,40 @@
 
 use agent_core::{
     Block, Media, Text, ToolCall,
-    message::{Origin, Raw, Reasoning},
+    message::{Origin, Reasoning},
 };
 use serde_json::value::RawValue;
 
-use super::{
-    citations::citations,
-    server_tools::{computer_call, server_call},
-};
+use super::server_tools::{computer_call, server_call};
 use crate::wire::{
+    annotations::citations,
     content::push_arguments,
-    ids::call_id,
-    lenient::{Content, Str},
+    json::raw,
+    lenient::{Content, Str, lenient, words},
     open_struct::open_struct,
 };
 
 open_struct! {
-    Typed { kind: Str<'a> = "type", role: Str<'a> = "role", }
+    /// An item, as far as it is understood. What is not is kept as it came.
+    ItemSaid {
+        kind: Str<'a> = "type",
+        role: Str<'a> = "role",
+        _id: &'a RawValue = "id",
+        _status: &'a RawValue = "status",
+        content: Content<'a> = "content",
+        summary: Content<'a> = "summary",
+        sealed: Str<'a> = "encrypted_content",
+        call_id: Str<'a> = "call_id",
+        name: Str<'a> = "name",
+        arguments: &'a RawValue = "arguments",
+        input: &'a RawValue = "input",
+        image: &'a RawValue = "result",
+        format: Str<'a> = "output_format",
+    }
 }
 
 open_struct! {
-    MessageSaid { content: Content<'a> = "content", }
-}
-
-open_struct! {
-    /// A part of a message.
+    /// A part of a message, or of reasoning.
     PartSaid {
         kind: Str<'a> = "type",
         text: Str<'a> = "text",
@@ -35,154 +44,83 @@ open_struct! {
     }
 }
 
-open_struct! {
-    ReasoningSaid {
-        summary: Content<'a> = "summary",
-        content: Content<'a> = "content",
-        encrypted: Str<'a> = "encrypted_content",
-    }
-}
-
-open_struct! {
-    CallSaid {
-        _kind: Str<'a> = "type",
-        _id: Str<'a> = "id",
-        _status: Str<'a> = "status",
-        call_id: Str<'a> = "call_id",
-        name: Str<'a> = "name",
-        arguments: &'a RawValue = "arguments",
-        input: Str<'a> = "input",
-    }
-}
-
-open_struct! {
-    ImageSaid { result: Str<'a> = "result", format: Str<'a> = "output_format", }
-}
-
 /// The items of a list; none if it is no list.
 pub(super) fn items(output: &str) -> Vec<&RawValue> {
     serde_json::from_str(output).unwrap_or_default()
 }
 
-/// The type of an item, and the role of whoever says it.
-pub(super) fn kind(json: &RawValue) -> (String, String) {
-    let typed: Typed<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    let text = |said: Option<Str<'_>>| said.map(|said| said.0.into_owned()).unwrap_or_default();
-    (text(typed.kind), text(typed.role))
-}
-
 /// The blocks of an item. Whatever is not understood becomes one that keeps the item.
 pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
-    let (kind, role) = kind(json);
-    let blocks = match (kind.as_str(), role.as_str()) {
-        ("message" | "", "assistant") | ("message", "") => message(json, origin),
-        ("reasoning", _) => reasoning(json, origin).map(|block| vec![block]),
-        ("function_call" | "custom_tool_call", _) => call(json, origin).map(|call| vec![Block::ToolCall(call)]),
-        ("image_generation_call", _) => image(json, origin).map(|block| vec![block]),
-        (kind, _) => {
-            server_call(kind, json, origin).or_else(|| computer_call(kind, json, origin)).map(|block| vec![block])
-        }
+    let said: ItemSaid<'_> = lenient(json);
+    let block = match (said.kind.as_deref().unwrap_or_default(), said.role.as_deref().unwrap_or_default()) {
+        ("message" | "", "assistant") | ("message", "") if said.content.is_some() => return message(said, origin),
+        ("reasoning", _) => Some(reasoning(said, json, origin)),
+        ("function_call" | "custom_tool_call", _) => call(&said, json, origin),
+        ("image_generation_call", _) => image(&said, json, origin),
+        ("computer_call", _) => computer_call(json, origin),
+        (kind, _) => server_call(kind, json, origin),
     };
-    blocks.unwrap_or_else(|| vec![Block::Other(raw(json, origin))])
+    vec![block.unwrap_or_else(|| Block::Other(raw(json, origin)))]
 }
 
-/// The block of an item that is one block.
-pub(super) fn read_one(json: &RawValue, origin: &Origin) -> Block {
-    read(json, origin).pop().unwrap_or_else(|| Block::Other(raw(json, origin)))
-}
-
-fn message(json: &RawValue, origin: &Origin) -> Option<Vec<Block>> {
-    let said: MessageSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    let blocks: Vec<_> = match said.content? {
-        Content::Text(text) => vec![Block::text(text)],
-        Content::Parts(parts) => parts.into_iter().map(|part| self::part(part, origin)).collect(),
+fn message(said: ItemSaid<'_>, origin: &Origin) -> Vec<Block> {
+    let blocks: Vec<_> = match said.content {
+        Some(Content::Text(text)) => vec![Block::text(text)],
+        Some(Content::Parts(parts)) => parts.into_iter().map(|json| part(json, origin)).collect(),
+        None => Vec::new(),
     };
-    Some(blocks.into_iter().filter(|block| !matches!(block, Block::Text(text) if text.is_empty())).collect())
+    blocks.into_iter().filter(|block| !matches!(block, Block::Text(text) if text.is_empty())).collect()
 }
 
 fn part(json: &RawValue, origin: &Origin) -> Block {
     let says_something = |json: &&RawValue| !matches!(json.get(), "[]" | "null");
-    let said: PartSaid<'_> = serde_json::from_str(json.get()).unwrap_or_default();
-    match (said.kind.as_ref().map(|kind| &*kind.0), said.text) {
+    let said: PartSaid<'_> = lenient(json);
+    match (said.kind.as_deref(), said.text) {
         (Some("output_text" | "text"), Some(words)) => {
-            let (annotations, logprobs) =
-                (said.annotations.filter(says_something), said.logprobs.filter(says_something));
+            let annotations = said.annotations.filter(says_something);
+            let says_more = annotations.is_some() || said.logprobs.is_some_and(|said| says_something(&said));
             let mut text = Text::new(words.0);
             text.citations = annotations.map(|said| citations(said, &text.text)).unwrap_or_default();
-            let says_more = annotations.is_some() || logprobs.is_some() || !said.rest.is_empty();
-            Block::Text(text.with_raw(says_more.then(|| raw(json, origin))))
+            Block::Text(text.with_raw((says_more || !said.rest.is_empty()).then(|| raw(json, origin))))
         }
         _ => Block::Other(raw(json, origin)),
     }
 }
 
-/// The readable part is the summary, and the reasoning itself where a server shows it.
-fn reasoning(json: &RawValue, origin: &Origin) -> Option<Block> {
-    let said: ReasoningSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    let mut reasoning = Reasoning { raw: Some(raw(json, origin)), ..Reasoning::default() };
-    for content in [said.summary, said.content].into_iter().flatten() {
-        match content {
-            Content::Text(text) => add_paragraph(&mut reasoning.text, &text),
-            Content::Parts(parts) => {
-                for part in parts {
-                    let said: PartSaid<'_> = serde_json::from_str(part.get()).unwrap_or_default();
-                    add_paragraph(&mut reasoning.text, said.text.as_ref().map_or("", |text| &text.0));
-                }
-            }
-        }
-    }
-    reasoning.encrypted = said.encrypted.filter(|sealed| !sealed.is_empty()).map(|sealed| sealed.0.into_owned());
-    Some(Block::Reasoning(reasoning))
-}
-
 /// What stands between two parts of a model's reasoning.
 pub(super) const PARAGRAPH: &str = "\n\n";
 
-fn add_paragraph(text: &mut String, more: &str) {
-    if !text.is_empty() && !more.is_empty() {
-        text.push_str(PARAGRAPH);
+/// The readable part is the summary, and the reasoning itself where a server shows it.
+fn reasoning(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Block {
+    let mut paragraphs = Vec::new();
+    for content in [said.summary, said.content].into_iter().flatten() {
+        match content {
+            Content::Text(text) => paragraphs.push(text.into_owned()),
+            Content::Parts(parts) => {
+                paragraphs.extend(parts.into_iter().filter_map(|part| words(lenient::<PartSaid<'_>>(part).text)));
+            }
+        }
     }
-    text.push_str(more);
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    let (text, encrypted, raw) = (paragraphs.join(PARAGRAPH), words(said.sealed), Some(raw(json, origin)));
+    Block::Reasoning(Reasoning { text, encrypted, raw, ..Reasoning::default() })
 }
 
 /// A call; it keeps its JSON if that says more than which tool is called with what.
-fn call(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
-    let said: CallSaid<'_> = serde_json::from_str(json.get()).ok()?;
+fn call(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
     let says_more = !said.rest.is_empty() || said.input.is_some();
     let mut arguments = String::new();
-    match (said.input, said.arguments) {
-        (Some(input), _) => arguments.push_str(&input.0),
-        (None, Some(json)) => push_arguments(json, &mut arguments).ok()?,
-        (None, None) => {}
-    }
-    Some(ToolCall {
-        id: said.call_id.map(|id| id.0.into()).unwrap_or_default(),
-        name: said.name.map(|name| name.0.into()).unwrap_or_default(),
+    said.input.or(said.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments)).ok()?;
+    Some(Block::ToolCall(ToolCall {
+        id: said.call_id.as_deref().unwrap_or_default().into(),
+        name: said.name.as_deref().unwrap_or_default().into(),
         arguments,
         raw: says_more.then(|| raw(json, origin)),
-    })
+    }))
 }
 
-fn image(json: &RawValue, origin: &Origin) -> Option<Block> {
-    let said: ImageSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    let result = said.result.filter(|result| !result.is_empty())?;
-    let format = said.format.as_ref().map_or("png", |format| &*format.0);
-    Some(Block::Image(Media::base64(result.0, format!("image/{format}")).with_raw(raw(json, origin))))
-}
-
-/// Gives ids to calls that have none; `before` is the number of calls before these. True if there were any.
-pub(super) fn name_calls(blocks: &mut [Block], response: &str, before: usize) -> bool {
-    let calls = blocks.iter_mut().filter_map(|block| match block {
-        Block::ToolCall(call) => Some(call),
-        _ => None,
-    });
-    let mut named = false;
-    for (at, call) in calls.enumerate().filter(|(_, call)| call.id.is_empty()) {
-        (call.id, named) = (call_id(response, before + at).into(), true);
-    }
-    named
-}
-
-fn raw(json: &RawValue, origin: &Origin) -> Raw {
-    Raw::new(origin.clone(), json.to_owned())
+fn image(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
+    let data = words(said.image.and_then(lenient))?;
+    let format = said.format.as_deref().unwrap_or("png");
+    Some(Block::Image(Media::base64(data, format!("image/{format}")).with_raw(raw(json, origin))))
 }

@@ -1,162 +1,110 @@
-//! The fields of a request that say how to answer.
+//! The fields of a request that say how to answer, in both directions.
 
 use std::borrow::Cow;
 
-use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec, model::Effort};
-use serde::Serialize;
-use serde_json::Value;
+use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
+#[cfg(feature = "requests")]
+use serde_json::Map;
+use serde_json::{Value, json};
 
-use super::{messages::Manner, server_tools, tools};
-use crate::{Profile, wire::content::joined};
+use super::{Manner, server_tools, tools};
+use crate::{
+    Profile,
+    wire::{
+        content::joined,
+        json::present,
+        settings::{Fields, form, said},
+    },
+};
 
-/// Everything but the input and the tools, which are written once and kept.
-#[derive(Serialize)]
+/// The settings that need no other form, by our names and by the API's.
+const PLAIN: [(&str, &str); 4] =
+    [("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens"), ("seed", "seed")];
+
+/// What a request says besides its input and its tools, which are written once and kept.
 pub(super) struct Settings<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instructions: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Reasoning<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Choice<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<bool>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    include: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream: Option<bool>,
-}
-
-#[derive(Serialize)]
-struct Reasoning<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Text<'a> {
-    format: Format<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonObject,
-    JsonSchema {
-        name: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        description: Option<&'a str>,
-        schema: &'a Value,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        strict: bool,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Choice<'a> {
-    Mode(&'static str),
-    Tool {
-        r#type: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'a str>,
-    },
+    pub(super) system: Option<&'a SystemMessage>,
+    pub(super) specs: &'a [ToolSpec],
+    pub(super) params: &'a ModelParams,
+    pub(super) stream: bool,
+    pub(super) profile: &'a Profile,
+    pub(super) manner: &'a Manner,
 }
 
 impl<'a> Settings<'a> {
-    pub(super) fn new(
-        system: Option<&'a SystemMessage>,
-        specs: &'a [ToolSpec],
-        params: &'a ModelParams,
-        stream: bool,
-        profile: &'a Profile,
-        manner: &'a Manner,
-    ) -> Self {
+    pub(super) fn fields(&self) -> Fields<'a> {
+        let Self { params, profile, manner, .. } = *self;
         let (server, model) = (&profile.responses, manner.origin.model());
-        let reasoning = Reasoning {
-            effort: params.effort.and_then(|wanted| effort(profile.known(wanted))),
-            summary: server.reasoning_summary.as_deref(),
-        };
-        let instructions = system.map(|system| joined(system.parts()));
+        let (mut said, mut fields) = (said(params), Fields::default());
+        fields.put("model", Some(model));
+        let instructions = self.system.map(|system| joined(system.parts()));
+        fields.put("instructions", instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))));
+        for (own, name) in PLAIN {
+            fields.put(name, said.remove(own).filter(|_| server.takes(name)));
+        }
+        let effort = params.effort.map(|effort| profile.known(effort));
+        let reasoning = present(json!({"effort": effort, "summary": server.reasoning_summary}));
+        fields.put("reasoning", Some(reasoning).filter(|reasoning| *reasoning != json!({})));
+        fields.put("text", params.output.as_deref().map(|output| json!({"format": format(output)})));
         // Servers refuse a word about tools where there are none.
-        let has_tools = !specs.is_empty() || params.extra.contains_key("tools");
+        let has_tools = !self.specs.is_empty() || params.extra.contains_key("tools");
         let choice = params.tool_choice.as_ref().filter(|_| has_tools);
-        Self {
-            model,
-            instructions: instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))),
-            temperature: params.temperature.filter(|_| server.takes("temperature")),
-            top_p: params.top_p.filter(|_| server.takes("top_p")),
-            max_output_tokens: params.max_tokens.filter(|_| server.takes("max_output_tokens")),
-            seed: params.seed.filter(|_| server.takes("seed")),
-            reasoning: Some(reasoning).filter(|r| r.effort.is_some() || r.summary.is_some()),
-            text: params.output.as_deref().map(|output| Text { format: Format::new(output) }),
-            tool_choice: choice.map(|choice| Choice::new(choice, specs, manner)),
-            parallel_tool_calls: params.parallel_tool_calls.filter(|_| has_tools),
-            store: server.stateless.then_some(false),
-            include: include(specs, profile, model),
-            stream: (stream || server.always_stream).then_some(true),
+        fields.put("tool_choice", choice.map(|choice| self.choice(choice)));
+        fields.put("parallel_tool_calls", said.remove("parallel_tool_calls").filter(|_| has_tools));
+        fields.put("store", server.stateless.then_some(false));
+        fields.put("include", Some(self.include()).filter(|include| !include.is_empty()));
+        fields.put("stream", (self.stream || server.always_stream).then_some(true));
+        fields
+    }
+
+    fn choice(&self, choice: &ToolChoice) -> Value {
+        let ToolChoice::Tool(name) = choice else { return json!(choice) };
+        let spec = self.specs.iter().find(|spec| spec.name == *name);
+        match &*spec.map_or(Cow::Borrowed("function"), |spec| tools::kind(spec, self.manner)) {
+            kind @ ("function" | "custom") => json!({"type": kind, "name": name}),
+            // A tool of the server's own is known by its type.
+            kind => json!({"type": kind}),
         }
+    }
+
+    /// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
+    fn include(&self) -> Vec<&'static str> {
+        let server = &self.profile.responses;
+        let tools = self.specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
+        let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
+        let sealed = server.seals(self.manner.origin.model()).then_some("reasoning.encrypted_content");
+        sealed.into_iter().chain(results).collect()
     }
 }
 
-impl<'a> Format<'a> {
-    fn new(output: &'a OutputFormat) -> Self {
-        if output.schema.is_null() {
-            return Self::JsonObject;
-        }
-        let OutputFormat { name, description, schema, strict, .. } = output;
-        Self::JsonSchema { name, description: description.as_deref(), schema, strict: *strict }
+fn format(output: &OutputFormat) -> Value {
+    if output.schema.is_null() {
+        return json!({"type": "json_object"});
     }
+    let mut format = form(output);
+    format["type"] = "json_schema".into();
+    format
 }
 
-impl<'a> Choice<'a> {
-    fn new(choice: &'a ToolChoice, specs: &'a [ToolSpec], manner: &Manner) -> Self {
-        match choice {
-            ToolChoice::None => Self::Mode("none"),
-            ToolChoice::Required => Self::Mode("required"),
-            ToolChoice::Tool(name) => {
-                let spec = specs.iter().find(|spec| spec.name == *name);
-                let kind = spec.map_or(Cow::Borrowed("function"), |spec| tools::kind(spec, manner));
-                // A tool of the server's own is known by its type.
-                let name = matches!(&*kind, "function" | "custom").then_some(name.as_str());
-                Self::Tool { r#type: kind, name }
-            }
-            _ => Self::Mode("auto"),
-        }
-    }
-}
+/// What is understood of the fields that say how to answer.
+#[cfg(feature = "requests")]
+pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
+    use crate::wire::settings::{read, read_form};
 
-fn effort(effort: Effort) -> Option<&'static str> {
-    Some(match effort {
-        Effort::None => "none",
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::XHigh => "xhigh",
-        Effort::Max => "max",
-        _ => return None,
-    })
-}
-
-/// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
-fn include(specs: &[ToolSpec], profile: &Profile, model: &str) -> Vec<&'static str> {
-    let server = &profile.responses;
-    let tools = specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
-    let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
-    server.seals(model).then_some("reasoning.encrypted_content").into_iter().chain(results).collect()
+    let choice = |said: &Value| match &said["name"] {
+        Value::String(name) => json!({"tool": name}),
+        _ => said.clone(),
+    };
+    let output = |text: &Value| match (&text["format"], text["format"]["type"].as_str()) {
+        (_, Some("json_object")) => json!(OutputFormat::json()),
+        (format, Some("json_schema")) => read_form(format),
+        _ => Value::Null,
+    };
+    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
+    read(plain.into_iter().chain([
+        ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
+        ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
+        ("tool_choice", said.get("tool_choice").map(choice)),
+        ("output", said.get("text").map(output)),
+    ]))
 }

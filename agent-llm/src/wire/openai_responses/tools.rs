@@ -1,30 +1,17 @@
-//! Tools on offer.
+//! Tools on offer, in both directions.
 
 use std::borrow::Cow;
 
 use agent_core::ToolSpec;
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+#[cfg(feature = "requests")]
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::{messages::Manner, server_tools};
-use crate::wire::{json::write, lenient::Str, open_struct::open_struct};
-
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum ToolJson<'a> {
-    Raw(&'a RawValue),
-    Server(Value),
-    Function { r#type: &'static str, name: &'a str, description: &'a str, parameters: &'a Value, strict: bool },
-}
-
-open_struct! {
-    ToolSaid {
-        kind: Str<'a> = "type",
-        name: Str<'a> = "name",
-        description: Str<'a> = "description",
-        parameters: &'a RawValue = "parameters",
-    }
-}
+use super::{Manner, server_tools};
+use crate::wire::{
+    json::{Json, write},
+    lenient,
+};
 
 /// The list of tools. Another provider's own tools are left out.
 pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
@@ -33,26 +20,41 @@ pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
     out
 }
 
-pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<ToolJson<'a>> {
-    if let Some(own) = manner.own(spec.raw.as_ref()) {
-        return Some(ToolJson::Raw(own));
-    }
-    if let Some(own) = native(spec, manner) {
-        return Some(ToolJson::Server(own));
-    }
+fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
+    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
     let ToolSpec { name, description, parameters, .. } = spec;
-    let function =
-        || ToolJson::Function { r#type: "function", name, description, parameters, strict: manner.strict_tools };
-    (!spec.is_server_side()).then(function)
+    let strict = manner.strict_tools;
+    let function = || json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict});
+    let made = || native(spec, manner).or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made);
+    own.or_else(made)
 }
 
 /// The type of a tool, such as `function`.
-pub(super) fn kind<'a>(spec: &'a ToolSpec, manner: &Manner) -> Cow<'a, str> {
-    let said = manner.own(spec.raw.as_ref()).and_then(|own| serde_json::from_str::<ToolSaid<'_>>(own.get()).ok());
-    let native = || native(spec, manner).and_then(|own| Some(Cow::Owned(own["type"].as_str()?.to_owned())));
-    said.and_then(|said| said.kind).map(|kind| kind.0).or_else(native).unwrap_or(Cow::Borrowed("function"))
+pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Cow<'static, str> {
+    let own = manner.own(spec.raw.as_ref()).map(lenient::kind).filter(|kind| !kind.is_empty());
+    let native = || Some(native(spec, manner)?["type"].as_str()?.to_owned());
+    own.or_else(native).map_or(Cow::Borrowed("function"), Cow::Owned)
 }
 
 fn native(spec: &ToolSpec, manner: &Manner) -> Option<Value> {
     server_tools::tool(spec.server.as_ref()?, manner.origin.model()).ok()
+}
+
+/// Reads a tool; it keeps its JSON if that says more than would be written.
+#[cfg(feature = "requests")]
+pub(super) fn read_tool(json: &RawValue, manner: &Manner) -> ToolSpec {
+    use crate::wire::json::{raw, same};
+
+    let (said, raw): (Value, _) = (lenient::lenient(json), raw(json, &manner.origin));
+    let text = |name: &str| said[name].as_str().unwrap_or_default();
+    let parameters = match (text("type"), &said["parameters"]) {
+        ("function", Value::Null) => json!({"type": "object", "properties": {}}),
+        ("function", schema) => schema.clone(),
+        // What the model writes for such a tool is one text.
+        ("custom", _) => json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}),
+        (kind, _) => return ToolSpec::server_side(if text("name").is_empty() { kind } else { text("name") }, raw),
+    };
+    let spec = ToolSpec::new(text("name"), text("description"), parameters);
+    let is_exact = tool_json(&spec, manner).is_some_and(|written| same(&written, json));
+    if is_exact { spec } else { spec.with_raw(raw) }
 }

@@ -2,7 +2,7 @@
 
 use agent::{
     Result,
-    llm::{OpenAiResponsesCodec, Profile, RequestReader},
+    llm::{OpenAiResponsesCodec, Profile, RequestReader, conformance::json},
 };
 use serde_json::{Map, Value};
 
@@ -97,6 +97,10 @@ impl Wire for OpenAiResponses {
         Some(turn.filter(|item| !is_result(item)).cloned().collect())
     }
 
+    fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {
+        json::differences(&as_taken(sent), &as_taken(back))
+    }
+
     fn beside(&self, whole: &Value) -> Value {
         let mut beside = without(whole, &REPEATED);
         if let Some(usage) = beside.get_mut("usage") {
@@ -111,6 +115,22 @@ impl Wire for OpenAiResponses {
 }
 
 /// The fields of an object but for these.
+/// The turn without sources that have no address and log probabilities that are none, which do not go back on purpose: the
+/// API's own types refuse them.
+fn as_taken(turn: &Value) -> Value {
+    let mut turn = turn.clone();
+    for item in turn.as_array_mut().into_iter().flatten() {
+        if let Some(Value::Array(sources)) = item.pointer_mut("/action/sources") {
+            sources.retain(|source| source["url"].is_string());
+        }
+        let content = item.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+        for part in content.filter_map(Value::as_object_mut).filter(|part| part.get("logprobs") == Some(&Value::Null)) {
+            part.remove("logprobs");
+        }
+    }
+    turn
+}
+
 fn without(json: &Value, names: &[&str]) -> Map<String, Value> {
     let fields = json.as_object().into_iter().flatten().filter(|(name, _)| !names.contains(&name.as_str()));
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()

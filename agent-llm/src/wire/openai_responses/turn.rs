@@ -8,16 +8,21 @@ use agent_core::{
 };
 use serde::Serialize;
 use serde_json::{
-    Value,
+    Value, json,
     value::{RawValue, to_raw_value},
 };
 
 use super::{
-    messages::{Manner, Spoken, write_item},
+    Manner,
+    encode::{Spoken, write_item},
     parts::{Said, is_part},
-    read::{items, kind, read},
+    read::{items, read},
 };
-use crate::wire::json::knows;
+use crate::wire::{
+    content::same_call,
+    json::{Json, knows},
+    lenient::{kind, lenient},
+};
 
 /// Writes `message` as items with a comma after each:
 ///
@@ -26,30 +31,52 @@ use crate::wire::json::knows;
 /// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(&manner.origin, raw));
-    if let Some(list) = own.filter(|_| !message.is_edited()).and_then(inside) {
-        return write_list(list, out);
+    let sent = own.filter(|_| message.is_edited()).map(sent).unwrap_or_default();
+    // It may be edited, and nothing changed.
+    let is_as_sent =
+        !message.is_edited() || !sent.is_empty() && sent.iter().flat_map(|item| &item.blocks).eq(message.blocks());
+    let as_sent = own.filter(|_| is_as_sent).and_then(|own| Some((inside(own)?, items(own.json()))));
+    match as_sent {
+        Some((_, items)) if items.iter().any(|item| matches!(taken(item), Cow::Owned(_))) => {
+            items.into_iter().for_each(|item| write_list(&taken(item), out));
+        }
+        Some((list, _)) => write_list(list, out),
+        None => Projection { manner, sent: &sent, out }.write(message.blocks()),
     }
-    let sent: Vec<Sent<'_>> = own.map(sent).unwrap_or_default();
-    let said = || sent.iter().flat_map(|item| &item.blocks);
-    if !sent.is_empty()
-        && said().eq(message.blocks())
-        && let Some(list) = own.and_then(inside)
-    {
-        return write_list(list, out); // it was edited, but nothing was changed
+}
+
+/// Writes JSON of items with a comma after it.
+fn write_list(items: &str, out: &mut Vec<u8>) {
+    if !items.is_empty() {
+        out.extend_from_slice(items.as_bytes());
+        out.push(b',');
     }
-    Projection { manner, sent: &sent, out }.write(message.blocks());
+}
+
+/// The item without what servers say that they do not take: sources of a search that have no address, and log probabilities of
+/// which there are none.
+fn taken(item: &RawValue) -> Cow<'_, str> {
+    let json = item.get();
+    let mut said: Value = match ["\"sources\"", "\"logprobs\""].iter().any(|name| json.contains(name)) {
+        true => lenient(item),
+        false => return json.into(),
+    };
+    let mut is_changed = false;
+    if let Some(Value::Array(sources)) = said.pointer_mut("/action/sources") {
+        let count = sources.len();
+        sources.retain(|source| source["url"].is_string());
+        is_changed |= sources.len() < count;
+    }
+    let content = said.get_mut("content").and_then(Value::as_array_mut);
+    for part in content.into_iter().flatten().filter_map(Value::as_object_mut) {
+        is_changed |= part.get("logprobs").is_some_and(Value::is_null) && part.remove("logprobs").is_some();
+    }
+    if is_changed { said.to_string().into() } else { json.into() }
 }
 
 /// What stands between the brackets of a list.
 fn inside(raw: &Raw) -> Option<&str> {
     raw.json().trim().strip_prefix('[')?.strip_suffix(']').map(str::trim)
-}
-
-fn write_list(list: &str, out: &mut Vec<u8>) {
-    if !list.is_empty() {
-        out.extend_from_slice(list.as_bytes());
-        out.push(b',');
-    }
 }
 
 /// An item that the provider sent.
@@ -71,24 +98,10 @@ struct Projection<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum CallJson<'a> {
-    FunctionCall { call_id: &'a str, name: &'a str, arguments: &'a str },
-    CustomToolCall { call_id: &'a str, name: &'a str, input: &'a str },
-}
-
-#[derive(Serialize)]
 struct MessageJson<'a> {
     r#type: &'static str,
     role: &'static str,
-    content: Vec<PartJson<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum PartJson<'a> {
-    Own(&'a RawValue),
-    Text { r#type: &'static str, text: &'a str, annotations: [(); 0] },
+    content: Vec<Json<'a>>,
 }
 
 /// The fields of an item, as they were sent.
@@ -115,10 +128,11 @@ impl Projection<'_> {
 
     /// Writes an item of the provider's without its id, if it is worth something without.
     fn write_own(&mut self, json: &RawValue) {
-        let Ok(mut item) = serde_json::from_str::<Fields<'_>>(json.get()) else { return };
-        let kind = kind(json).0;
+        let taken = taken(json);
+        let mut item: Fields<'_> = serde_json::from_str(&taken).unwrap_or_default();
+        let kind = kind(json);
         let says = |field: &str| item.get(field).is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"));
-        if kind == "reasoning" && !says("encrypted_content") && !says("content") {
+        if item.is_empty() || kind == "reasoning" && !says("encrypted_content") && !says("content") {
             return; // the provider finds it by its id alone
         }
         if kind != "image_generation_call" {
@@ -133,22 +147,19 @@ impl Projection<'_> {
         let shell = self.sent.first().filter(|item| item.blocks.first().is_some_and(|block| self.is_spoken(block)));
         let most = shell.map_or(usize::MAX, |item| item.blocks.len());
         let run = &blocks[..blocks.iter().take(most).take_while(|block| self.is_spoken(block)).count()];
-        let shell = shell.and_then(|item| serde_json::from_str::<Fields<'_>>(item.json.get()).ok());
-        if let Some(mut message) = shell {
+        let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
+        if let Some(shell) = shell {
             self.sent = &self.sent[1..];
+            let (mut message, content): (Fields<'_>, _) = (lenient(shell.json), to_raw_value(&content));
+            let content = content.unwrap_or_default();
             message.remove("id");
-            let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
-            let content = to_raw_value(&content).unwrap_or_default();
             message.insert("content".into(), &content);
             write_item(&message, self.out);
         } else if run.iter().any(|block| self.own_part(block).is_some()) {
-            let content = run.iter().filter_map(|block| self.part(block)).collect();
             write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
-        } else {
+        } else if !content.is_empty() {
             let words: Vec<_> = run.iter().filter_map(words).collect();
-            if !words.is_empty() {
-                write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
-            }
+            write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
         }
         run.len()
     }
@@ -158,22 +169,23 @@ impl Projection<'_> {
         match block {
             Block::Text(_) | Block::Document(_) => true,
             Block::Image(media) => self.manner.own(media.raw.as_ref()).is_none(),
-            Block::Other(_) => self.own_part(block).is_some(),
-            _ => false,
+            _ => self.own_part(block).is_some(),
         }
     }
 
-    fn part<'b>(&self, block: &'b Block) -> Option<PartJson<'b>> {
+    fn part<'b>(&self, block: &'b Block) -> Option<Json<'b>> {
         match self.own_part(block) {
-            Some(own) => Some(PartJson::Own(own)),
-            None => Some(PartJson::Text { r#type: "output_text", text: words(block)?, annotations: [] }),
+            Some(own) => Some(Json::Own(own)),
+            None => Some(Json::Made(json!({"type": "output_text", "text": words(block)?, "annotations": []}))),
         }
     }
 
     /// The provider's own JSON of a part of a message.
     fn own_part<'b>(&self, block: &'b Block) -> Option<&'b RawValue> {
         let own = match block {
-            Block::Text(text) => self.manner.own(text.raw.as_ref()).filter(|own| says_text(own, &text.text)),
+            Block::Text(text) => {
+                self.manner.own(text.raw.as_ref()).filter(|own| lenient::<Value>(own)["text"] == *text.text)
+            }
             Block::Other(raw) => self.manner.own(Some(raw)),
             _ => None,
         };
@@ -186,34 +198,31 @@ impl Projection<'_> {
             Block::Reasoning(Reasoning { raw: Some(raw), .. })
             | Block::Image(Media { raw: Some(raw), .. })
             | Block::Server(ServerCall { raw, .. })
-            | Block::Other(raw) => {
-                if let Some(own) = self.manner.own(Some(raw)) {
-                    self.write_own(own);
-                }
-            }
+            | Block::Other(raw) => self.manner.own(Some(raw)).into_iter().for_each(|own| self.write_own(own)),
             _ => {}
         }
     }
 
     fn write_call(&mut self, call: &ToolCall) {
         let ToolCall { id, name, arguments, raw } = call;
-        match self.manner.own(raw.as_ref()) {
-            Some(own) if read(own, &self.manner.origin).iter().any(|was| says_call(was, call)) => self.write_own(own),
-            _ if is_custom(self.manner, call) => {
-                write_item(&CallJson::CustomToolCall { call_id: id, name, input: arguments }, self.out);
+        let own = self.manner.own(raw.as_ref());
+        let still_says = |own: &&RawValue| {
+            read(own, &self.manner.origin).iter().any(|was| matches!(was, Block::ToolCall(was) if same_call(was, call)))
+        };
+        match own.filter(still_says) {
+            Some(own) => self.write_own(own),
+            None if own.is_some_and(|own| kind(own) == "custom_tool_call") => {
+                let call = json!({"type": "custom_tool_call", "call_id": id, "name": name, "input": arguments});
+                write_item(&call, self.out);
             }
-            _ => {
+            None => {
                 // Some models leave out arguments that there are none of, and servers then refuse them.
                 let arguments = if arguments.is_empty() { "{}" } else { arguments };
-                write_item(&CallJson::FunctionCall { call_id: id, name, arguments }, self.out);
+                let call = json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments});
+                write_item(&call, self.out);
             }
         }
     }
-}
-
-/// True if the call is of a tool that takes a text, by this provider's own account.
-pub(super) fn is_custom(manner: &Manner, call: &ToolCall) -> bool {
-    manner.own(call.raw.as_ref()).is_some_and(|own| kind(own).0 == "custom_tool_call")
 }
 
 /// What the block says in words. The API takes no media of the model's own: that there was some is said.
@@ -224,12 +233,4 @@ fn words(block: &Block) -> Option<&str> {
         Block::Document(_) => Some("[document]"),
         _ => None,
     }
-}
-
-fn says_text(own: &RawValue, text: &str) -> bool {
-    serde_json::from_str::<Value>(own.get()).is_ok_and(|own| own["text"] == text)
-}
-
-fn says_call(was: &Block, call: &ToolCall) -> bool {
-    matches!(was, Block::ToolCall(was) if (&was.id, &was.name, &was.arguments) == (&call.id, &call.name, &call.arguments))
 }

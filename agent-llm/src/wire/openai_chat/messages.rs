@@ -7,18 +7,18 @@ use agent_core::{
     message::{Cache, Origin, Raw},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 
 use super::{
-    assistant,
-    parts::{PartJson, Said, joined, own_text, part_json, text_json},
+    parts::{own_text, part_json},
     profile::{DocumentForm, SystemRole},
+    turn,
 };
 use crate::wire::{
     cache_control::CacheControl,
-    content::EMPTY,
+    content::{EMPTY, joined},
     ids::short_id,
-    json::{knows, own, write},
+    json::{Json, knows, own, write},
     two_roles::keeps_ids,
 };
 
@@ -71,17 +71,21 @@ pub(in crate::wire) struct Messages<'a> {
     pub(in crate::wire) history: &'a History,
 }
 
+/// A message of anybody but the model.
 #[derive(Serialize)]
 struct Spoken<'a> {
     role: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<Cow<'a, str>>,
     content: Said<'a>,
 }
 
+/// A content.
 #[derive(Serialize)]
-struct ToolResult<'a> {
-    role: &'a str,
-    tool_call_id: Cow<'a, str>,
-    content: Said<'a>,
+#[serde(untagged)]
+pub(super) enum Said<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Json<'a>>),
 }
 
 impl Messages<'_> {
@@ -92,7 +96,7 @@ impl Messages<'_> {
                 write_spoken(self.manner, self.manner.system_role.as_str(), m.raw(), m.parts(), out);
             }
             Message::User(m) => write_spoken(self.manner, "user", m.raw(), m.parts(), out),
-            Message::Assistant(m) => assistant::write(self.manner, m, out),
+            Message::Assistant(m) => turn::write(self.manner, m, out),
             Message::Tool(m) => {
                 self.write_result(at, m, out);
                 // A turn enters the history whole: what follows now is all that ever follows.
@@ -125,12 +129,12 @@ impl Messages<'_> {
             let mut media = media(self.manner, result).peekable();
             if media.peek().is_some() {
                 let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
-                parts.push(PartJson::Text { text: text.into(), cache_control: None });
+                parts.push(Json::Made(json!({"type": "text", "text": text})));
                 parts.extend(media);
             }
         }
         if !parts.is_empty() {
-            write(&Spoken { role: "user", content: Said::Parts(parts) }, out);
+            write(&Spoken { role: "user", tool_call_id: None, content: Said::Parts(parts) }, out);
             out.push(b',');
         }
     }
@@ -141,42 +145,38 @@ pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Ra
     if let Some(own) = manner.own(raw) {
         return out.extend_from_slice(own.get().as_bytes());
     }
-    let content = if parts.iter().all(|part| is_plain(manner, part)) {
-        Said::Text(joined(parts))
-    } else {
-        Said::Parts(parts.iter().filter_map(|part| part_json(manner, part)).collect())
-    };
     // Some servers refuse a message that says nothing.
-    let content = if content.is_empty() { Said::Text(EMPTY.into()) } else { content };
-    write(&Spoken { role, content }, out);
+    let content = match content(manner, parts, |_| true) {
+        Said::Text(text) if text.trim().is_empty() => Said::Text(EMPTY.into()),
+        Said::Parts(parts) if parts.is_empty() => Said::Text(EMPTY.into()),
+        content => content,
+    };
+    write(&Spoken { role, tool_call_id: None, content }, out);
 }
 
 /// Writes a result without a look at its raw JSON.
-pub(in crate::wire) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
-    let parts = message.parts();
-    let is_marked = |part: &Part| matches!(part, Part::Text(text) if manner.cache_control(text.cache).is_some());
-    let content = if parts.iter().any(is_marked) {
-        let texts = parts.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
-        Said::Parts(texts.map(|text| text_json(manner, text)).collect())
-    } else {
-        match joined(parts) {
-            text if text.is_empty() && media(manner, message).next().is_some() => {
-                Said::Text(Cow::Borrowed("The result is shown below."))
-            }
-            text => Said::Text(text),
+pub(super) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
+    let content = match content(manner, message.parts(), |part| part.as_text().is_some()) {
+        Said::Text(text) if text.is_empty() && media(manner, message).next().is_some() => {
+            Said::Text("The result is shown below.".into())
         }
+        content => content,
     };
-    let tool_call_id = manner.call_id(message.call_id(), keeps_id);
-    write(&ToolResult { role: "tool", tool_call_id, content }, out);
+    let tool_call_id = Some(manner.call_id(message.call_id(), keeps_id));
+    write(&Spoken { role: "tool", tool_call_id, content }, out);
 }
 
-/// True if the part is text, and nothing else is to be said of it.
-fn is_plain(manner: &Manner, part: &Part) -> bool {
-    matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none())
+/// The parts that are taken: as one text, unless more is to be said of one.
+fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
+    let is_plain = |part: &Part| matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none());
+    if parts.iter().filter(|part| is_taken(part)).all(is_plain) {
+        return Said::Text(joined(parts));
+    }
+    Said::Parts(parts.iter().filter(|part| is_taken(part)).filter_map(|part| part_json(manner, part)).collect())
 }
 
 /// What the result holds besides text, as far as it can be shown and its own JSON does not show it.
-fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = PartJson<'a>> {
+fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
     let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
     parts.iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))
 }

@@ -3,16 +3,16 @@
 use agent_core::{Block, message::Citation};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::json::lay;
+use super::json::lay;
 
 /// JSON that was read as such and holds numbers that no number is, is kept nowhere.
-pub(in crate::wire) fn parse(json: &RawValue) -> Option<Value> {
+pub(crate) fn parse(json: &RawValue) -> Option<Value> {
     serde_json::from_str(json.get()).ok()
 }
 
 /// The fields of an answer under way. Many servers say the same with every event: that costs a comparison.
 #[derive(Debug, Default)]
-pub(in crate::wire) struct Details {
+pub(crate) struct Details {
     fields: Map<String, Value>,
     /// The names, and what was said last under each.
     heard: Vec<(String, String)>,
@@ -20,7 +20,7 @@ pub(in crate::wire) struct Details {
 
 impl Details {
     /// Adds a field that stands for the whole answer: what is newer holds, objects field by field.
-    pub(in crate::wire) fn add(&mut self, name: &str, json: &RawValue) {
+    pub(crate) fn add(&mut self, name: &str, json: &RawValue) {
         if self.is_news(name, json)
             && let Some(value) = parse(json)
         {
@@ -29,7 +29,7 @@ impl Details {
     }
 
     /// Adds a field that speaks of one piece of the answer: its lists go on where the last ended.
-    pub(in crate::wire) fn append(&mut self, name: &str, json: &RawValue) {
+    pub(crate) fn append(&mut self, name: &str, json: &RawValue) {
         if (json.get().contains('[') || self.is_news(name, json))
             && let Some(value) = parse(json)
         {
@@ -38,7 +38,7 @@ impl Details {
     }
 
     /// All fields, with those of `choice` over them.
-    pub(in crate::wire) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
+    pub(crate) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
         for (name, value) in &choice.fields {
             lay(self.fields.entry(name).or_insert(Value::Null), value);
         }
@@ -46,7 +46,7 @@ impl Details {
     }
 
     /// Adds the pages that the answer says it is from to its text, unless the message itself says where it is from.
-    pub(in crate::wire) fn cite(&self, blocks: &mut [Block]) {
+    pub(crate) fn cite(&self, blocks: &mut [Block]) {
         let text = blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
         let Some(text) = text.filter(|text| text.citations.is_empty()) else { return };
         let lists = ["search_results", "citations"].iter().filter_map(|name| self.fields.get(*name)?.as_array());

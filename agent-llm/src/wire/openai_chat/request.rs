@@ -1,19 +1,29 @@
-//! Reading the messages of a request back.
+//! Reading requests back. What the framework's own terms do not say exactly is kept as it came: messages, parts and tools beside
+//! what was understood of them, and fields of the request in `extra`.
 
 use std::sync::Arc;
 
-use agent_core::{AssistantMessage, Block, Message, Part, SystemMessage, ToolMessage, UserMessage, message::Raw};
+use agent_core::{
+    AssistantMessage, Block, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw,
+};
 use serde_json::value::RawValue;
 
-use crate::wire::{
-    json::{same, same_bytes},
-    lenient::{Content, Str},
-    open_struct::open_struct,
-    openai_chat::{
-        message::{Manner, write_result, write_spoken},
-        parts::part_json,
-        read::{ORDER, read},
-        read_part::{part, raw},
+use super::{
+    messages::{Manner, write_result, write_spoken},
+    parts::{part, part_json},
+    profile::Profile,
+    read::{ORDER, read},
+    settings::{Settings, back},
+    tools::read_tool,
+};
+use crate::{
+    ParsedRequest,
+    wire::{
+        ended::message,
+        json::{raw, same, same_bytes},
+        lenient::{Content, Str},
+        open_struct::open_struct,
+        request::Body,
     },
 };
 
@@ -23,6 +33,26 @@ open_struct! {
         content: Content<'a> = "content",
         tool_call_id: Str<'a> = "tool_call_id",
     }
+}
+
+/// Reads the body of a request.
+pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> Result<ParsedRequest> {
+    let mut body = read_body(body, manner)?;
+    let mut reader = Reader::new(manner);
+    body.read_messages(|json| reader.read(json))?;
+    let (parsed, said) = (&mut body.parsed, &body.said);
+    parsed.stream = said.get("stream").is_some_and(|said| said == true);
+    parsed.params = back::params(said, profile);
+    let has_tools = !parsed.tools.is_empty() || said.contains_key("tools");
+    let params = &parsed.params;
+    let settings = Settings { model: "", params, profile, has_tools, stream: parsed.stream, search: None };
+    let written = back::written(&settings, said);
+    Ok(body.finish(written))
+}
+
+/// A body with messages, and with tools of this API's form.
+pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &Manner) -> Result<Body<'a>> {
+    Body::read(body, "messages", |json| read_tool(manner, json))
 }
 
 /// Reads the messages of one request, in order.
@@ -43,13 +73,13 @@ impl<'a> Reader<'a> {
     pub(in crate::wire) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
         let manner = self.manner;
         let Said { role, content, tool_call_id, .. } = serde_json::from_str(json.get())?;
-        let role = role.unwrap_or_default().0;
-        if role == "assistant" {
+        let role = role.unwrap_or_default();
+        if &*role == "assistant" {
             let message = assistant(manner, json)?;
             self.asked = Some(message.clone());
             return Ok(Message::Assistant(message));
         }
-        let parts = self.parts(content)?;
+        let parts = self.parts(content);
         self.written.clear();
         match &*role {
             "system" | "developer" => {
@@ -58,7 +88,7 @@ impl<'a> Reader<'a> {
                 Ok(Message::System(self.keep(json, message, SystemMessage::with_raw)))
             }
             "tool" => {
-                let id: Arc<str> = tool_call_id.unwrap_or_default().0.into();
+                let id: Arc<str> = tool_call_id.as_deref().unwrap_or_default().into();
                 let call = self.asked.iter().flat_map(AssistantMessage::calls).find(|call| call.id == id);
                 let name = call.map(|call| call.name.clone()).unwrap_or_default();
                 let message = ToolMessage::new(id, name, Arc::new(parts), false);
@@ -78,42 +108,34 @@ impl<'a> Reader<'a> {
         if same_bytes(&self.written, json) { message } else { with_raw(message, raw(json, &self.manner.origin)) }
     }
 
-    fn parts(&self, content: Option<Content<'_>>) -> serde_json::Result<Vec<Part>> {
+    fn parts(&self, content: Option<Content<'_>>) -> Vec<Part> {
         match content {
-            None => Ok(Vec::new()),
-            Some(Content::Text(text)) => Ok(vec![Part::text(text)]),
+            None => Vec::new(),
+            Some(Content::Text(text)) => vec![Part::text(text)],
             Some(Content::Parts(list)) => list.into_iter().map(|json| self.part(json)).collect(),
         }
     }
 
-    fn part(&self, json: &RawValue) -> serde_json::Result<Part> {
-        let plain = match part(json, &self.manner.origin)? {
-            Block::Text(text) => Part::Text(text.with_raw(None)),
-            Block::Image(media) => Part::Image(media.with_raw(None)),
-            Block::Document(media) => Part::Document(media.with_raw(None)),
-            _ => return Ok(Part::Other(raw(json, &self.manner.origin))),
+    /// The part, which keeps its JSON if that says more.
+    fn part(&self, json: &RawValue) -> Part {
+        let with = |own: Option<Raw>| match part(json, &self.manner.origin) {
+            Block::Text(text) => Part::Text(text.with_raw(own)),
+            Block::Image(media) => Part::Image(media.with_raw(own)),
+            Block::Document(media) => Part::Document(media.with_raw(own)),
+            _ => Part::Other(raw(json, &self.manner.origin)),
         };
+        let plain = with(None);
         let is_exact = part_json(self.manner, &plain).is_some_and(|written| same(&written, json));
-        Ok(if is_exact { plain } else { with_own(plain, raw(json, &self.manner.origin)) })
-    }
-}
-
-/// The part with its JSON, which says more.
-fn with_own(part: Part, raw: Raw) -> Part {
-    match part {
-        Part::Text(text) => Part::Text(text.with_raw(raw)),
-        Part::Image(media) => Part::Image(media.with_raw(raw)),
-        Part::Document(media) => Part::Document(media.with_raw(raw)),
-        other => other,
+        if is_exact { plain } else { with(Some(raw(json, &self.manner.origin))) }
     }
 }
 
 /// A message of the model's. One that says nothing is kept as well: the model was shown it.
 fn assistant(manner: &Manner, json: &RawValue) -> serde_json::Result<AssistantMessage> {
-    let mut reading = read(json, &manner.origin, "", ORDER)?;
+    let mut blocks = read(json, &manner.origin, ORDER)?;
     let raw = raw(json, &manner.origin);
-    if reading.blocks.is_empty() {
-        reading.blocks.push(Block::Other(raw.clone()));
+    if blocks.is_empty() {
+        blocks.push(Block::Other(raw.clone()));
     }
-    Ok(reading.into_message(raw))
+    Ok(message(blocks, "", raw, |blocks| blocks))
 }

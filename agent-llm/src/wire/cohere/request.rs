@@ -1,0 +1,27 @@
+//! Reading requests back.
+
+use agent_core::Result;
+use serde_json::Value;
+
+use super::settings::{fields, params};
+use crate::{
+    ParsedRequest,
+    wire::openai_chat::{
+        messages::Manner,
+        request::{Reader, read_body},
+    },
+};
+
+/// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages, parts and
+/// tools beside what was understood of them, and fields of the request in `extra`.
+pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+    let mut body = read_body(body, manner)?;
+    let mut reader = Reader::new(manner);
+    body.read_messages(|json| reader.read(json))?;
+    body.said.retain(|name, value| !(name == "stream" && value == &Value::Bool(false)));
+    let (parsed, said) = (&mut body.parsed, &body.said);
+    parsed.stream = said.get("stream").is_some_and(|said| said == true);
+    parsed.params = params(said);
+    let written = fields("", &parsed.params, !parsed.tools.is_empty(), parsed.stream).into();
+    Ok(body.finish(written))
+}

@@ -1,0 +1,209 @@
+//! Writing what the model said, as far as possible in the words of its provider.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use agent_core::{
+    AssistantMessage, Block, ToolCall,
+    message::{Raw, Reasoning},
+};
+use serde::Serialize;
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+
+use super::{
+    messages::{Manner, Said},
+    parts::{own_media, own_text, part, text_json},
+    read::{ORDER, SPELLINGS, call_of, read},
+};
+use crate::wire::{
+    content::same_call,
+    json::{Json, write as write_json},
+    lenient::{kind, lenient},
+};
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    /// `null` where nothing is said beside calls; left out for who leaves it out there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Option<Said<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallJson<'a>>,
+    #[serde(flatten)]
+    rest: Sent,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CallJson<'a> {
+    Raw(&'a RawValue),
+    Call { id: Cow<'a, str>, r#type: &'static str, function: FunctionJson<'a> },
+}
+
+#[derive(Serialize)]
+struct FunctionJson<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// The fields of a provider's message, as it sent them.
+type Sent = BTreeMap<String, Box<RawValue>>;
+
+/// The fields of which blocks are made. What an edited message says there, its blocks say.
+const OF_BLOCKS: [&str; 7] = ["role", "content", "reasoning_details", "refusal", "audio", "images", "tool_calls"];
+
+/// Writes `message`:
+///
+/// * as its provider sent it, if this is the provider and nobody edited it;
+/// * if it was edited, with the blocks for the fields that they speak of, and the provider's own for the others;
+/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
+pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+    let own = message.raw().filter(|raw| manner.knows(raw));
+    match own {
+        // Speech goes back by its id.
+        Some(raw) if manner.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
+            out.extend_from_slice(raw.json().as_bytes());
+        }
+        _ => Projection { manner, message, own }.write(out),
+    }
+}
+
+struct Projection<'a> {
+    manner: &'a Manner,
+    message: &'a AssistantMessage,
+    own: Option<&'a Raw>,
+}
+
+impl<'a> Projection<'a> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut sent: Option<Sent> = self.own.and_then(|own| serde_json::from_str(own.json()).ok());
+        sent.iter_mut().for_each(|sent| sent.retain(|_, json| json.get() != "null"));
+        let content = self.content(sent.as_ref());
+        // Who leaves it out beside calls takes it back left out.
+        let is_said = content.is_some() || sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
+        let tool_calls = self.message.calls().map(|call| self.call(call)).collect();
+        let rest = sent.map(|sent| self.rest(sent)).unwrap_or_default();
+        write_json(&Turn { role: "assistant", content: is_said.then_some(content), tool_calls, rest }, out);
+    }
+
+    /// `null` beside calls, if there is nothing else: the API takes no empty text there, and no missing one elsewhere.
+    fn content(&self, sent: Option<&Sent>) -> Option<Said<'a>> {
+        let sends = |name: &str| sent.and_then(|sent| sent.get(name));
+        let needs_parts = |block: &Block| match block {
+            Block::Text(text) => {
+                own_text(self.manner, text).is_some() || self.manner.cache_control(text.cache).is_some()
+            }
+            Block::Other(raw) => self.manner.own(Some(raw)).is_some_and(is_part),
+            _ => false,
+        };
+        let blocks = self.message.blocks();
+        if sends("content").is_some_and(|json| json.get().starts_with('[')) || blocks.iter().any(needs_parts) {
+            return Some(Said::Parts(blocks.iter().filter_map(|block| self.part(block)).collect()));
+        }
+        let texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.text.as_str()),
+            // The API takes no images of the model's own: that there was one is said.
+            Block::Image(_) if sends("images").is_none() => Some("[image]"),
+            Block::Document(media) if !media.is_audio() => Some("[document]"),
+            _ => None,
+        });
+        let all = texts.fold(Cow::Borrowed(""), |mut all, text| {
+            if !all.is_empty() {
+                all += "\n";
+            }
+            all + text
+        });
+        (!all.is_empty() || !self.message.has_calls()).then_some(Said::Text(all))
+    }
+
+    fn part(&self, block: &'a Block) -> Option<Json<'a>> {
+        match block {
+            Block::Text(text) => Some(text_json(self.manner, text)),
+            Block::Reasoning(reasoning) => self.thinking(reasoning).map(Json::Own),
+            Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(Json::Own),
+            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(Json::Own),
+            _ => None,
+        }
+    }
+
+    /// Thinking that is a part, if it was not edited: its provider takes back only its own.
+    fn thinking(&self, reasoning: &'a Reasoning) -> Option<&'a RawValue> {
+        let own = self.manner.own(reasoning.raw.as_ref()).filter(|json| is_part(json))?;
+        matches!(part(own, &self.manner.origin), Block::Reasoning(was) if was.text == reasoning.text).then_some(own)
+    }
+
+    /// The provider's own fields beside the content and the calls: all of them, or to one that refuses its own those of
+    /// reasoning, images and speech.
+    fn rest(&self, mut sent: Sent) -> Sent {
+        let mut rest = Sent::new();
+        let mut put = |name: &'static str, json: serde_json::Result<Box<RawValue>>| {
+            rest.extend(json.ok().map(|json| (name.to_owned(), json)));
+        };
+        // In the provider's own spelling.
+        let thoughts = || self.message.blocks().iter().filter_map(|block| self.beside_content(block));
+        let text: String = thoughts().map(|reasoning| reasoning.text.as_str()).collect();
+        for name in SPELLINGS {
+            if sent.remove(name).is_some() && !text.is_empty() {
+                put(name, to_raw_value(&text));
+            }
+        }
+        let mut details = thoughts().filter_map(|reasoning| self.manner.own(reasoning.raw.as_ref()));
+        // They say it once more, and prove what was said first.
+        if let Some(details) = details.find(|json| json.get().starts_with('[')).filter(|_| self.thought() == text) {
+            put("reasoning_details", to_raw_value(details));
+        }
+        if let Some(id) = sent.get("audio").map(|json| lenient::<Value>(json)["id"].take()).filter(Value::is_string) {
+            put("audio", to_raw_value(&json!({"id": id})));
+        }
+        if sent.contains_key("images") {
+            let images = self.message.blocks().iter().filter_map(|block| match block {
+                Block::Image(media) => own_media(self.manner, media),
+                _ => None,
+            });
+            put("images", to_raw_value(&images.collect::<Vec<_>>()));
+        }
+        if self.manner.verbatim {
+            sent.retain(|name, _| !OF_BLOCKS.contains(&name.as_str()));
+            rest.append(&mut sent);
+        }
+        rest
+    }
+
+    /// Reasoning that stands in a field of its own, and not among the parts of the content.
+    fn beside_content<'b>(&self, block: &'b Block) -> Option<&'b Reasoning> {
+        let Block::Reasoning(reasoning) = block else { return None };
+        let is_of_content = self.manner.own(reasoning.raw.as_ref()).is_some_and(is_part);
+        (!is_of_content).then_some(reasoning)
+    }
+
+    /// The reasoning as the provider sent it.
+    fn thought(&self) -> String {
+        let was = self.own.and_then(|own| read(own.raw_value(), &self.manner.origin, ORDER).ok()).unwrap_or_default();
+        was.iter().filter_map(|block| Some(self.beside_content(block)?.text.as_str())).collect()
+    }
+
+    fn call(&self, call: &'a ToolCall) -> CallJson<'a> {
+        let still_says = |own: &&RawValue| {
+            serde_json::from_str(own.get()).and_then(|said| call_of(&said, None)).is_ok_and(|was| same_call(&was, call))
+        };
+        if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
+            return CallJson::Raw(own);
+        }
+        // Some models leave out arguments that there are none of, and other servers then refuse them.
+        let arguments = if call.arguments.is_empty() && self.own.is_none() { "{}" } else { &call.arguments };
+        let id = self.manner.call_id(&call.id, self.own.is_some());
+        CallJson::Call { id, r#type: "function", function: FunctionJson { name: &call.name, arguments } }
+    }
+}
+
+/// True for the sound of a spoken answer, whose words are a text beside it.
+fn is_speech(block: &Block) -> bool {
+    matches!(block, Block::Document(media) if media.is_audio())
+}
+
+/// True if the JSON is a part of a content.
+fn is_part(json: &RawValue) -> bool {
+    !kind(json).is_empty()
+}
