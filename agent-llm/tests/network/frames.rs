@@ -1,5 +1,7 @@
 //! A server that writes HTTP/2 frame by frame: also what no library sends.
 
+use std::io;
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -9,7 +11,9 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 const SETTINGS: u8 = 4;
+const PROMISE: u8 = 5;
 const GOODBYE: u8 = 7;
+const CONTINUATION: u8 = 9;
 
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -49,6 +53,19 @@ pub(crate) fn refusal(stream: u32) -> Vec<u8> {
     frame(RESET, 0, stream, &REFUSED_STREAM.to_be_bytes())
 }
 
+/// What goes on for ever: pieces of a head that nothing ends.
+pub(crate) fn endless_head(stream: u32) -> Vec<u8> {
+    let field = [&[0, 6][..], b"x-more", &[0x7f, 0x81, 0x07], &[b'a'; 1_024]].concat();
+    let begin = frame(HEADERS, 0, stream, &[&[0x88], &field[..]].concat());
+    [begin, frame(CONTINUATION, 0, stream, &field).repeat(2_000)].concat()
+}
+
+/// An answer to what nobody asked: the server's own request on the stream `promised`.
+pub(crate) fn promise(stream: u32, promised: u32) -> Vec<u8> {
+    let get = [0x82, 0x86, 0x84, 0x41, 1, b'h']; // GET http://h/
+    frame(PROMISE, END_HEADERS, stream, &[&promised.to_be_bytes()[..], &get].concat())
+}
+
 /// No stream after `last` is looked at any more.
 pub(crate) fn goodbye(last: u32) -> Vec<u8> {
     frame(GOODBYE, 0, 0, &[last.to_be_bytes(), 0_u32.to_be_bytes()].concat())
@@ -69,19 +86,29 @@ impl Frames {
 
     /// The stream of the next request, when all of it has come.
     pub(crate) async fn request(&mut self) -> u32 {
+        self.next().await.expect("a request")
+    }
+
+    /// As [`request`](Self::request); an error when the client has gone.
+    pub(crate) async fn next(&mut self) -> io::Result<u32> {
         loop {
             let mut head = [0; 9];
-            self.0.read_exact(&mut head).await.expect("a frame");
+            self.0.read_exact(&mut head).await?;
             let [a, b, c, kind, flags, d, e, f, g] = head;
             let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
-            self.0.read_exact(&mut payload).await.expect("a payload");
+            self.0.read_exact(&mut payload).await?;
             if [DATA, HEADERS].contains(&kind) && flags & END_STREAM != 0 {
-                return u32::from_be_bytes([d, e, f, g]);
+                return Ok(u32::from_be_bytes([d, e, f, g]));
             }
         }
     }
 
     pub(crate) async fn send(&mut self, frames: &[u8]) {
         self.0.write_all(frames).await.expect("writes");
+    }
+
+    /// Sends what the client may not want to hear to its end.
+    pub(crate) async fn press(&mut self, frames: &[u8]) {
+        let _ = self.0.write_all(frames).await;
     }
 }

@@ -7,6 +7,7 @@ mod arsenal;
 mod common;
 mod encoding;
 mod frames;
+mod garbled;
 mod goodbye;
 mod http2;
 mod limits;

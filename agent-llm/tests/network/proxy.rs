@@ -94,7 +94,10 @@ async fn an_error_says_which_part_failed_through_a_proxy_of_any_kind() {
             let distrustful = server.trusted().proxy(way.url("s3cret")).build().expect("valid");
             let error = server.ask(&distrustful, "?").await.expect_err("a stranger");
             assert_eq!((error.context("part"), error.is_retryable()), (Some("proxy"), false));
-            assert!(error.message().contains("vouches") && error.message().contains("no TLS with its proxy"), "{error}");
+            assert!(
+                error.message().contains("vouches") && error.message().contains("no TLS with its proxy"),
+                "{error}"
+            );
         }
     }
 }
