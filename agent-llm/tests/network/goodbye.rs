@@ -21,7 +21,7 @@ async fn place() -> (TcpListener, HttpTransport, String) {
 async fn a_call_under_way_when_the_server_says_goodbye_ends_well_and_the_next_has_a_new_connection() {
     let (listener, transport, url) = place().await;
     let (began, begun) = oneshot::channel();
-    let serve = async {
+    let server = tokio::spawn(async move {
         let mut first = Frames::accept(&listener).await;
         let stream = first.request().await;
         first.send(&[head(stream, &[]), data(stream, b"be"), goodbye(stream)].concat()).await;
@@ -31,20 +31,21 @@ async fn a_call_under_way_when_the_server_says_goodbye_ends_well_and_the_next_ha
         second.send(&whole(other, b"other")).await;
         first.send(&end(stream, b"gun")).await;
         (first, second)
-    };
+    });
     let next = async {
         begun.await.expect("it began");
         ask(&transport, &url, "?").await
     };
-    let (under_way, next, _open) = tokio::join!(ask(&transport, &url, "?"), next, serve);
+    let (under_way, next) = tokio::join!(ask(&transport, &url, "?"), next);
     assert_eq!(under_way.expect("an answer"), b"begun");
     assert_eq!(next.expect("an answer"), b"other");
+    server.await.expect("two connections");
 }
 
 #[tokio::test]
 async fn a_call_that_the_server_left_out_when_it_said_goodbye_is_made_again() {
     let (listener, transport, url) = place().await;
-    let serve = async {
+    let server = tokio::spawn(async move {
         let mut first = Frames::accept(&listener).await;
         let (stream, _left_out) = (first.request().await, first.request().await);
         first.send(&[goodbye(stream), whole(stream, b"hi")].concat()).await;
@@ -52,39 +53,40 @@ async fn a_call_that_the_server_left_out_when_it_said_goodbye_is_made_again() {
         let again = second.request().await;
         second.send(&whole(again, b"hi")).await;
         (first, second)
-    };
-    let (one, other, _open) = tokio::join!(ask(&transport, &url, "?"), ask(&transport, &url, "?"), serve);
+    });
+    let (one, other) = tokio::join!(ask(&transport, &url, "?"), ask(&transport, &url, "?"));
     assert_eq!((one.expect("an answer"), other.expect("an answer")), (b"hi".to_vec(), b"hi".to_vec()));
+    server.await.expect("two connections");
 }
 
 #[tokio::test]
 async fn a_stream_that_is_refused_is_asked_for_again_on_the_same_connection() {
     let (listener, transport, url) = place().await;
-    let serve = async {
+    let server = tokio::spawn(async move {
         let mut connection = Frames::accept(&listener).await;
         let refused = connection.request().await;
         connection.send(&refusal(refused)).await;
         let again = connection.request().await;
         connection.send(&whole(again, b"hi")).await;
         connection
-    };
-    let (answer, _open) = tokio::join!(ask(&transport, &url, "?"), serve);
-    assert_eq!(answer.expect("an answer"), b"hi");
+    });
+    assert_eq!(ask(&transport, &url, "?").await.expect("an answer"), b"hi");
+    server.await.expect("one connection");
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_every_stream_is_asked_three_times() {
     let (listener, transport, url) = place().await;
-    let serve = async {
+    let server = tokio::spawn(async move {
         let mut connection = Frames::accept(&listener).await;
         for _ in 0..3 {
             let refused = connection.request().await;
             connection.send(&refusal(refused)).await;
         }
         connection
-    };
-    let (answer, _open) = tokio::join!(ask(&transport, &url, "?"), serve);
-    let error = answer.expect_err("refused");
+    });
+    let error = ask(&transport, &url, "?").await.expect_err("refused");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Transport, true));
     assert_eq!(error.context("part"), Some("head"));
+    server.await.expect("three requests");
 }
