@@ -36,12 +36,12 @@ impl Call for ModelRequest {
         Some(self)
     }
 
-    fn map_model(self, change: impl FnOnce(ModelRequest) -> ModelRequest) -> Self {
+    fn map_model(self, change: impl FnOnce(Self) -> Self) -> Self {
         change(self)
     }
 
     fn tokens(&self, counter: &dyn TokenCounter) -> u64 {
-        ModelRequest::tokens(self, counter).saturating_add(self.params.max_tokens.unwrap_or(0))
+        Self::tokens(self, counter).saturating_add(self.params.max_tokens.unwrap_or(0))
     }
 
     fn usage(answer: &ModelResponse) -> &Usage {
