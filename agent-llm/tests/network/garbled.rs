@@ -76,11 +76,14 @@ async fn a_body_of_another_length_than_its_head_said_is_no_answer() {
     assert_eq!(call(said(0), false).await.expect("an answer").message.text(), "hello");
 }
 
+/// Frames beside those of a stream, which say something else.
+type More = fn(u32, &[u8]) -> Vec<u8>;
+
 /// What comes after an answer, or on a stream that nobody opened, is refused: with the connection, if it comes to that.
 #[tokio::test]
 async fn what_was_not_asked_for_is_nobodys_answer() {
     let evil = || hello().replace("hello", "EVIL!").into_bytes();
-    let smuggled: [fn(u32, &[u8]) -> Vec<u8>; 3] = [
+    let smuggled: [More; 3] = [
         |stream, evil| whole(stream, evil),
         |stream, evil| whole(stream + 2, evil),
         |stream, evil| [promise(stream, 2), whole(2, evil)].concat(),
