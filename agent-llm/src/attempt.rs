@@ -2,9 +2,9 @@
 
 use agent_core::{Error, ErrorKind, ModelInfo, Result, RunCx};
 
-/// Gives `error` back, or an error that says that the run was cancelled after it.
-pub(crate) fn unless_cancelled(cx: &RunCx, error: Error) -> Result<Error> {
-    if cx.cancellation().is_cancelled() { Err(cancelled(error)) } else { Ok(error) }
+/// Gives `error` back, or an error that says that the run, if there is one, was cancelled after it.
+pub(crate) fn unless_cancelled(run: Option<&RunCx>, error: Error) -> Result<Error> {
+    if run.is_some_and(|run| run.cancellation().is_cancelled()) { Err(cancelled(error)) } else { Ok(error) }
 }
 
 /// The run was cancelled after a call had failed with `error`.

@@ -91,6 +91,7 @@ pub mod batch;
 pub mod breaker;
 #[cfg(feature = "cache")]
 pub mod cache;
+mod call;
 mod cassette;
 mod codec;
 #[cfg(feature = "testing")]

@@ -42,18 +42,22 @@ macro_rules! around {
     };
 }
 
-/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over model calls, or over what else is said.
+/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over [calls](crate::call::Call) of either kind, or
+/// over those of one.
 ///
 /// `ready` is ready when its inner service is, and hands that on. `always` is always ready: what stands inside is only
 /// made ready by the function, for a call that it must answer.
 macro_rules! answers {
     ($Service:ident, $readiness:ident, |$own:ident| $answer:ident) => {
         $crate::service::answers!(
-            $Service, $readiness, |$own| $answer, agent_core::ModelRequest => agent_core::ModelResponse
+            @ $Service, $readiness, |$own| $answer, [S, R: $crate::call::Call], R => R::Answer
         );
     };
     ($Service:ident, $readiness:ident, |$own:ident| $answer:ident, $Request:ty => $Response:ty) => {
-        impl<S> tower::Service<$Request> for $Service<S>
+        $crate::service::answers!(@ $Service, $readiness, |$own| $answer, [S], $Request => $Response);
+    };
+    (@ $Service:ident, $readiness:ident, |$own:ident| $answer:ident, [$($of:tt)*], $Request:ty => $Response:ty) => {
+        impl<$($of)*> tower::Service<$Request> for $Service<S>
         where
             S: tower::Service<$Request, Response = $Response> + Clone + Send + 'static,
             S::Error: Into<agent_core::BoxError>,

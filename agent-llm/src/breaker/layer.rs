@@ -14,6 +14,7 @@ use super::{
     circuit::{Circuit, Outcome, Refused, Settings, Ticket},
     lock,
 };
+use crate::call::tell;
 
 /// The breaker of one key, made by [`CircuitBreaker`](super::CircuitBreaker). Clones share its circuit.
 #[derive(Clone)]
@@ -42,9 +43,9 @@ impl BreakerLayer {
     ///
     /// # Errors
     /// [`ErrorKind::Overloaded`] while there is none.
-    pub(super) fn enter(&self, cx: &RunCx) -> Result<Pass> {
-        let ticket = self.change(cx, Circuit::enter).map_err(|refused| self.refusal(refused))?;
-        Ok(Pass { layer: self.clone(), cx: cx.clone(), ticket: Some(ticket) })
+    pub(super) fn enter(&self, run: Option<&RunCx>) -> Result<Pass> {
+        let ticket = self.change(run, Circuit::enter).map_err(|refused| self.refusal(refused))?;
+        Ok(Pass { layer: self.clone(), run: run.cloned(), ticket: Some(ticket) })
     }
 
     fn refusal(&self, Refused { remaining, last }: Refused) -> Error {
@@ -59,7 +60,7 @@ impl BreakerLayer {
     }
 
     /// Does something to the circuit, and announces how it stands if that has changed.
-    fn change<T>(&self, cx: &RunCx, change: impl FnOnce(&mut Circuit, Instant) -> T) -> T {
+    fn change<T>(&self, run: Option<&RunCx>, change: impl FnOnce(&mut Circuit, Instant) -> T) -> T {
         let (result, turned) = {
             let (mut circuit, now) = (lock(&self.circuit), Instant::now());
             let era = circuit.era();
@@ -67,7 +68,7 @@ impl BreakerLayer {
             (result, (circuit.era() != era).then(|| circuit.state(now)))
         };
         if let Some(state) = turned {
-            cx.emit(EventKind::Circuit { key: (*self.key).into(), state });
+            tell(run, EventKind::Circuit { key: (*self.key).into(), state });
         }
         result
     }
@@ -84,7 +85,8 @@ impl<S> Layer<S> for BreakerLayer {
 /// The right to make one call. Dropped before the call ended, it is given back: nothing is known of the call then.
 pub(super) struct Pass {
     layer: BreakerLayer,
-    cx: RunCx,
+    /// The run of which the call is, if it is of one.
+    run: Option<RunCx>,
     ticket: Option<Ticket>,
 }
 
@@ -101,7 +103,7 @@ impl Pass {
     fn leave(&mut self, outcome: Outcome) {
         if let Some(ticket) = self.ticket.take() {
             let settings = &self.layer.settings;
-            self.layer.change(&self.cx, |circuit, now| circuit.leave(ticket, outcome, now, settings));
+            self.layer.change(self.run.as_ref(), |circuit, now| circuit.leave(ticket, outcome, now, settings));
         }
     }
 }

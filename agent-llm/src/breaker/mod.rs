@@ -18,7 +18,8 @@ use self::circuit::{Circuit, Settings};
 pub use self::{layer::BreakerLayer, service::Breaker};
 use crate::attempt::label;
 
-/// A circuit breaker, whose circuits are one for each key: after several failures in a row a model is left alone for a while.
+/// A circuit breaker, whose circuits are one for each key: after several failures in a row a model, or an
+/// [embedder](crate::embed::LayeredEmbedder), is left alone for a while.
 ///
 /// An open circuit refuses calls at once with an [`Overloaded`](ErrorKind::Overloaded) error that holds the remaining delay,
 /// so that a [`Failover`](crate::Failover) outside moves on without waiting for a provider that is down. When the time is

@@ -2,11 +2,14 @@
 
 use std::task::{Context, Poll};
 
-use agent_core::{BoxError, BoxFuture, Error, ModelRequest, ModelResponse, Result, boxed};
+use agent_core::{BoxError, BoxFuture, Error, Result, boxed};
 use tower::Service;
 
 use super::BreakerLayer;
-use crate::service::{around, own};
+use crate::{
+    call::Call,
+    service::{around, own},
+};
 
 /// The service that [`BreakerLayer`] makes.
 #[derive(Clone)]
@@ -17,22 +20,22 @@ pub struct Breaker<S> {
 
 around!(Breaker { layer: BreakerLayer });
 
-impl<S> Service<ModelRequest> for Breaker<S>
+impl<S, R: Call> Service<R> for Breaker<S>
 where
-    S: Service<ModelRequest, Response = ModelResponse>,
+    S: Service<R, Response = R::Answer>,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
 {
-    type Response = ModelResponse;
+    type Response = R::Answer;
     type Error = Error;
-    type Future = BoxFuture<'static, Result<ModelResponse>>;
+    type Future = BoxFuture<'static, Result<R::Answer>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         self.inner.poll_ready(cx).map_err(own)
     }
 
-    fn call(&mut self, req: ModelRequest) -> Self::Future {
-        let pass = match self.layer.enter(&req.cx) {
+    fn call(&mut self, req: R) -> Self::Future {
+        let pass = match self.layer.enter(req.run()) {
             Ok(pass) => pass,
             Err(refused) => return Box::pin(std::future::ready(Err(refused))),
         };

@@ -15,7 +15,7 @@ pub struct Cached<S> {
 
 around!(Cached { layer: CacheLayer });
 
-answers!(Cached, always, |layer| answer);
+answers!(Cached, always, |layer| answer, ModelRequest => ModelResponse);
 
 async fn answer<S>(layer: CacheLayer, inner: S, mut req: ModelRequest) -> Result<ModelResponse>
 where

@@ -12,10 +12,10 @@ use agent_core::{
 };
 use tower::{Layer, Service};
 
-/// An embedder with tower layers around it, which is an embedder again: a limit of calls, a timeout, a
-/// [`RetryLayer`](crate::RetryLayer), a layer of one's own. Several are a tuple, outermost first.
+/// An embedder with tower layers around it, which is an embedder again: tower's own, those of this crate ([`RetryLayer`](crate::RetryLayer),
+/// [`RateLimiter`](crate::RateLimiter), [`CircuitBreaker`](crate::CircuitBreaker), [`HedgeLayer`](crate::HedgeLayer)), one's own. Several are a tuple, outermost first.
 ///
-/// What goes through them is a whole request, however many calls its texts take.
+/// A call of an embedder belongs to no run: what these layers tell the events of a model's run, they tell nobody here. What goes through them is a whole request, however many calls its texts take.
 ///
 /// # Example
 ///

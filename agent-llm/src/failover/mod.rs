@@ -131,7 +131,7 @@ impl Model for Failover {
                 Err(error) => error,
             };
             let Some(next) = course.advance(&error, &self.rules) else { return Err(course.explain(error)) };
-            let error = unless_cancelled(&req.cx, error)?;
+            let error = unless_cancelled(Some(&req.cx), error)?;
             let (from, to) = (asked.label.clone(), next.label.clone());
             req.cx.emit(EventKind::Failover { from, to, kind: error.kind(), error: error.to_string() });
             spoken.take_back(&req.sink)?;

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use agent_core::{Chunk, Error, ErrorKind, ModelRequest, Result};
+use agent_core::{Chunk, Error, ErrorKind, Result};
 use tokio::time::Instant;
+
+use crate::call::Call;
 
 /// One of the two calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +20,14 @@ pub(super) struct Gate(Arc<OnceLock<(Side, Instant)>>);
 
 impl Gate {
     /// The request of the call `side`: its first chunk makes it the one that is heard, unless the other was before it.
-    pub(super) fn guard(&self, req: &ModelRequest, side: Side) -> ModelRequest {
-        let mut req = req.clone();
-        if !req.sink.is_idle() {
-            let gate = self.clone();
-            req.sink = req.sink.with_guard(move |_: &Chunk| gate.pass(side));
-        }
-        req
+    pub(super) fn guard<R: Call>(&self, req: &R, side: Side) -> R {
+        req.clone().map_model(|mut req| {
+            if !req.sink.is_idle() {
+                let gate = self.clone();
+                req.sink = req.sink.with_guard(move |_: &Chunk| gate.pass(side));
+            }
+            req
+        })
     }
 
     fn pass(&self, side: Side) -> Result<()> {

@@ -6,7 +6,7 @@ use tower::Layer;
 
 use super::{Hedge, latency::Slow};
 
-/// Makes a model call a second time when the first is slow, and takes the one that answers first.
+/// Makes a call of a model, or of an [embedder](crate::embed::LayeredEmbedder), a second time when the first is slow, and takes the one that answers first.
 ///
 /// # Which one wins
 ///

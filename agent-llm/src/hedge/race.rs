@@ -2,17 +2,17 @@
 
 use std::{future::poll_fn, task::Poll};
 
-use agent_core::{BoxFuture, ModelResponse, Result};
+use agent_core::{BoxFuture, Result};
 
 use super::gate::{Gate, Side};
 
 /// Runs both calls until one is answered. As soon as one is heard the other is dropped, and one that fails in silence leaves
 /// it to the other. Also says whether a call was dropped before it ended.
-pub(super) async fn race(
+pub(super) async fn race<T>(
     gate: &Gate,
-    first: BoxFuture<'_, Result<ModelResponse>>,
-    second: BoxFuture<'_, Result<ModelResponse>>,
-) -> (Result<ModelResponse>, bool) {
+    first: BoxFuture<'_, Result<T>>,
+    second: BoxFuture<'_, Result<T>>,
+) -> (Result<T>, bool) {
     let mut calls = [Some(first), Some(second)];
     let mut cut_off = false;
     poll_fn(|cx| {

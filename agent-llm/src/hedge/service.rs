@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    BoxError, EventKind, ModelRequest, ModelResponse, Result,
+    BoxError, EventKind, Result,
     budget::{Amounts, Reservation},
 };
 use futures::{FutureExt, TryFutureExt};
@@ -15,7 +15,10 @@ use super::{
     latency::Slow,
     race::race,
 };
-use crate::service::{answers, around, own};
+use crate::{
+    call::{Call, tell},
+    service::{answers, around, own},
+};
 
 /// The service that [`HedgeLayer`](super::HedgeLayer) makes.
 #[derive(Clone)]
@@ -29,9 +32,10 @@ around!(Hedge { slow: Arc<Slow> });
 answers!(Hedge, ready, |slow| hedged);
 
 /// Calls `inner`, which is ready, and a clone of it too if that is slow.
-async fn hedged<S>(slow: Arc<Slow>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
+async fn hedged<S, R>(slow: Arc<Slow>, mut inner: S, req: R) -> Result<R::Answer>
 where
-    S: Service<ModelRequest, Response = ModelResponse> + Clone + Send,
+    R: Call,
+    S: Service<R, Response = R::Answer> + Clone + Send,
     S::Error: Into<BoxError>,
     S::Future: Send,
 {
@@ -47,7 +51,7 @@ where
         None => match reserve(&req).await {
             Err(_) => first.await,
             Ok(reserved) => {
-                req.cx.emit(EventKind::Hedge { delay: began.elapsed().as_secs_f64() });
+                tell(req.run(), EventKind::Hedge { delay: began.elapsed().as_secs_f64() });
                 let mut reserved = reserved;
                 reserved.iter_mut().for_each(Reservation::begin);
                 let second = spare.oneshot(gate.guard(&req, Side::Second)).map_err(own).boxed();
@@ -69,10 +73,12 @@ where
 }
 
 /// Sets aside what the second call may use; nothing if nothing is limited, or if each call does that for itself further in.
-async fn reserve(req: &ModelRequest) -> Result<Option<Reservation>> {
-    let budget = req.cx.budget();
-    match req.reserved {
-        true => budget.reserve(budget.estimate(req)?).await.map(Some),
-        false => Ok(None),
+async fn reserve(req: &impl Call) -> Result<Option<Reservation>> {
+    match req.of_model().filter(|req| req.reserved) {
+        Some(req) => {
+            let budget = req.cx.budget();
+            budget.reserve(budget.estimate(req)?).await.map(Some)
+        }
+        None => Ok(None),
     }
 }

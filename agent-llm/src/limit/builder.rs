@@ -7,8 +7,9 @@ use agent_core::{Caps, Error, ModelRequest, Result, TokenCounter, Usage, budget:
 use super::{
     RateLimiter,
     allowance::Allowance,
+    estimate::Estimate,
     gate::Gate,
-    limiter::{Counted, Estimate, Rules},
+    limiter::{Counted, Rules},
     shared::Shared,
 };
 use crate::tokens::{ApproximateCounter, CalibratedCounter, IncrementalCounter};
@@ -23,7 +24,7 @@ pub struct RateLimiterBuilder {
     requests: Option<u64>,
     tokens: Option<u64>,
     evenly: bool,
-    estimate: Option<Arc<Estimate>>,
+    estimate: Option<Estimate>,
     counted: Arc<Counted>,
     aging: Duration,
     max_queue: usize,
@@ -72,13 +73,14 @@ impl RateLimiterBuilder {
     /// Sets the counter that the tokens of a request are estimated with: those of the whole prompt, and the most that the
     /// answer may have if the request limits it. Default: an [`ApproximateCounter`], put right by what answers report
     /// ([`CalibratedCounter`]).
-    pub fn counter(self, counter: impl TokenCounter) -> Self {
-        self.estimate(move |req| req.tokens(&counter).saturating_add(req.params.max_tokens.unwrap_or(0)))
+    pub fn counter(mut self, counter: impl TokenCounter) -> Self {
+        self.estimate = Some(Estimate::Counted(Arc::new(counter)));
+        self
     }
 
-    /// Sets how the tokens of a request are estimated.
+    /// Sets how the tokens of a model's request are estimated; those of an embedder's are counted roughly then.
     pub fn estimate(mut self, tokens: impl Fn(&ModelRequest) -> u64 + Send + Sync + 'static) -> Self {
-        self.estimate = Some(Arc::new(tokens));
+        self.estimate = Some(Estimate::Told(Arc::new(tokens)));
         self
     }
 
@@ -151,7 +153,7 @@ impl RateLimiterBuilder {
         let usual = || CalibratedCounter::new(IncrementalCounter::new(ApproximateCounter));
         let learns = (self.tokens.is_some() && self.estimate.is_none()).then(usual);
         let estimate = match learns.clone() {
-            Some(counter) => Self::new(String::new()).counter(counter).estimate,
+            Some(counter) => Some(Estimate::Counted(Arc::new(counter))),
             None => self.estimate.filter(|_| self.tokens.is_some()),
         };
         let requests = Allowance::new(self.requests, LOWEST);

@@ -6,10 +6,11 @@ use agent_core::ModelRequest;
 use tower::Layer;
 
 use super::{RateLimited, RateLimiter};
+use crate::call::Call;
 
 type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
 
-/// Sends model calls through a [`RateLimiter`], which other layers share.
+/// Sends calls of a model or of an [embedder](crate::embed::LayeredEmbedder) through a [`RateLimiter`], which other layers share.
 ///
 /// # Notes
 ///
@@ -29,22 +30,25 @@ type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
 #[derive(Clone)]
 pub struct RateLimitLayer {
     limiter: RateLimiter,
-    priority: Arc<Priority>,
+    priority: i8,
+    /// Of a model's call, in the place of `priority`.
+    by: Option<Arc<Priority>>,
 }
 
 impl RateLimitLayer {
     /// A layer of `limiter` whose calls have priority 0.
     pub fn new(limiter: RateLimiter) -> Self {
-        Self { limiter, priority: Arc::new(|_| 0) }
+        Self { limiter, priority: 0, by: None }
     }
 
     /// Sets the priority of all calls: lower goes first. Default: 0.
     #[must_use]
-    pub fn priority(self, priority: i8) -> Self {
-        self.priority_by(move |_| priority)
+    pub fn priority(mut self, priority: i8) -> Self {
+        (self.priority, self.by) = (priority, None);
+        self
     }
 
-    /// Sets the priority of each call: lower goes first. The run is in the request, so that its depth or one of its
+    /// Sets the priority of each model call: lower goes first. The run is in the request, so that its depth or one of its
     /// [resources](agent_core::RunCx::resources) can decide.
     ///
     /// ```
@@ -56,7 +60,7 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn priority_by(mut self, priority: impl Fn(&ModelRequest) -> i8 + Send + Sync + 'static) -> Self {
-        self.priority = Arc::new(priority);
+        self.by = Some(Arc::new(priority));
         self
     }
 
@@ -65,8 +69,8 @@ impl RateLimitLayer {
         &self.limiter
     }
 
-    pub(super) fn priority_of(&self, req: &ModelRequest) -> i8 {
-        (self.priority)(req)
+    pub(super) fn priority_of(&self, req: &impl Call) -> i8 {
+        self.by.as_ref().zip(req.of_model()).map_or(self.priority, |(by, req)| by(req))
     }
 }
 

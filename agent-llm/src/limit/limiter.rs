@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{ModelRequest, Usage};
+use agent_core::Usage;
 use tokio::time::Instant;
 
-use super::{RateLimitLayer, RateLimiterBuilder, gate::Gate, shared::Shared as SharedLimit};
+use super::{RateLimitLayer, RateLimiterBuilder, estimate::Estimate, gate::Gate, shared::Shared as SharedLimit};
 use crate::tokens::CalibratedCounter;
 
 /// The name of the [`Custom`](agent_core::EventKind::Custom) event that says that a model call waits for a [`RateLimiter`]:
@@ -19,7 +19,8 @@ use crate::tokens::CalibratedCounter;
 /// until it is known to go or the provider may be asked again, or null) and `refused` (the provider's refusal, or null).
 pub const RATE_LIMIT_EVENT: &str = "rate_limit";
 
-/// Keeps all model calls of one account within its provider's rate limits, however many agents make them.
+/// Keeps all calls of one account within its provider's rate limits, however many agents make them: those of models, and those of
+/// [embedders](crate::embed::LayeredEmbedder).
 ///
 /// A limiter is shared by clones and by its [layers](Self::layer): give one layer to each agent of a tree, and the whole
 /// tree has one queue and one allowance. Use one limiter per key, which is whatever the provider counts apart: an account,
@@ -75,12 +76,11 @@ struct Shared {
     gate: Mutex<Gate>,
 }
 
-pub(super) type Estimate = dyn Fn(&ModelRequest) -> u64 + Send + Sync;
 pub(super) type Counted = dyn Fn(&Usage) -> u64 + Send + Sync;
 
 /// What does not change.
 pub(super) struct Rules {
-    pub(super) estimate: Option<Arc<Estimate>>,
+    pub(super) estimate: Option<Estimate>,
     /// The counter of the estimate, if it is to learn from answers.
     pub(super) learns: Option<CalibratedCounter>,
     pub(super) counted: Arc<Counted>,

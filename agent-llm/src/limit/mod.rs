@@ -2,6 +2,7 @@
 
 mod allowance;
 mod builder;
+mod estimate;
 mod gate;
 mod layer;
 mod limiter;

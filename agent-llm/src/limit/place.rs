@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, EventKind, ModelResponse, Result, Retry, RunCx};
+use agent_core::{Error, ErrorKind, EventKind, Result, Retry, RunCx, Usage};
 use serde_json::json;
 use tokio::{sync::Notify, time::Instant};
 
@@ -11,6 +11,7 @@ use super::{
     limiter::{RATE_LIMIT_EVENT, RateLimiter},
     shared::Share,
 };
+use crate::call::{cancellation, tell};
 
 /// A request's place in the queue. Dropped, it is free for those behind.
 pub(super) struct Place {
@@ -57,7 +58,7 @@ impl Place {
     /// # Errors
     /// [`ErrorKind::RateLimited`] if that takes too long, as soon as it is clear that it will; [`ErrorKind::Cancelled`] if
     /// the run is.
-    pub(super) async fn wait(&mut self, cx: &RunCx) -> Result<Permit> {
+    pub(super) async fn wait(&mut self, run: Option<&RunCx>) -> Result<Permit> {
         let rules = self.limiter.rules();
         let deadline = rules.max_wait.and_then(|most| self.since.checked_add(most));
         let tell_at = self.since.checked_add(rules.report_after);
@@ -81,7 +82,7 @@ impl Place {
             }
             if !self.told && tell_at.is_some_and(|at| now >= at) {
                 self.told = true;
-                self.tell(cx, opens.map(|at| at - now));
+                self.tell(run, opens.map(|at| at - now));
             }
             self.waited = true;
             let wake = [fits, deadline, tell_at.filter(|_| !self.told)].into_iter().flatten().min();
@@ -93,7 +94,7 @@ impl Place {
             };
             tokio::select! {
                 biased;
-                () = cx.cancellation().cancelled() => return Err(cancelled(self.refusal.take())),
+                () = cancellation(run) => return Err(cancelled(self.refusal.take())),
                 () = self.turn.notified() => {}
                 () = sleep => {}
             }
@@ -104,7 +105,7 @@ impl Place {
     ///
     /// # Errors
     /// As [`wait`](Self::wait), and those of the ledger.
-    pub(super) async fn share(&mut self, cx: &RunCx) -> Result<Option<Share>> {
+    pub(super) async fn share(&mut self, run: Option<&RunCx>) -> Result<Option<Share>> {
         let Some(shared) = self.limiter.rules().shared.clone() else { return Ok(None) };
         let deadline = self.limiter.rules().max_wait.and_then(|most| self.since.checked_add(most));
         let too_late = async {
@@ -115,21 +116,21 @@ impl Place {
         };
         tokio::select! {
             biased;
-            () = cx.cancellation().cancelled() => Err(cancelled(self.refusal.take())),
+            () = cancellation(run) => Err(cancelled(self.refusal.take())),
             taken = shared.take(self.tokens) => taken.map(Some),
             () = too_late => Err(self.too_long(None)),
         }
     }
 
     /// The provider refused the request: it takes its old place again.
-    pub(super) fn take_again(&mut self, cx: &RunCx, refusal: Error, closed: Duration) {
+    pub(super) fn take_again(&mut self, run: Option<&RunCx>, refusal: Error, closed: Duration) {
         self.refusal = Some(refusal);
         self.limiter.gate().rejoin(self.order, self.turn.clone());
         self.queued = true;
-        self.tell(cx, Some(closed));
+        self.tell(run, Some(closed));
     }
 
-    fn tell(&self, cx: &RunCx, opens: Option<Duration>) {
+    fn tell(&self, run: Option<&RunCx>, opens: Option<Duration>) {
         let value = json!({
             "limiter": self.limiter.name(),
             "waited": self.since.elapsed().as_secs_f64(),
@@ -137,7 +138,7 @@ impl Place {
             "opens_in": opens.map(|d| d.as_secs_f64()),
             "refused": self.refusal.as_ref().map(ToString::to_string),
         });
-        cx.emit(EventKind::Custom { name: RATE_LIMIT_EVENT.into(), value });
+        tell(run, EventKind::Custom { name: RATE_LIMIT_EVENT.into(), value });
     }
 
     fn too_long(&mut self, opens: Option<Duration>) -> Error {
@@ -192,8 +193,8 @@ impl Permit {
         self.sent = true;
     }
 
-    pub(super) fn answered(self, response: &ModelResponse, share: Option<Share>) {
-        let used = (response.usage.calls > 0).then(|| (self.limiter.rules().counted)(&response.usage));
+    pub(super) fn answered(self, usage: &Usage, share: Option<Share>) {
+        let used = (usage.calls > 0).then(|| (self.limiter.rules().counted)(usage));
         self.limiter.gate().taken(self.request, used);
         if let Some(share) = share {
             share.answered(used);

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use agent_core::{BoxError, Error, ErrorKind, ModelRequest, ModelResponse, Result, Retry, model::Spoken};
+use agent_core::{BoxError, Error, ErrorKind, Result, Retry, model::Spoken};
 use tower::{Service, ServiceExt};
 
 use super::{RateLimitLayer, place::Place};
-use crate::service::{answers, around, own};
+use crate::{
+    call::Call,
+    service::{answers, around, own},
+};
 
 /// The service that [`RateLimitLayer`] makes.
 #[derive(Clone)]
@@ -19,24 +22,25 @@ around!(RateLimited { layer: RateLimitLayer });
 
 answers!(RateLimited, always, |layer| in_turn);
 
-async fn in_turn<S>(layer: RateLimitLayer, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
+async fn in_turn<S, R>(layer: RateLimitLayer, mut inner: S, req: R) -> Result<R::Answer>
 where
-    S: Service<ModelRequest, Response = ModelResponse>,
+    R: Call,
+    S: Service<R, Response = R::Answer>,
     S::Error: Into<BoxError>,
 {
-    let tokens = layer.limiter().rules().estimate.as_ref().map_or(0, |estimate| estimate(&req));
+    let tokens = layer.limiter().rules().estimate.as_ref().map_or(0, |estimate| estimate.of(&req));
     let mut place = Place::take(layer.limiter(), layer.priority_of(&req), tokens)?;
     loop {
-        let mut permit = place.wait(&req.cx).await?;
-        let share = place.share(&req.cx).await?;
+        let mut permit = place.wait(req.run()).await?;
+        let share = place.share(req.run()).await?;
         let ready = inner.ready().await.map_err(own)?;
         permit.send();
         let spoken = Spoken::default();
-        let error = match ready.call(spoken.listen(req.clone())).await {
+        let error = match ready.call(req.clone().map_model(|req| spoken.listen(req))).await {
             Ok(response) => {
-                permit.answered(&response, share);
-                if let Some(counter) = &layer.limiter().rules().learns {
-                    counter.learn_from(&req, &response.usage);
+                permit.answered(R::usage(&response), share);
+                if let (Some(counter), Some(req)) = (&layer.limiter().rules().learns, req.of_model()) {
+                    counter.learn_from(req, R::usage(&response));
                 }
                 return Ok(response);
             }
@@ -47,7 +51,7 @@ where
         if spoken.is_heard() {
             return Err(error);
         }
-        place.take_again(&req.cx, error, closed);
+        place.take_again(req.run(), error, closed);
     }
 }
 

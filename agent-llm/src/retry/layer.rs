@@ -7,7 +7,7 @@ use tower::{Layer, retry::budget::Budget};
 
 use super::{Retry, policy::Policy};
 
-/// Tries model calls again that failed [temporarily](agent_core::Retry::Temporary).
+/// Tries calls of models and of [embedders](crate::embed::LayeredEmbedder) again that failed [temporarily](agent_core::Retry::Temporary).
 ///
 /// # Default
 ///

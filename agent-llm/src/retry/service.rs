@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_core::{BoxError, EventKind, ModelRequest, ModelResponse, Result, model::Spoken};
+use agent_core::{BoxError, EventKind, Result, model::Spoken};
 use tower::{Service, ServiceExt};
 
 use super::policy::Policy;
 use crate::{
     attempt::{cancelled, unless_cancelled},
+    call::{Call, cancellation, tell},
     service::{answers, around, own},
 };
 
@@ -23,15 +24,16 @@ around!(Retry { policy: Arc<Policy> });
 answers!(Retry, ready, |policy| attempts);
 
 /// Calls `inner`, which is ready, until a call succeeds or there should be no other.
-async fn attempts<S>(policy: Arc<Policy>, mut inner: S, req: ModelRequest) -> Result<ModelResponse>
+async fn attempts<S, R>(policy: Arc<Policy>, mut inner: S, req: R) -> Result<R::Answer>
 where
-    S: Service<ModelRequest, Response = ModelResponse>,
+    R: Call,
+    S: Service<R, Response = R::Answer>,
     S::Error: Into<BoxError>,
 {
     let spoken = Spoken::default();
     let mut failed = 0;
     loop {
-        let error = match inner.call(spoken.listen(req.clone())).await {
+        let error = match inner.call(req.clone().map_model(|req| spoken.listen(req))).await {
             Ok(response) => {
                 policy.answered();
                 return Ok(response);
@@ -39,19 +41,20 @@ where
             Err(error) => own(error),
         };
         let (delay, error) = policy.next(&mut failed, error)?;
-        let error = unless_cancelled(&req.cx, error)?;
-        req.cx.emit(EventKind::Retry {
+        let error = unless_cancelled(req.run(), error)?;
+        let event = EventKind::Retry {
             attempt: failed + 1,
             delay: delay.as_secs_f64(),
             kind: error.kind(),
             error: error.to_string(),
-        });
+        };
+        tell(req.run(), event);
         tokio::select! {
             biased;
-            () = req.cx.cancellation().cancelled() => return Err(cancelled(error)),
+            () = cancellation(req.run()) => return Err(cancelled(error)),
             () = tokio::time::sleep(delay) => {}
         }
-        spoken.take_back(&req.sink)?;
+        req.of_model().map_or(Ok(()), |req| spoken.take_back(&req.sink))?;
         inner.ready().await.map_err(own)?;
     }
 }

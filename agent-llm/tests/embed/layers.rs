@@ -9,17 +9,21 @@ use std::{
 };
 
 use agent_core::{
-    Error, ErrorKind, Result, Retry, Usage, async_trait,
+    Error, ErrorKind, History, Message, Model, ModelRequest, Result, Retry, Usage, async_trait,
     embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
+    engine::RunDriver,
+    event::CircuitState,
+    testing::detached_run,
 };
 use agent_llm::{
-    RetryLayer,
+    CircuitBreaker, HedgeLayer, LayeredModel, RateLimiter, RetryLayer, ScriptedModel, Turn,
     embed::{CachedEmbedder, LayeredEmbedder},
     embedder,
 };
 use futures::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;
+use tokio::time::Instant;
 use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
 
 use crate::provider::{Answer, Provider};
@@ -32,6 +36,9 @@ struct Lengths {
     open: Arc<AtomicUsize>,
     most_open: Arc<AtomicUsize>,
     fails: usize,
+    fails_as: Option<ErrorKind>,
+    /// How many calls have no end, the first ones.
+    hangs: usize,
     takes: Duration,
 }
 
@@ -45,14 +52,23 @@ impl Embedder for Lengths {
         let before = self.calls.fetch_add(1, Ordering::SeqCst);
         self.texts.fetch_add(req.texts.len(), Ordering::SeqCst);
         self.most_open.fetch_max(self.open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        if before < self.hangs {
+            std::future::pending::<()>().await;
+        }
         tokio::time::sleep(self.takes).await;
         self.open.fetch_sub(1, Ordering::SeqCst);
         if before < self.fails {
-            return Err(Error::new(ErrorKind::Overloaded, "busy").with_retry(Retry::Temporary(None)));
+            return Err(
+                Error::new(self.fails_as.unwrap_or(ErrorKind::Overloaded), "busy").with_retry(Retry::Temporary(None))
+            );
         }
         let vectors = req.texts.iter().map(|text| vec![text.len() as f32, req.dimensions.unwrap_or(0) as f32]);
         Ok(EmbedResponse::new(vectors.collect(), Usage::new(req.texts.len() as u64, 0)))
     }
+}
+
+fn run() -> RunDriver {
+    detached_run(History::from_messages([Message::user("hi")]).expect("paired messages"))
 }
 
 fn count(counter: &AtomicUsize) -> usize {
@@ -91,6 +107,55 @@ async fn a_retry_layer_around_an_embedder_by_name_multiplies_nothing() {
     let layered = LayeredEmbedder::new(named, RetryLayer::new().retries(2));
     layered.embed(EmbedRequest::query("a")).await.expect_err("busy");
     assert_eq!(provider.calls(), 3, "not nine");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_limiter_counts_what_embedders_and_models_of_an_account_ask_and_use() {
+    let limiter = RateLimiter::builder("acme").requests_per_minute(3).tokens_per_minute(1_000).build().expect("valid");
+    let embedder = LayeredEmbedder::new(Lengths::default(), limiter.layer());
+    let model = LayeredModel::new(ScriptedModel::new([Turn::text("hello")]), limiter.layer());
+    let began = Instant::now();
+    model.call(ModelRequest::new(run().cx().clone())).await.expect("an answer");
+    let of_model = limiter.status().tokens;
+    for texts in [2, 3] {
+        embedder.embed(EmbedRequest::documents((0..texts).map(|_| "abc"))).await.expect("vectors");
+    }
+    assert_eq!((limiter.status().requests, limiter.status().tokens), (3, of_model + 5), "as the answers say");
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    embedder.embed(EmbedRequest::query("abc")).await.expect("a vector");
+    assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_embedder_that_is_refused_for_its_rate_is_asked_again_in_its_turn() {
+    let lengths = Lengths { fails: 2, fails_as: Some(ErrorKind::RateLimited), ..Lengths::default() };
+    let limiter = RateLimiter::builder("acme").build().expect("valid");
+    let embedder = LayeredEmbedder::new(lengths.clone(), limiter.layer());
+    embedder.embed(EmbedRequest::query("abc")).await.expect("a vector");
+    assert_eq!((count(&lengths.calls), limiter.status().refused), (3, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_embedder_that_fails_in_a_row_is_left_alone_for_a_while() {
+    let lengths = Lengths { fails: 3, ..Lengths::default() };
+    let breaker = CircuitBreaker::new();
+    let embedder = LayeredEmbedder::new(lengths.clone(), breaker.layer("mine/lengths"));
+    for _ in 0..5 {
+        embedder.embed(EmbedRequest::query("abc")).await.expect_err("busy");
+    }
+    assert_eq!((count(&lengths.calls), breaker.state("mine/lengths")), (3, CircuitState::Open));
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    embedder.embed(EmbedRequest::query("abc")).await.expect("a vector");
+    assert_eq!(breaker.state("mine/lengths"), CircuitState::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_embedder_is_asked_a_second_time_and_the_first_answer_wins() {
+    let lengths = Lengths { hangs: 1, ..Lengths::default() };
+    let embedder = LayeredEmbedder::new(lengths.clone(), HedgeLayer::after(Duration::from_secs(2)));
+    let began = Instant::now();
+    assert_eq!(embedder.embed(EmbedRequest::query("abc")).await.expect("a vector").vectors, [[3.0, 0.0]]);
+    assert_eq!((began.elapsed(), count(&lengths.calls)), (Duration::from_secs(2), 2));
 }
 
 #[tokio::test]

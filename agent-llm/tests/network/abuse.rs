@@ -1,11 +1,11 @@
-//! Providers that misbehave, over real sockets.
+//! Providers that misbehave in the bytes of HTTP/1.1.
 
 use agent_core::{ErrorKind, Model, ModelResponse, Result};
 use agent_llm::model;
 
 use crate::{
     common::{ask, ask_to_stream, delta, finish, hello},
-    server::answering,
+    server::{answering, answering_once},
 };
 
 fn head(more: &str) -> String {
@@ -44,6 +44,15 @@ async fn streams_that_end_early_or_are_garbage_are_errors() {
     refused("no chunk", bad_chunk, true, ErrorKind::Transport).await;
     let ended = streamed(&[&said, &finish("stop"), "data: [DONE]\n\n"]);
     assert_eq!(call(ended, true).await.expect("an answer").message.text(), "hel", "though the last chunk is missing");
+}
+
+#[tokio::test]
+async fn a_body_that_is_shorter_than_its_head_said_is_cut_though_what_came_is_whole() {
+    let short = head(&format!("content-length: {}\r\n", hello().len() + 50)) + &hello();
+    let url = answering_once(short.into_bytes()).await;
+    let error = model("openai:m").retries(0).base_url(url).build().expect("a model").call(ask()).await;
+    let error = error.expect_err("cut");
+    assert_eq!((error.kind(), error.context("part")), (ErrorKind::Truncated, Some("body")), "{error}");
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ async fn answers_without_an_end_end_at_the_limit() {
     refused("an endless stream", endless, ErrorKind::Protocol).await;
     let endless = Answer { end: End::Never, ..json("[".repeat(1 << 10)) };
     refused("an endless body", endless, ErrorKind::Protocol).await;
+    let mut huge = Answer { end: End::Never, ..json(" ".repeat(1 << 16)) };
+    huge.headers.push(("content-length", (1_u64 << 30).to_string()));
+    refused("a huge body", huge, ErrorKind::Protocol).await;
     let huge = format!(r#"{{"content":"{}"}}"#, "x".repeat(4 << 20));
     refused("a huge delta", events(delta(&huge)), ErrorKind::Protocol).await;
     refused("garbage", json("{\"choices\": [{]"), ErrorKind::Protocol).await;

@@ -6,9 +6,13 @@ mod arsenal;
 #[path = "../common/mod.rs"]
 mod common;
 mod encoding;
+mod frames;
+mod garbled;
+mod goodbye;
 mod http2;
 mod limits;
 mod modes;
+mod proxies;
 mod proxy;
 #[cfg(feature = "reqwest")]
 mod reqwest;

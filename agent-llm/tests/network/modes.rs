@@ -120,9 +120,12 @@ pub(crate) async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse
     let is_streamed = answer.headers[0].1 == "text/event-stream";
     let transport = HttpTransport::builder().no_proxy();
     let transport = if is_http2 { transport.http2_prior_knowledge() } else { transport };
+    // Where something is to come, a busy machine may take its time.
+    let is_silent = matches!(answer.end, End::Silent | End::NoHead);
+    let idle = Duration::from_millis(if is_silent { 200 } else { 60_000 });
     let url = serve(answer, is_http2).await;
     let model = model("openai:m").retries(0).base_url(url).api_key("sk-SECRET").max_answer(1 << 20);
-    let model = model.transport(transport.build().expect("a transport")).idle_timeout(Duration::from_millis(500));
+    let model = model.transport(transport.build().expect("a transport")).idle_timeout(idle);
     model.build().expect("a model").call(if is_streamed { ask_to_stream() } else { ask() }).await
 }
 

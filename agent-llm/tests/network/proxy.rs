@@ -1,78 +1,115 @@
 //! Proxies.
 
-use std::{io::Write, path::PathBuf, process::Stdio, time::Duration};
+use std::time::Duration;
 
+use agent_core::Result;
 use agent_llm::HttpTransport;
+use futures::future::join_all;
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http2, service::service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpListener, TcpStream},
-    process::{Child, Command},
 };
 
-use crate::server::{Server, ask, read_request};
+use crate::{
+    proxies::{Proxy, Way},
+    server::{Never, Server, ask, read_request},
+};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
 
-/// A proxy from Debian that wants a password; none if it is not installed.
-async fn tinyproxy() -> Option<(Child, u16, tempfile::TempDir)> {
-    let Some(program) =
-        ["/usr/bin/tinyproxy", "/usr/sbin/tinyproxy"].map(PathBuf::from).into_iter().find(|p| p.exists())
-    else {
-        // Not with `eprintln`, which the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "skipped: no tinyproxy");
-        return None;
-    };
-    let port = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address").port();
-    let place = tempfile::tempdir().expect("a directory");
-    let settings = place.path().join("tinyproxy.conf");
-    let text = format!("Port {port}\nListen 127.0.0.1\nAllow 127.0.0.1\nBasicAuth me s3cret\nMaxClients 20\n");
-    std::fs::write(&settings, text).expect("writes");
-    let mut command = Command::new(program);
-    command.arg("-d").arg("-c").arg(settings).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let child = command.spawn().expect("starts");
-    for _ in 0..200 {
-        if TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
-            return Some((child, port, place));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("tinyproxy does not listen");
-}
-
-async fn answer_with_tls(server: &Server) {
+/// Reads a request, says `answer`, and closes the connection.
+async fn answer_with_tls(server: &Server, answer: &[u8]) {
     let mut stream = server.accept().await.expect("a client");
     read_request(&mut stream).await;
-    stream.write_all(ANSWER).await.expect("writes");
+    stream.write_all(answer).await.expect("writes");
     stream.flush().await.expect("writes");
 }
 
 #[tokio::test]
-async fn a_forward_proxy_leads_to_servers_with_tls_and_without() {
-    let Some((_proxy, port, _place)) = tinyproxy().await else { return };
-    let server = Server::start().await;
-    let transport = server.trusted().proxy(format!("http://me:s3cret@127.0.0.1:{port}")).build().expect("valid");
-    let (answer, ()) = tokio::join!(server.ask(&transport, "?"), answer_with_tls(&server));
-    assert_eq!(answer.expect("an answer"), b"hi");
-    let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let serve = async {
-        let (mut stream, _) = plain.accept().await.expect("the proxy");
-        let (head, _) = read_request(&mut stream).await;
-        assert!(!head.contains("proxy-authorization"), "it is for the proxy: {head}");
-        stream.write_all(ANSWER).await.expect("writes");
-    };
-    let url = format!("http://{}/v1", plain.local_addr().expect("an address"));
-    let (answer, ()) = tokio::join!(ask(&transport, &url, "?"), serve);
-    assert_eq!(answer.expect("an answer"), b"hi");
+async fn a_proxy_of_any_kind_leads_to_servers_with_tls_and_without() {
+    for way in Way::all().await {
+        let server = Server::start().await;
+        let transport = way.of(server.trusted(), "s3cret").build().expect("valid");
+        let (answer, ()) = tokio::join!(server.ask(&transport, "?"), answer_with_tls(&server, ANSWER));
+        assert_eq!(answer.expect(way.scheme), b"hi");
+        let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let serve = async {
+            let (mut stream, _) = plain.accept().await.expect("the proxy");
+            let (head, _) = read_request(&mut stream).await;
+            assert!(!head.contains("proxy-authorization"), "it is for the proxy: {head}");
+            stream.write_all(ANSWER).await.expect("writes");
+        };
+        let url = format!("http://{}/v1", plain.local_addr().expect("an address"));
+        let (answer, ()) = tokio::join!(ask(&transport, &url, "?"), serve);
+        assert_eq!(answer.expect(way.scheme), b"hi");
+    }
+}
+
+#[tokio::test]
+async fn calls_share_a_connection_of_http2_through_a_proxy_of_any_kind() {
+    for way in Way::all().await {
+        let server = Server::with(None, &["h2", "http/1.1"]).await;
+        let transport = way.of(server.trusted(), "s3cret").build().expect("valid");
+        let serve = async {
+            let stream = server.accept().await.expect("a client");
+            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+            let answer = |_: Request<Incoming>| async { Ok::<_, Never>(Response::new(String::from("hi"))) };
+            let served = http2::Builder::new(TokioExecutor::new());
+            let _ = served.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+        };
+        tokio::select! {
+            answers = join_all((0..20).map(|_| server.ask(&transport, "?"))) => {
+                assert!(answers.into_iter().all(|answer| answer.expect(way.scheme) == b"hi"));
+            }
+            () = serve => panic!("the connection is kept"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_says_which_part_failed_through_a_proxy_of_any_kind() {
+    for way in Way::all().await {
+        let server = Server::start().await;
+        let transport = way.of(server.trusted(), "s3cret").build().expect("valid");
+        let failed = |part: &'static str, answer: Result<Vec<u8>>| {
+            let error = answer.expect_err(part);
+            assert_eq!(error.context("part"), Some(part), "{}: {error}", way.scheme);
+            assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        };
+        let (answer, ()) = tokio::join!(server.ask(&transport, "?"), answer_with_tls(&server, b""));
+        failed("head", answer);
+        let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nhi";
+        let (answer, ()) = tokio::join!(server.ask(&transport, "?"), answer_with_tls(&server, cut));
+        failed("body", answer);
+        let stranger = Server::start().await;
+        let (_, answer) = tokio::join!(stranger.accept(), stranger.ask(&transport, "?"));
+        failed("tls", answer);
+        failed("proxy", ask(&transport, "https://127.0.0.1:1/", "?").await);
+        let wrong = way.of(server.trusted(), "wr0ng").build().expect("valid");
+        failed("proxy", server.ask(&wrong, "?").await);
+        if way.scheme == "https" {
+            let distrustful = server.trusted().proxy(way.url("s3cret")).build().expect("valid");
+            let error = server.ask(&distrustful, "?").await.expect_err("a stranger");
+            assert_eq!((error.context("part"), error.is_retryable()), (Some("proxy"), false));
+            assert!(
+                error.message().contains("vouches") && error.message().contains("no TLS with its proxy"),
+                "{error}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
 async fn a_proxy_that_refuses_says_why_and_no_password_is_shown() {
-    let Some((_proxy, port, _place)) = tinyproxy().await else { return };
-    let transport = HttpTransport::builder().proxy(format!("http://me:wr0ng@127.0.0.1:{port}"));
+    let Some(proxy) = Proxy::tinyproxy().await else { return };
+    let transport = HttpTransport::builder().proxy(format!("http://me:wr0ng@127.0.0.1:{}", proxy.port));
     assert!(!format!("{transport:?}").contains("wr0ng"));
     let transport = transport.build().expect("valid");
     let error = ask(&transport, "https://localhost:1/", "?").await.expect_err("refused");
-    assert!(error.message().contains("40") && error.message().contains(&port.to_string()), "{error}");
+    assert!(error.message().contains("40") && error.message().contains(&proxy.port.to_string()), "{error}");
     assert_eq!((error.context("part"), error.is_retryable()), (Some("proxy"), false));
     assert!(!format!("{error:?}{transport:?}").contains("wr0ng"));
 }

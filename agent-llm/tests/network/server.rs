@@ -141,4 +141,17 @@ pub(crate) async fn answering(answer: impl Fn(usize) -> Vec<u8> + Send + 'static
     url
 }
 
+/// Says `answer` to one connection, and closes it; gives the address.
+pub(crate) async fn answering_once(answer: Vec<u8>) -> String {
+    use tokio::io::AsyncWriteExt;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        read_request(&mut stream).await;
+        stream.write_all(&answer).await.expect("writes");
+    });
+    url
+}
+
 pub(crate) type Never = Infallible;

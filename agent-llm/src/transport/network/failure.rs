@@ -48,6 +48,13 @@ pub(super) fn broken_head(e: hyper::Error) -> Error {
     failed(Part::Head, message).with_source(e)
 }
 
+/// True if an HTTP/2 server says that it has done nothing with the request: it refused the stream, or said goodbye to all but
+/// earlier ones.
+pub(super) fn is_refused(e: &hyper::Error) -> bool {
+    let said = e.source().and_then(|cause| cause.downcast_ref::<h2::Error>()).filter(|said| said.is_remote());
+    said.is_some_and(|said| said.is_go_away() || said.reason() == Some(h2::Reason::REFUSED_STREAM))
+}
+
 pub(super) fn broken_body(e: hyper::Error) -> Error {
     if is_cut(&e) {
         return Error::new(ErrorKind::Truncated, "the answer ended before it was complete")

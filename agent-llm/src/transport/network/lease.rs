@@ -7,10 +7,15 @@ use std::{
 };
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming};
+use http::Response;
+use hyper::{
+    body::{Body, Frame, Incoming},
+    client::conn::TrySendError,
+};
 
 use super::{
-    http1::{Connection, Outgoing, Sent},
+    failure::is_refused,
+    http1::{Connection, Outgoing},
     http2,
     pool::Origin,
 };
@@ -39,21 +44,49 @@ pub(super) struct Seat {
     pub(super) sender: http2::Sender,
 }
 
+/// Why a request has no answer.
+pub(super) enum Unanswered {
+    /// The connection was closed before anything of the request was sent.
+    Unsent(Outgoing, hyper::Error),
+    /// The server says that it has done nothing with the request.
+    Refused(Outgoing, hyper::Error),
+    /// Nobody knows what the server has done with the request.
+    Lost(hyper::Error),
+}
+
+impl Unanswered {
+    /// `kept` is the request once more, if it is one that a server can refuse.
+    fn of(mut e: TrySendError<Outgoing>, kept: Option<Outgoing>) -> Self {
+        match (e.take_message(), kept) {
+            (Some(unsent), _) => Self::Unsent(unsent, e.into_error()),
+            (None, Some(kept)) if is_refused(e.error()) => Self::Refused(kept, e.into_error()),
+            (None, _) => Self::Lost(e.into_error()),
+        }
+    }
+
+    pub(super) fn why(self) -> hyper::Error {
+        match self {
+            Self::Unsent(_, e) | Self::Refused(_, e) | Self::Lost(e) => e,
+        }
+    }
+}
+
 impl Lease {
     pub(super) fn new(origin: Arc<Origin>, held: Held, is_new: bool) -> Self {
         Self { origin, held, is_new }
     }
 
     /// Sends `request` and waits for the head of the answer.
-    pub(super) async fn send(&mut self, mut request: Outgoing) -> Sent {
+    pub(super) async fn send(&mut self, mut request: Outgoing) -> Result<Response<Incoming>, Unanswered> {
         match &mut self.held {
             Held::Alone(connection) => {
                 self.origin.address.address_for_http1(&mut request);
-                connection.send(request).await
+                connection.send(request).await.map_err(|e| Unanswered::of(e, None))
             }
             Held::Seat(seat) => {
                 self.origin.address.address_for_http2(&mut request);
-                seat.sender.try_send_request(request).await
+                let kept = request.clone(); // its body is shared
+                seat.sender.try_send_request(request).await.map_err(|e| Unanswered::of(e, Some(kept)))
             }
         }
     }

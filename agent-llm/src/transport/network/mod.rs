@@ -31,9 +31,13 @@ use self::{
     connect::Connector,
     encoding::{ACCEPTED, decoded},
     failure::broken_head,
+    lease::Unanswered,
     pool::{Limits, Origin},
 };
 use super::{Body, Transport};
+
+/// How often a request is sent again that the server refused without a look at it.
+const MOST_REFUSALS: u32 = 2;
 
 /// HTTP/1.1, and HTTP/2 where a server offers it, with TLS for `https` addresses. Keeps connections open for further
 /// requests; cheap to clone.
@@ -95,15 +99,18 @@ impl Inner {
         headers.entry(header::ACCEPT_ENCODING).or_insert(ACCEPTED);
         async move {
             let origin = origin?;
+            let mut refusals = 0;
             loop {
                 let mut lease = origin.lease(&self.connector).await?;
                 match lease.send(request).await {
                     Ok(answer) => return Ok(decoded(answer.map(|body| Body::new(Answer::new(body, lease))))),
-                    Err(mut e) => match e.take_message() {
-                        // The server closed it while it waited, and has seen nothing of the request.
-                        Some(unsent) if !lease.is_new => request = unsent,
-                        _ => return Err(broken_head(e.into_error())),
-                    },
+                    // The server closed the connection while it waited, and has seen nothing of the request.
+                    Err(Unanswered::Unsent(unsent, _)) if !lease.is_new => request = unsent,
+                    Err(Unanswered::Refused(refused, _)) if refusals < MOST_REFUSALS => {
+                        refusals += 1;
+                        request = refused;
+                    }
+                    Err(unanswered) => return Err(broken_head(unanswered.why())),
                 }
             }
         }
