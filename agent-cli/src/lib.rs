@@ -1,7 +1,8 @@
 //! The program `agent` as a function: [`run`] does what its command line says.
 //!
 //! Each command is a file. What they share, from the ground up: `cli` (what can be said), `output` (what is shown, and how the
-//! program ends), `store`, `telemetry`, `load` (the agent that is meant), `run` (a run, with its progress and its questions).
+//! program ends), `store`, `telemetry`, `load` (the agent that is meant), `follow` (served agents and their files), `run` (a run, with its
+//! progress and its questions).
 
 #[cfg(feature = "chat")]
 mod chat;
@@ -9,6 +10,7 @@ mod cli;
 mod commands;
 #[cfg(feature = "serve")]
 mod engine;
+mod follow;
 mod inspect;
 mod listing;
 mod load;

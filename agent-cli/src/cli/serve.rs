@@ -25,6 +25,9 @@ pub(crate) struct Serve {
     /// The agents, each a file; without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Keep the agents as they are; without this, runs that begin after a file changed have the agent as it is there
+    #[arg(long)]
+    pub(crate) no_watch: bool,
     /// Who runs the runs: `here`, `workers` (see `agent worker`), or `restate://HOST:PORT` (`?admin=URL` if that is not at port 9070)
     #[arg(long, value_name = "ENGINE", default_value = "here")]
     pub(crate) engine: Engine,

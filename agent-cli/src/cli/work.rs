@@ -156,6 +156,9 @@ pub(crate) struct Studio {
     /// Agents, as files
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Keep the agents as they are; without this, runs that begin after a file changed have the agent as it is there
+    #[arg(long)]
+    pub(crate) no_watch: bool,
     /// Listen at this address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4177")]
     pub(crate) listen: SocketAddr,
