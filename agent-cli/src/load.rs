@@ -1,9 +1,6 @@
 //! The agent that the options mean.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use agent::{
     Agent, AgentBuilder, Error, Model, Result, Tool,
@@ -131,7 +128,8 @@ pub(crate) fn loader(global: &Global) -> Loader {
 ///
 /// # Errors
 /// As [`assemble`], and if the files name different stores.
-pub(crate) fn assemble_all(files: &[PathBuf], global: &Global) -> Result<(Vec<Assembled>, StoreAddress)> {
+#[cfg(feature = "serve")]
+pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Result<(Vec<Assembled>, StoreAddress)> {
     let files: Vec<_> = match files {
         [] => vec![global.file.clone()],
         files => files.iter().cloned().map(Some).collect(),

@@ -91,6 +91,8 @@ impl Shell<'_> {
             // The file is there already.
             "new" => self.ends_with(0, &format!("{line} --force")),
             "fork" => self.ends_with(0, &line.replace("garden-2", "garden-3")),
+            // No client speaks to it.
+            "mcp" => self.ends_with(1, line),
             // A job that waits for a worker needs no other try.
             "queue" if line.contains("retry") => self.ends_with(2, line),
             _ => self.ends_with(0, line),

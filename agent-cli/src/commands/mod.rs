@@ -21,8 +21,9 @@ mod tools;
 #[cfg(feature = "serve")]
 mod worker;
 
+#[cfg(feature = "chat")]
+pub(crate) use self::attach::attached;
 pub(crate) use self::{
-    attach::attached,
     doctor::doctor,
     eval::eval,
     export::export,
