@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Runs the client against servers of the Model Context Protocol that others wrote, over standard input and output and over HTTP, and does to them
 # what happens to servers: they are killed, they hang, they write what is no message. They are fetched from npm once, and kept below target.
+#
+#     checks/mcp_servers.sh            fetches them if they are not there, and runs the tests
+#     checks/mcp_servers.sh --install  only fetches them, for a test of examples/agents/file-organiser.yaml
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +21,8 @@ if [ "$(cat "$tools/version" 2>/dev/null)" != "${packages[*]}" ]; then
     npm install --silent --no-audit --no-fund --prefix "$tools" "${packages[@]/#/@modelcontextprotocol/}" || skip "npm cannot get them"
     echo "${packages[*]}" >"$tools/version"
 fi
+
+[ "${1:-}" != --install ] || exit 0
 
 # With the features of the whole workspace, as its tests are built.
 tests=$PWD/$(cargo test --workspace --test mcp --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)

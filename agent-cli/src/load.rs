@@ -1,13 +1,10 @@
 //! The agent that the options mean.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use agent::{
     Agent, AgentBuilder, Error, Model, Result, Tool,
-    config::{self, Loader, StoreAddress},
+    config::{self, Loader, StoreAddress, Watched},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
     middleware::{Approval, Permissions},
@@ -47,6 +44,8 @@ pub(crate) struct Assembled {
     pub(crate) description: Option<String>,
     pub(crate) store: Option<StoreAddress>,
     pub(crate) permissions: Option<Permissions>,
+    /// The files that say it, if any do.
+    pub(crate) files: Option<Watched>,
 }
 
 impl Loaded {
@@ -64,7 +63,7 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
-    let Assembled { builder, description, store, permissions } = assemble(global)?;
+    let Assembled { builder, description, store, permissions, .. } = assemble(global)?;
     let journal = store::address(global, store.as_ref())?.open().await?;
     Ok(Loaded { builder: builder.store(journal.clone()), journal, description, permissions })
 }
@@ -74,23 +73,26 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) fn assemble(global: &Global) -> Result<Assembled> {
-    let mut assembled = match &global.file {
-        Some(file) => {
-            let loaded = of_file(file, global)?;
-            if let Some(exporter) = loaded.exporter() {
-                telemetry::send(exporter.clone())?;
-            }
-            let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
-            let (store, permissions) = (loaded.store().cloned(), loaded.permissions().cloned());
-            Assembled { builder: loaded.into_builder(), description, store, permissions }
-        }
-        None => {
-            let builder = Agent::builder("agent", model(global.model.as_deref())?);
-            Assembled { builder, description: None, store: None, permissions: None }
-        }
+    let Some(file) = &global.file else {
+        let builder = with_options(Agent::builder("agent", model(global.model.as_deref())?), global)?;
+        return Ok(Assembled { builder, description: None, store: None, permissions: None, files: None });
     };
-    assembled.builder = with_options(assembled.builder, global)?;
-    Ok(assembled)
+    let (loaded, files) = of_file(file, global)?;
+    if let Some(exporter) = loaded.exporter() {
+        telemetry::send(exporter.clone())?;
+    }
+    Ok(Assembled { files: Some(files), ..assembled(loaded, global)? })
+}
+
+/// What a file says, with what the options say beside it.
+///
+/// # Errors
+/// A directory that cannot be the agent's.
+pub(crate) fn assembled(loaded: config::Loaded, global: &Global) -> Result<Assembled> {
+    let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
+    let (store, permissions) = (loaded.store().cloned(), loaded.permissions().cloned());
+    let builder = with_options(loaded.into_builder(), global)?;
+    Ok(Assembled { builder, description, store, permissions, files: None })
 }
 
 /// The builder with what the options say in the place of a file, or beside it.
@@ -122,20 +124,21 @@ pub(crate) fn loader(global: &Global) -> Loader {
 }
 
 /// Builds the agents of several files, or the one that the options mean, and says where their sessions are: in one place. The agents' builders have no store
-/// yet; with each stands what it is good for.
+/// yet.
 ///
 /// # Errors
 /// As [`assemble`], and if the files name different stores.
-pub(crate) fn assemble_all(files: &[PathBuf], global: &Global) -> Result<(Vec<(AgentBuilder, String)>, StoreAddress)> {
+#[cfg(feature = "serve")]
+pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Result<(Vec<Assembled>, StoreAddress)> {
     let files: Vec<_> = match files {
         [] => vec![global.file.clone()],
         files => files.iter().cloned().map(Some).collect(),
     };
     let (mut agents, mut stores) = (Vec::new(), Vec::new());
     for file in files {
-        let Assembled { builder, description, store, .. } = assemble(&Global { file, ..global.clone() })?;
-        agents.push((builder, description.unwrap_or_default()));
-        stores.extend(store.filter(|store| !stores.contains(store)));
+        let agent = assemble(&Global { file, ..global.clone() })?;
+        stores.extend(agent.store.clone().filter(|store| !stores.contains(store)));
+        agents.push(agent);
     }
     if stores.len() > 1 && global.store.is_none() {
         let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
@@ -144,9 +147,9 @@ pub(crate) fn assemble_all(files: &[PathBuf], global: &Global) -> Result<(Vec<(A
     Ok((agents, store::address(global, stores.first())?))
 }
 
-/// What a file says, with the model that the options name.
-fn of_file(file: &Path, global: &Global) -> Result<config::Loaded> {
-    let loaded = loader(global).load(file)?;
+/// What a file says, with the model that the options name, and the files that it is made of.
+fn of_file(file: &Path, global: &Global) -> Result<(config::Loaded, Watched)> {
+    let (loaded, files) = Watched::open(loader(global), file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
     for difference in loaded.differences() {
         tell(&format!("agent: {}{difference}", file.display()));
@@ -154,7 +157,7 @@ fn of_file(file: &Path, global: &Global) -> Result<config::Loaded> {
     if loaded.definition().model.name.starts_with("offline:") {
         tell("agent: the offline stand-in answers, which only finds and quotes; --model names another");
     }
-    Ok(loaded)
+    Ok((loaded, files))
 }
 
 /// The model of this name; without one, the offline model, of which the user is told.

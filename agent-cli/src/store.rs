@@ -4,9 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use agent::{Error, Message, Result, config::StoreAddress, core::Journal, journal::SessionInfo};
 
-use agent_restate::RestateJournal;
-
-use crate::{cli::Global, engine::Engine, load::loader};
+use crate::{cli::Global, load::loader};
 
 /// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
 ///
@@ -32,8 +30,9 @@ fn default_file() -> Result<PathBuf> {
 /// # Errors
 /// Those of the store, and if there is none.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
-    if let Some(Ok(Engine::Restate(restate))) = global.store.as_deref().map(str::parse) {
-        return Ok(Arc::new(RestateJournal::new(restate.open()?)));
+    #[cfg(feature = "serve")]
+    if let Some(Ok(crate::engine::Engine::Restate(restate))) = global.store.as_deref().map(str::parse) {
+        return Ok(Arc::new(agent_restate::RestateJournal::new(restate.open()?)));
     }
     let of_file = match (&global.store, &global.file) {
         (None, Some(file)) => loader(global).store(file)?,

@@ -19,11 +19,13 @@ static SENDING: Mutex<Option<Otlp>> = Mutex::new(None);
 static WRITTEN: Mutex<Option<Targets>> = Mutex::new(None);
 
 /// Has these events written on standard error, once [`write`] or an exporter begins.
+#[cfg(feature = "serve")]
 pub(crate) fn will_write(which: Targets) {
     *WRITTEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(which);
 }
 
 /// Begins to write, unless an exporter of the same process has begun already and with it this.
+#[cfg(feature = "serve")]
 pub(crate) fn write() {
     drop(tracing_subscriber::registry().with(written()).try_init());
 }

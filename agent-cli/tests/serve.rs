@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Value, json};
 use support::{
     Gate, Model, Reply, agent, agent_on, end,
-    served::{Server, start},
+    served::{Server, allow, start},
 };
 
 /// The ids of the durable events in a stream's text.
@@ -78,6 +78,45 @@ fn a_question_outlives_a_server_that_is_killed() {
     assert_eq!(status, 202, "{text}");
     assert_eq!(server.until(&run, "finished")["answer"], "Written.");
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "hello");
+    server.kill();
+}
+
+#[test]
+fn runs_that_begin_after_a_file_changed_have_the_new_agent_and_one_that_waits_keeps_the_old() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("notes.txt"), "Bees hum.").unwrap();
+    let file = |system: &str, tool: &str| {
+        let tools =
+            format!("tools: [{{workspace: {{root: ., tools: [{tool}], change: {{{tool}: {{permission: ask}}}}}}}}]");
+        format!("name: agent\nmodel: openai:scripted@chat\nsystem: {system}\n{tools}\n")
+    };
+    let path = dir.path().join("keeper.yaml");
+    std::fs::write(&path, file("You are the old one.", "read_file")).unwrap();
+    let read = Reply::Call("read_file", json!({"path": "notes.txt"}));
+    let model =
+        Model::new([read, Reply::Text("The new one."), Reply::Text("Bees do."), Reply::Text("Still the new one.")]);
+    let server = Server::begin(dir.path(), &model, &["keeper.yaml"]);
+    let waits = start(&server, &json!({"input": "What hums?"}));
+    server.until(&waits, "waiting");
+
+    std::fs::write(&path, file("You are the new one.", "list_files")).unwrap();
+    server.says("keeper.yaml changed; ");
+    let fresh = start(&server, &json!({"input": "Who are you?"}));
+    assert_eq!(server.until(&fresh, "finished")["answer"], "The new one.");
+    allow(&server, &waits);
+    assert_eq!(server.until(&waits, "finished")["answer"], "Bees do.");
+    let told = |at: usize| model.asked.lock().unwrap()[at].to_string();
+    assert!(told(1).contains("the new one") && told(1).contains("list_files"), "{}", told(1));
+    assert!(told(2).contains("the old one") && told(2).contains("Bees hum.") && !told(2).contains("list_files"));
+
+    std::fs::write(&path, "name: agent\nmodle: openai:scripted@chat\n").unwrap();
+    server.says("keeper.yaml:2:1: unknown key 'modle'");
+    let fresh = start(&server, &json!({"input": "And you?"}));
+    assert_eq!(server.until(&fresh, "finished")["answer"], "Still the new one.");
+    assert!(told(3).contains("the new one"), "{}", told(3));
+    std::fs::write(&path, file("You are the newest.", "read_file").replace("name: agent", "name: other")).unwrap();
+    let said = server.says("keeps its name");
+    assert_eq!(said.matches("unknown key").count(), 1, "each change is told once: {said}");
     server.kill();
 }
 

@@ -34,7 +34,7 @@ mod worker;
 pub mod testing;
 
 pub use self::{
-    agent::{Agent, AgentBuilder},
+    agent::{Agent, AgentBuilder, Relay},
     definition::{
         AgentDefinition, FieldDefinition, MarkedText, ModelDefinition, PartDefinition, SubAgentDefinition,
         SystemDefinition, SystemPart,

@@ -4,7 +4,7 @@ use std::{env, sync::Arc};
 
 use agent::{
     Error, Model, Result,
-    llm::{ModelBuilder, Providers, local, model, offline::OfflineModel},
+    llm::{Providers, local, model, offline::OfflineModel},
     testing::{ScriptedModel, Turn},
 };
 use clap::{Args, Parser};
@@ -12,55 +12,53 @@ use clap::{Args, Parser};
 /// The model that is asked where none is named.
 const USUAL: &str = "gpt-4.1-mini";
 
-/// How to reach a model.
+/// Which model answers.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
-    /// An OpenAI-compatible server, up to and including `/v1`. Default: that in `OPENAI_BASE_URL`.
-    #[arg(long)]
-    base_url: Option<String>,
-    /// Its key. Default: the variable of that server (`GROQ_API_KEY`, ..).
-    #[arg(long)]
-    api_key: Option<String>,
-    /// The model's name there, or with its provider: `anthropic:claude-opus-4-5`.
+    /// The model's name at the OpenAI-compatible server in `OPENAI_BASE_URL`, or with its provider: `anthropic:claude-opus-4-5`.
     #[arg(long, env = "OPENAI_MODEL")]
     model: Option<String>,
-    /// Look for a server on this machine (Ollama, llama.cpp, vLLM on their usual ports).
+    /// Look for a server on this machine (Ollama, llama.cpp, vLLM, LM Studio on their usual ports).
     #[arg(long)]
     local: bool,
 }
 
 impl ModelArgs {
-    /// The model of a real server, with a line that says which it is; none if no server is named.
+    /// The model of a real server as `provider:model`; none if nobody named one.
     ///
     /// # Errors
-    /// If a server is to be found on this machine and none answers, or it is named in a way that cannot be.
-    pub async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
+    /// If a server is to be found on this machine and none answers.
+    pub async fn name(&self) -> Result<Option<String>> {
+        let name = self.model.as_deref().filter(|name| !name.trim().is_empty());
         if self.local {
             let found = local::find().await;
             let found =
                 found.ok_or_else(|| Error::config("no model server answers on the usual ports of this machine"))?;
-            let name = said(&self.model).unwrap_or(&found.models[0]);
-            let builder = model(format!("openai:{name}")).base_url(&found.base_url);
-            return self.build(builder, &format!("{} ({})", found.base_url, found.name)).map(Some);
+            let provider = found.name.to_lowercase().replace(' ', "");
+            return Ok(Some(format!("{provider}:{}", name.unwrap_or(&found.models[0]))));
         }
-        let name = said(&self.model).unwrap_or(USUAL);
-        let is_whole = name.split_once(':').is_some_and(|(provider, _)| Providers::builtin().get(provider).is_some());
+        let is_whole = |name: &&str| {
+            name.split_once(':').is_some_and(|(provider, _)| Providers::builtin().get(provider).is_some())
+        };
+        if let Some(whole) = name.filter(is_whole) {
+            return Ok(Some(whole.to_owned()));
+        }
         let is_set = |name| env::var(name).is_ok_and(|value| !value.trim().is_empty());
-        let is_given = said(&self.base_url).or(said(&self.api_key)).is_some();
-        if !is_whole && !is_given && !is_set("OPENAI_API_KEY") && !is_set("OPENAI_BASE_URL") {
-            return Ok(None);
-        }
-        let builder = model(if is_whole { name.to_owned() } else { format!("openai:{name}") });
-        let builder = said(&self.base_url).into_iter().fold(builder, ModelBuilder::base_url);
-        let place = said(&self.base_url).unwrap_or("its provider").to_owned();
-        self.build(builder, &place).map(Some)
+        let is_there = is_set("OPENAI_API_KEY") || is_set("OPENAI_BASE_URL");
+        Ok(is_there.then(|| format!("openai:{}", name.unwrap_or(USUAL))))
+    }
+
+    /// The model of a real server, with a line that says which it is; none if nobody named one.
+    async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
+        let Some(name) = self.name().await? else { return Ok(None) };
+        Ok(Some((Arc::new(model(&name).build()?), format!("Model: {name}."))))
     }
 
     /// The model of a real server, or else a stand-in that answers from what its tools find. Which it is, is said on standard
     /// error.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// As [`name`](Self::name), and if the model is named in a way that cannot be.
     pub async fn or_offline(&self) -> Result<Arc<dyn Model>> {
         let offline =
             "Model: the embedded extractive stand-in (no model is connected; set OPENAI_BASE_URL, or try --local).";
@@ -72,7 +70,7 @@ impl ModelArgs {
     /// The model of a real server, or else one that says these turns. Which it is, is said on standard error.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// As [`name`](Self::name), and if the model is named in a way that cannot be.
     pub async fn or_script(&self, turns: impl IntoIterator<Item = Turn>) -> Result<Arc<dyn Model>> {
         let (model, which): (Arc<dyn Model>, _) = match self.connect().await? {
             Some(found) => found,
@@ -83,12 +81,6 @@ impl ModelArgs {
         };
         eprintln!("{which}");
         Ok(model)
-    }
-
-    fn build(&self, builder: ModelBuilder, place: &str) -> Result<(Arc<dyn Model>, String)> {
-        let model = said(&self.api_key).into_iter().fold(builder, ModelBuilder::api_key).build()?;
-        let info = model.info();
-        Ok((Arc::new(model), format!("Model: {} at {place}.", info.name)))
     }
 }
 
@@ -103,9 +95,4 @@ pub async fn or_script(turns: impl IntoIterator<Item = Turn>) -> Result<Arc<dyn 
         model: ModelArgs,
     }
     Options::parse().model.or_script(turns).await
-}
-
-/// What is given; a variable of the environment that is set to nothing gives nothing.
-fn said(value: &Option<String>) -> Option<&str> {
-    value.as_deref().filter(|value| !value.trim().is_empty())
 }

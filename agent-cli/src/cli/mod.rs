@@ -1,15 +1,24 @@
 //! What can be said on the command line.
 
+#[cfg(feature = "chat")]
+mod chat;
 mod eval;
 mod past;
+#[cfg(feature = "serve")]
 mod queue;
+#[cfg(feature = "serve")]
+mod serve;
 mod work;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use self::{eval::Eval, past::*, queue::*, work::*};
+#[cfg(feature = "chat")]
+pub(crate) use self::chat::*;
+pub(crate) use self::{eval::Eval, past::*, work::*};
+#[cfg(feature = "serve")]
+pub(crate) use self::{queue::*, serve::*};
 
 /// How the program ends, for the help.
 const EXIT_CODES: &str = "\
@@ -101,6 +110,7 @@ fn assigned(text: &str) -> Result<(String, String), String> {
 pub(crate) enum Command {
     /// Answer one prompt, and end
     Run(Run),
+    #[cfg(feature = "chat")]
     /// Talk with the agent in the terminal
     Chat(Chat),
     /// List, search and delete sessions
@@ -125,10 +135,13 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Check what agents need here, and say what to do
     Doctor(Doctor),
+    #[cfg(feature = "serve")]
     /// Serve agents over HTTP: runs, their events, questions, sessions
     Serve(Box<Serve>),
+    #[cfg(feature = "serve")]
     /// Run what other processes send to a queue in PostgreSQL
     Worker(Worker),
+    #[cfg(feature = "serve")]
     /// Look at the queue of workers: jobs, dead letters, schedules
     Queue(Queue),
     /// Serve the agent or its tools to clients of the Model Context Protocol

@@ -8,7 +8,9 @@ mod mcp;
 mod models;
 mod new;
 mod past;
+#[cfg(feature = "serve")]
 mod queue;
+#[cfg(feature = "serve")]
 mod serve;
 mod sessions;
 mod shell;
@@ -16,10 +18,12 @@ mod start;
 mod stdio;
 mod studio;
 mod tools;
+#[cfg(feature = "serve")]
 mod worker;
 
+#[cfg(feature = "chat")]
+pub(crate) use self::attach::attached;
 pub(crate) use self::{
-    attach::attached,
     doctor::doctor,
     eval::eval,
     export::export,
@@ -27,13 +31,12 @@ pub(crate) use self::{
     models::models,
     new::new,
     past::{approve, diff, fork, replay, resume},
-    queue::queue,
-    serve::serve,
     sessions::sessions,
     shell::{completions, man, schema},
     start::run,
     stdio::{acp, stdio},
     studio::studio,
     tools::tools,
-    worker::worker,
 };
+#[cfg(feature = "serve")]
+pub(crate) use self::{queue::queue, serve::serve, worker::worker};

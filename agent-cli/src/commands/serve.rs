@@ -10,13 +10,14 @@ use std::{
 
 use agent::{Error, Result};
 use agent_restate::RestateJournal;
-use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Served, Server, ServerBuilder, Studio, Webhooks};
+use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Server, ServerBuilder, Studio, Webhooks};
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
     engine::{Engine, queue_at},
+    follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
     telemetry,
@@ -28,7 +29,8 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
         return add_key(new_key(name, &wanted)?, file, global);
     }
     telemetry::will_write(wanted.log.clone());
-    let server = guarded(with_agents(&wanted, global).await?, &wanted)?;
+    let mut following = Following::default();
+    let server = guarded(with_agents(&wanted, global, &mut following).await?, &wanted)?;
     let server = with_files_and_webhooks(server, &wanted)?.studio(Studio::new()).build()?;
     telemetry::write();
     let at = |e| cannot(wanted.listen, e);
@@ -43,16 +45,19 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
         }
         eprintln!("agent: ending; runs are brought to a safe point");
     };
-    server.serve(listener, stopped, Duration::from_secs(wanted.drain)).await.map_err(at)?;
+    let serving = server.serve(listener, stopped, Duration::from_secs(wanted.drain));
+    following.during(&server, global, serving).await.map_err(at)?;
     Ok(End::Finished)
 }
 
-/// The agents that are meant, on one store.
-async fn with_agents(wanted: &Serve, global: &Global) -> Result<ServerBuilder> {
+/// The agents that are meant, on one store. Whoever runs them elsewhere has them as they were there at the start, so that they are not
+/// followed here either.
+async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following) -> Result<ServerBuilder> {
+    let follows = !wanted.no_watch && wanted.engine == Engine::Here;
     let (agents, address) = assemble_all(&wanted.files, global)?;
     let mut server = Server::builder();
-    for (builder, description) in agents {
-        server = server.agent(Served::new(builder.build()?).description(description));
+    for agent in agents {
+        server = server.agent(following.served(agent, follows)?);
     }
     let lease = Duration::from_secs(wanted.lease);
     Ok(match &wanted.engine {

@@ -3,11 +3,12 @@
 use std::{path::PathBuf, sync::Arc};
 
 use agent::{Error, Result, core::Journal};
-use agent_server::{OneTenant, Served, Server, Studio};
+use agent_server::{OneTenant, Server, Studio};
 use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Studio as Wanted},
+    follow::Following,
     load::{assemble, is_agent_file},
     output::{End, announce, cannot},
     store::{self, existing},
@@ -27,7 +28,8 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
         true => existing(&place).await?,
         false => address.open().await?,
     };
-    let server = server(journal, &files, &wanted, global)?;
+    let mut following = Following::default();
+    let server = server(journal, &files, &wanted, global, &mut following)?;
     let listener = TcpListener::bind(wanted.listen).await.map_err(|e| cannot(wanted.listen, e))?;
     let at = listener.local_addr().map_err(|e| cannot("the address", e))?;
     announce(global, &format!("http://{at}/studio/"), &format!("{address} is at http://{at}/studio/; Ctrl-C ends it"))?;
@@ -36,7 +38,8 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
             eprintln!("agent: no signal can be waited for: {error}");
         }
     };
-    server.serve(listener, ended, wanted.grace).await.map_err(|e| cannot("the page", e))?;
+    let serving = server.serve(listener, ended, wanted.grace);
+    following.during(&server, global, serving).await.map_err(|e| cannot("the page", e))?;
     Ok(End::Finished)
 }
 
@@ -53,12 +56,18 @@ fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<PathBuf>) {
 }
 
 /// The agents over the store, whatever stores their files name. No run is gone on with that nobody asked for.
-fn server(journal: Arc<dyn Journal>, files: &[PathBuf], wanted: &Wanted, global: &Global) -> Result<Server> {
+fn server(
+    journal: Arc<dyn Journal>,
+    files: &[PathBuf],
+    wanted: &Wanted,
+    global: &Global,
+    following: &mut Following,
+) -> Result<Server> {
     let studio = Studio::new().read_only(wanted.read_only);
     let mut server = Server::builder().store(OneTenant::new(journal)).studio(studio).recovery(false);
     for file in files {
         let agent = assemble(&Global { file: Some(file.clone()), ..global.clone() })?;
-        server = server.agent(Served::new(agent.builder.build()?).description(agent.description.unwrap_or_default()));
+        server = server.agent(following.served(agent, !wanted.no_watch)?);
     }
     server.build()
 }
@@ -74,6 +83,7 @@ mod tests {
             files: words.iter().skip(1).map(Into::into).collect(),
             listen: ([127, 0, 0, 1], 0).into(),
             read_only: false,
+            no_watch: false,
             grace: std::time::Duration::ZERO,
         };
         let told = |words| {

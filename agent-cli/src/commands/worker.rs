@@ -17,7 +17,7 @@ use crate::{
 /// Runs what others send, until somebody ends it; then brings what is under way to a safe point.
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let (agents, address) = assemble_all(&wanted.files, global)?;
-    let agents = agents.into_iter().map(|(builder, _)| builder).collect();
+    let agents = agents.into_iter().map(|agent| agent.builder).collect();
     match &wanted.engine {
         Engine::Restate(restate) => of_restate(restate, agents, &wanted, global).await,
         _ => of_queue(agents, &address, wanted, global).await,

@@ -155,7 +155,7 @@ fn summary(session: &str, recorded: &Recorded, spans: &[Span]) -> String {
 fn columns() -> usize {
     let known = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     known
-        .or_else(|| crossterm::terminal::size().ok().map(|(columns, _)| columns))
+        .or_else(|| console::Term::stdout().size_checked().map(|(_, columns)| columns))
         .map_or(100, usize::from)
         .clamp(40, 200)
 }

@@ -5,6 +5,7 @@ use std::{
     net::TcpStream,
     path::Path,
     process::{Child, Stdio},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -16,6 +17,7 @@ use super::{Model, agent_on};
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: String,
+    said: Arc<Mutex<String>>,
 }
 
 impl Server {
@@ -28,9 +30,13 @@ impl Server {
         said.read_line(&mut line).unwrap();
         let address = line.split("http://").nth(1).unwrap_or_else(|| panic!("{line}"));
         let address = address.split(',').next().unwrap().to_owned();
-        // Nobody may wait for a pipe that nobody reads.
-        std::thread::spawn(move || said.lines().for_each(drop));
-        Self { process, address }
+        let heard = Arc::<Mutex<String>>::default();
+        let said = said.lines().map_while(Result::ok);
+        std::thread::spawn({
+            let heard = heard.clone();
+            move || said.for_each(|line| heard.lock().unwrap().push_str(&(line + "\n")))
+        });
+        Self { process, address, said: heard }
     }
 
     /// As `kill -9` does.
@@ -52,6 +58,19 @@ impl Server {
         let _ = stream.read_to_string(&mut text);
         let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
         (status, text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
+    /// What it says on standard error after its address, as soon as this is part of it.
+    pub(crate) fn says(&self, part: &str) -> String {
+        let late = Instant::now() + Duration::from_secs(60);
+        loop {
+            let said = self.said.lock().unwrap().clone();
+            if said.contains(part) {
+                return said;
+            }
+            assert!(Instant::now() < late, "it does not say '{part}': {said}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {

@@ -17,6 +17,7 @@ use tower::Service;
 
 pub use self::builder::AgentBuilder;
 pub(crate) use self::provenance::Provenance;
+pub use self::relay::Relay;
 use crate::{
     AgentDefinition, Run, Sessions,
     start::{AgentParts, start},

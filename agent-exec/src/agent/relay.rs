@@ -34,12 +34,28 @@ impl Agent {
     /// ```
     pub fn of_tool(name: impl Into<String>, tool: impl Tool) -> AgentBuilder {
         let called = tool.spec().name;
-        Self::builder(name, Relay(called.clone())).tool(tool).exit_on([called]).raise_tool_errors()
+        Self::builder(name, Relay::to(&called)).tool(tool).exit_on([called]).raise_tool_errors()
     }
 }
 
-/// In the place of a model: calls the tool of this name with what was said last.
-struct Relay(String);
+/// What an agent [of a tool](Agent::of_tool) has in the place of a model: it calls the tool of this name with what was said last. For those who put such an
+/// agent together by its parts, as agents' files do.
+#[derive(Clone, Debug)]
+pub struct Relay(String);
+
+impl Relay {
+    /// To the tool of this name, which ends the run and whose errors do ([`exit_on`](AgentBuilder::exit_on),
+    /// [`raise_tool_errors`](AgentBuilder::raise_tool_errors)).
+    ///
+    /// ```
+    /// use agent_core::Model;
+    ///
+    /// assert_eq!(agent_exec::Relay::to("a2a").info().name, "relay to a2a");
+    /// ```
+    pub fn to(tool: impl Into<String>) -> Self {
+        Self(tool.into())
+    }
+}
 
 #[async_trait]
 impl Model for Relay {

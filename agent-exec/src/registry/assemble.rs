@@ -46,8 +46,11 @@ impl<'a> Made<'a> {
             .filter_map(|(i, tool)| problems.at(format_args!("/server_tools/{i}"), registry.server_tool_of(tool)))
             .collect();
         let toolsets = d.toolsets.iter().enumerate().filter_map(|(i, part)| {
-            let toolset = find(&registry.toolsets, PartKind::Toolset, part).and_then(|make| make(part.made_from()));
-            problems.at(format_args!("/toolsets/{i}"), toolset).zip(Some(part))
+            let place = format!("/toolsets/{i}");
+            let make = problems.at(&place, find(&registry.toolsets, PartKind::Toolset, part));
+            let so_far = AgentSoFar { model: model.as_ref()?, sub_agents: &[], registry };
+            let made = make?(part.made_from(), so_far);
+            problems.at(place, made).zip(Some(part))
         });
         let toolsets = toolsets.collect();
         let sub_agents = d.sub_agents.iter().filter_map(|(key, sub_agent)| {

@@ -36,17 +36,17 @@ type Make<T> = Arc<dyn Fn(&Value) -> Result<T> + Send + Sync>;
 type InCode = (Merge, String);
 
 /// As [`Make`], of a part that may need others of its agent.
-type MakeMiddleware = Arc<dyn Fn(&Value, AgentSoFar<'_>) -> Result<Arc<dyn Middleware>> + Send + Sync>;
+type MakeFrom<T> = Arc<dyn Fn(&Value, AgentSoFar<'_>) -> Result<T> + Send + Sync>;
 
-/// What there is of an agent when its middleware is made.
+/// What there is of an agent when its sets of tools and its middleware are made.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct AgentSoFar<'a> {
     /// Its model.
     pub model: &'a Arc<dyn Model>,
-    /// Its sub-agents. Those that a middleware has as [its own](Middleware::sub_agents) are that middleware's alone.
+    /// Its sub-agents; for a set of tools there are none yet. Those that a middleware has as [its own](Middleware::sub_agents) are that middleware's alone.
     pub sub_agents: &'a [SubAgent],
-    /// What it is made from, for a middleware that asks another model than the agent's.
+    /// What it is made from, for a part that asks another model than the agent's.
     pub registry: &'a Registry,
 }
 
@@ -82,9 +82,9 @@ pub struct Registry {
     find_model: Option<FindModel>,
     make_model: Option<Make<Arc<dyn Model>>>,
     tools: BTreeMap<String, Make<Vec<Arc<dyn Tool>>>>,
-    toolsets: BTreeMap<String, Make<Arc<dyn Toolset>>>,
+    toolsets: BTreeMap<String, MakeFrom<Arc<dyn Toolset>>>,
     server_tools: BTreeMap<String, ServerTool>,
-    middlewares: BTreeMap<String, MakeMiddleware>,
+    middlewares: BTreeMap<String, MakeFrom<Arc<dyn Middleware>>>,
     handlers: BTreeMap<String, Merge>,
 }
 
@@ -194,7 +194,7 @@ impl Registry {
     pub fn toolset(mut self, name: impl Into<String>, tools: impl Toolset) -> Self {
         let name = name.into();
         let make = shared(format!("tool set '{name}'"), Arc::new(tools) as Arc<dyn Toolset>);
-        self.toolsets.insert(name, make);
+        self.toolsets.insert(name, Arc::new(move |config, _| make(config)));
         self
     }
 
@@ -210,7 +210,18 @@ impl Registry {
     {
         let name = name.into();
         let make = made(format!("tool set '{name}'"), move |config| Ok(Arc::new(make(config)?) as Arc<dyn Toolset>));
-        self.toolsets.insert(name, make);
+        self.toolsets.insert(name, Arc::new(move |config, _| make(config)));
+        self
+    }
+
+    /// As [`toolset_with`](Self::toolset_with), of a set that may have the agent's model, or another of the registry, asked. The configuration is null if there
+    /// is none.
+    pub fn toolset_by(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(&Value, AgentSoFar<'_>) -> Result<Arc<dyn Toolset>> + Send + Sync + 'static,
+    ) -> Self {
+        self.toolsets.insert(name.into(), Arc::new(make));
         self
     }
 

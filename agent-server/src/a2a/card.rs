@@ -18,7 +18,7 @@ pub(super) async fn of_agent(
     let caller = caller.unwrap_or_else(|_| anybody());
     caller.require(Scope::Read)?;
     let pushes = app.webhook_secret(&caller).is_some();
-    Ok(Json(card(app.agent(&caller, &agent)?, &headers, pushes)))
+    Ok(Json(card(&app.agent(&caller, &agent)?, &headers, pushes)))
 }
 
 /// The card of the server's only agent.
@@ -31,7 +31,7 @@ pub(super) async fn of_server(
     caller.require(Scope::Read)?;
     let mut agents = app.agents(&caller);
     match (agents.next(), agents.next()) {
-        (Some(agent), None) => Ok(Json(card(agent, &headers, app.webhook_secret(&caller).is_some()))),
+        (Some(agent), None) => Ok(Json(card(&agent, &headers, app.webhook_secret(&caller).is_some()))),
         _ => Err(ApiError::not_found(
             "there are many agents here: each has its card at /a2a/NAME/.well-known/agent-card.json",
         )),

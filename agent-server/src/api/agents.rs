@@ -20,13 +20,13 @@ pub(super) fn router() -> Router<App> {
 
 async fn list(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Read)?;
-    let agents: Vec<_> = app.agents(&caller).map(shown).collect();
+    let agents: Vec<_> = app.agents(&caller).map(|served| shown(&served)).collect();
     Ok(Json(json!({"agents": agents})))
 }
 
 async fn one(State(app): State<App>, caller: Caller, Path(agent): Path<String>) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Read)?;
-    Ok(Json(shown(app.agent(&caller, &agent)?)))
+    Ok(Json(shown(&app.agent(&caller, &agent)?)))
 }
 
 fn shown(served: &Served) -> Value {

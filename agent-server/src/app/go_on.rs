@@ -28,7 +28,7 @@ impl App {
         answers: Vec<(String, Answer)>,
         shape: impl FnOnce(RunRequest) -> RunRequest,
     ) -> Result<FoundRun, ApiError> {
-        let agent = self.agent(caller, run.agent())?.agent().clone();
+        let newest = self.agent(caller, run.agent())?;
         let brings_answers = !answers.is_empty();
         let untaken =
             || ApiError::conflict("busy", "the run goes on already, without these answers: look what it asks now");
@@ -41,7 +41,10 @@ impl App {
         }
         let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
         let open = run.checkpoint().await?.ok_or_else(over)?;
-        let began = run.record().await?.map(|record| record.seq);
+        let record = run.record().await?;
+        let began = record.as_ref().map(|record| record.seq);
+        let then = record.and_then(|record| self.0.agents.when(run.agent(), record.started, &open.fingerprint));
+        let agent = then.unwrap_or_else(|| newest.agent().clone());
         let before = self.kept(run.store_name(), run.id()).await?;
         let mut request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
         request.caps = caps(caller, request.caps);

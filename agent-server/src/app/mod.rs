@@ -1,5 +1,6 @@
 //! The agents that are served, their runs and their sessions: what every protocol stands on.
 
+mod agents;
 mod at_rest;
 mod brought;
 mod dispatched;
@@ -18,7 +19,7 @@ mod start;
 mod view;
 mod viewers;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Drain, Message, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal,
@@ -27,6 +28,7 @@ use agent::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use self::{agents::Agents, live::Live, questions::Memo};
 pub use self::{
     dispatched::{answer_of, request_of},
     found::FoundRun,
@@ -35,7 +37,6 @@ pub use self::{
     view::{RunStatus, RunView},
 };
 pub(crate) use self::{hooks::Hooks, viewers::Viewer};
-use self::{live::Live, questions::Memo};
 use crate::{
     caller::Caller,
     error::ApiError,
@@ -90,7 +91,7 @@ impl From<Agent> for Served {
 pub struct App(Arc<Inner>);
 
 struct Inner {
-    agents: BTreeMap<String, Served>,
+    agents: Agents,
     journal: Arc<dyn Journal>,
     drain: Drain,
     /// The process is about to end: nobody waits for others any more.
@@ -120,13 +121,12 @@ impl App {
         hooks: Option<Hooks>,
         files: Option<Files>,
     ) -> Self {
-        let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
         let (ending, waiting) = (CancellationToken::new(), Memo::default());
         Self(Arc::new(Inner {
-            agents,
+            agents: Agents::new(agents),
             journal,
             drain,
             ending,
@@ -187,17 +187,28 @@ impl App {
     }
 
     /// The agents that there are for the caller, by name.
-    pub fn agents(&self, caller: &Caller) -> impl Iterator<Item = &Served> {
-        self.0.agents.values().filter(|served| caller.may_use(served.name()))
+    pub fn agents(&self, caller: &Caller) -> impl Iterator<Item = Served> {
+        self.0.agents.all().into_iter().filter(|served| caller.may_use(served.name()))
     }
 
     /// The agent of this name.
     ///
     /// # Errors
     /// 404 if there is none for the caller.
-    pub fn agent(&self, caller: &Caller, name: &str) -> Result<&Served, ApiError> {
-        let served = self.0.agents.get(name).filter(|_| caller.may_use(name));
+    pub fn agent(&self, caller: &Caller, name: &str) -> Result<Served, ApiError> {
+        let served = self.0.agents.find(name).filter(|_| caller.may_use(name));
         served.ok_or_else(|| ApiError::not_found(format!("there is no agent '{name}'")))
+    }
+
+    /// Serves an agent in the place of the one of its name, for all runs that begin from now on. Runs that are under way, and runs
+    /// that wait for an answer, keep the agent that they began with; of an agent that changes often, the eight versions before
+    /// this one are kept for them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if no agent of this name is served, or its parts do not go together.
+    pub fn replace(&self, agent: impl Into<Served>) -> agent::Result<()> {
+        let inner = &*self.0;
+        inner.agents.replace(agent.into().on(&inner.journal, &inner.drain, inner.files.as_ref())?)
     }
 
     /// Where all sessions are kept.
@@ -243,10 +254,6 @@ impl App {
         names::public(session)
     }
 
-    fn names(&self) -> Vec<&str> {
-        self.0.agents.keys().map(String::as_str).collect()
-    }
-
     /// Waits until the server was told to end.
     async fn ends(&self) {
         self.0.ending.cancelled().await;
@@ -268,6 +275,6 @@ impl Drop for OpenStream {
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("agents", &self.names()).finish_non_exhaustive()
+        f.debug_struct("App").field("agents", &self.0.agents.names()).finish_non_exhaustive()
     }
 }

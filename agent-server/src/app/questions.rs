@@ -74,7 +74,7 @@ impl App {
         }
         let index = self.journal().index(&name).await?;
         let mut asked = Vec::new();
-        for agent in self.0.agents.keys() {
+        for agent in &self.0.agents.names() {
             let Some(open) = index.look(|index| open(index, agent)) else { continue };
             asked.extend(open.questions.into_iter().map(|question| Waiting {
                 run: open.ids.run_id.to_string(),

@@ -122,7 +122,7 @@ impl App {
         let index = self.journal().index(&name).await?;
         let is_here = |run: &str| self.0.live.find(run).is_some_and(|run| !run.is_over());
         let mut stopped = Vec::new();
-        for agent in self.0.agents.keys() {
+        for agent in &self.0.agents.names() {
             let Some(ids) = index.look(|index| index.unfinished(agent).map(|open| open.ids)) else { continue };
             let goes_on =
                 index.look(|index| match index.run(&ids.run_id).and_then(|(_, record)| record.status.as_ref()) {
@@ -137,7 +137,7 @@ impl App {
             }
         }
         let waiting = index.look(Kept::waiting).into_iter();
-        stopped.extend(waiting.filter(|(run, kept)| !is_here(run) && self.0.agents.contains_key(&*kept.agent)).map(
+        stopped.extend(waiting.filter(|(run, kept)| !is_here(run) && self.0.agents.find(&kept.agent).is_some()).map(
             |(_, kept)| {
                 let user = kept.queued.as_ref().and_then(|job| job.user.as_deref());
                 Stopped::Queued(on_behalf_of(id, user), kept)

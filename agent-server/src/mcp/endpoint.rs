@@ -72,7 +72,7 @@ async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Run)?;
-    let service = doors.service(&app, &caller, app.agent(&caller, &agent)?)?;
+    let service = doors.service(&app, &caller, &app.agent(&caller, &agent)?)?;
     let (head, body) = request.into_parts();
     let body = extract::body(Request::from_parts(head.clone(), body), &()).await?;
     let answer = service.answer(http::Request::from_parts(head, body)).await;

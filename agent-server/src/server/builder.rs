@@ -13,7 +13,7 @@ use crate::{
     a2a,
     app::{App, Hooks, Served},
     auth::{Auth, Keys},
-    files::{Files, PutIn},
+    files::Files,
     guard::Guard,
     router::Guards,
     studio::Studio,
@@ -192,11 +192,7 @@ impl ServerBuilder {
             if agents.iter().any(|other: &Served| other.name() == name) {
                 return Err(Error::config(format!("two agents are named '{name}': give one another name")));
             }
-            let mut agent = served.agent().to_builder().store(journal.clone()).drain(&drain);
-            if let Some(files) = &self.files {
-                agent = agent.middleware(PutIn(files.clone()));
-            }
-            agents.push(Served::new(agent.build()?).description(served.about()));
+            agents.push(served.on(&journal, &drain, self.files.as_ref())?);
         }
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));

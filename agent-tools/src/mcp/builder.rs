@@ -148,6 +148,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the most tokens of what [the model](Self::sampling) says to the server at a time, whatever the server asks for. Default: what it asks
+    /// for.
+    pub fn max_sampled_tokens(mut self, most: u64) -> Self {
+        self.0.sampled_tokens = Some(most);
+        self
+    }
+
     /// Tells the server of a root, by its URI such as `file:///srv/files`: where it is to work. It is a hint and no boundary.
     pub fn root(mut self, uri: impl Into<String>) -> Self {
         self.0.roots.push(uri.into());

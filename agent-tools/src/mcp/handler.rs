@@ -159,7 +159,7 @@ impl ClientHandler for Handler {
         };
         check_size(&params, self.settings.limit)?;
         let call = self.asking(&context).await?;
-        answered(&call, sampling::ask(&call, &**model, params)).await
+        answered(&call, sampling::ask(&call, &**model, self.settings.sampled_tokens, params)).await
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {

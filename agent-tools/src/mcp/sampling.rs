@@ -17,6 +17,7 @@ use super::{calls::Call, content};
 pub(super) async fn ask(
     call: &Call,
     model: &dyn Model,
+    most: Option<u64>,
     mut params: CreateMessageRequestParams,
 ) -> Result<CreateMessageResult> {
     // It says which request this is, not what is asked.
@@ -30,7 +31,9 @@ pub(super) async fn ask(
     request.messages = History::from_messages(params.messages.into_iter().map(message).collect::<Result<Vec<_>>>()?)?;
     request.system = params.system_prompt.map(|text| SystemMessage::new(vec![Part::text(text)]));
     let mut how = ModelParams::default();
-    (how.max_tokens, how.temperature) = (Some(params.max_tokens.into()), params.temperature.map(f64::from));
+    let tokens = u64::from(params.max_tokens);
+    how.max_tokens = Some(most.map_or(tokens, |most| most.min(tokens)));
+    how.temperature = params.temperature.map(f64::from);
     how.stop = params.stop_sequences.unwrap_or_default();
     request.params = Arc::new(how);
     let info = Arc::new(model.info());

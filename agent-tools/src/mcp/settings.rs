@@ -35,6 +35,8 @@ pub(super) struct Settings {
     /// Who answers at once in place of that.
     pub(super) answers: Option<Arc<Answerer>>,
     pub(super) model: Option<Arc<dyn Model>>,
+    /// The most tokens that the model says at a time.
+    pub(super) sampled_tokens: Option<u64>,
     pub(super) roots: Vec<String>,
     /// What must be there as long as the client is.
     #[cfg(feature = "plugins")]
@@ -67,6 +69,7 @@ impl Settings {
             asks: false,
             answers: None,
             model: None,
+            sampled_tokens: None,
             roots: Vec::new(),
             #[cfg(feature = "plugins")]
             keeps: None,

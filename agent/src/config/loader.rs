@@ -17,7 +17,7 @@ use super::{
     loaded::Loaded,
     network::Network,
     nexau::Difference,
-    parts::model::Models,
+    parts::model::{Models, RELAY},
     problem::{Problem, Problems},
     references::References,
     registry::Registry,
@@ -258,7 +258,10 @@ impl Loader {
 }
 
 fn set_models(definition: &mut AgentDefinition, name: &str) {
-    definition.model = ModelDefinition::new(name);
+    // An agent elsewhere has its own.
+    if !definition.model.name.starts_with(RELAY) {
+        definition.model = ModelDefinition::new(name);
+    }
     definition.sub_agents.values_mut().for_each(|below| set_models(&mut below.agent, name));
 }
 

@@ -82,7 +82,7 @@ pub use self::{
     nexau::{Difference, DifferenceKind},
     problem::{Problem, Problems},
     registry::Registry,
-    reload::Reloading,
+    reload::{Reloading, Watched},
     store::StoreAddress,
     telemetry::Exporter,
     text::Format,

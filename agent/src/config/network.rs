@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::file::{FilePath, seconds};
+use super::{
+    file::{FilePath, seconds},
+    parts::model::RELAY,
+};
 
 /// Providers beside those that are known: a file with a list of them, or the list.
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -84,7 +87,7 @@ impl Network {
     /// The model of a name, if it is reached in another way than those of the process.
     pub(super) fn own(&self, name: &str) -> Option<ModelBuilder> {
         let is_own = self.transport.is_some() || self.providers.is_some();
-        (is_own && name.contains(':')).then(|| self.model(name))
+        (is_own && name.contains(':') && !name.starts_with(RELAY)).then(|| self.model(name))
     }
 
     pub(super) fn model(&self, name: &str) -> ModelBuilder {

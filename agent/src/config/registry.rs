@@ -70,7 +70,7 @@ pub(super) enum Naming {
 impl Registry {
     /// Has models by name, `provider:model`, and nothing else.
     pub fn new() -> Self {
-        let parts = Parts::new().models(|name: &str| name.contains(':').then(|| parts::model::by_name(name)));
+        let parts = Parts::new().models(parts::model::by_name);
         Self { parts, ..Self::default() }
     }
 
@@ -173,6 +173,26 @@ impl Registry {
         let name = name.into();
         self.middlewares.insert(name.clone(), Arc::new(schema_of::<C>));
         self.parts = self.parts.middleware_with(name, make);
+        self
+    }
+
+    /// Adds a set of tools that is made from a configuration and from what there is of its agent.
+    pub(super) fn toolset_made<C, T>(
+        mut self,
+        name: &str,
+        make: impl Fn(C, AgentSoFar<'_>) -> Result<T> + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: DeserializeOwned + JsonSchema + 'static,
+        T: Toolset,
+    {
+        self.toolsets.insert(name.to_owned(), Arc::new(schema_of::<C>));
+        let wrong = format!("the configuration of tool set '{name}' is wrong");
+        let make = move |config: &Value, from: AgentSoFar<'_>| {
+            let config = C::deserialize(config).map_err(|e| agent_core::Error::config(format!("{wrong}: {e}")))?;
+            Ok(Arc::new(make(config, from)?) as Arc<dyn Toolset>)
+        };
+        self.parts = self.parts.toolset_by(name, make);
         self
     }
 

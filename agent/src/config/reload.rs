@@ -3,14 +3,14 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
-use agent_core::{Error, Result};
+use agent_core::Result;
 use agent_exec::Agent;
 
-use super::{Loader, Problems};
+use super::{Loaded, Loader, Problems};
 
 /// An agent that is read again when its files change.
 ///
@@ -40,81 +40,130 @@ use super::{Loader, Problems};
 /// ```
 #[derive(Debug)]
 pub struct Reloading {
-    loader: Loader,
-    path: PathBuf,
     last: Mutex<Last>,
 }
 
 #[derive(Debug)]
 struct Last {
     agent: Agent,
-    seen: Vec<(PathBuf, Stamp)>,
+    files: Watched,
     problems: Option<Problems>,
 }
-
-/// What changes when a file does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Stamp(Option<(SystemTime, u64)>);
 
 impl Reloading {
     /// Reads the file, and opens its store.
     ///
     /// # Errors
-    /// As [`Loader::load`] and [`Loaded::into_agent`](super::Loaded::into_agent).
+    /// As [`Loader::load`] and [`Loaded::into_agent`].
     pub async fn open(loader: Loader, path: impl Into<PathBuf>) -> Result<Self> {
-        let path = path.into();
-        let loaded = loader.load(&path)?;
-        let seen = stamps(loaded.files());
+        let (loaded, files) = Watched::open(loader, path)?;
         let agent = loaded.into_agent().await?;
-        Ok(Self { loader, path, last: Mutex::new(Last { agent, seen, problems: None }) })
+        Ok(Self { last: Mutex::new(Last { agent, files, problems: None }) })
     }
 
     /// The agent, as its files are now.
     pub async fn agent(&self) -> Agent {
-        let (agent, seen) = {
-            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-            (last.agent.clone(), last.seen.clone())
+        let (changed, path) = {
+            let mut last = self.last();
+            let Some(changed) = last.files.changed() else { return last.agent.clone() };
+            (changed, last.files.path.clone())
         };
-        let now: Vec<_> = seen.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect();
-        if now == seen {
-            return agent;
-        }
-        let (next, seen) = match self.loader.load(&self.path) {
-            Ok(loaded) => {
-                let seen = stamps(loaded.files());
-                (loaded.into_agent().await.map_err(Whole::Built), seen)
-            }
-            Err(problems) => {
-                // What is wrong may be mended by a file that was not read before.
-                let more = problems.files().iter().filter(|file| !now.iter().any(|(path, _)| path == *file));
-                let seen = more.map(|file| (file.clone(), Stamp::of(file))).chain(now.iter().cloned()).collect();
-                (Err(Whole::Read(problems)), seen)
-            }
+        let next = match changed {
+            Ok(loaded) => loaded.into_agent().await.map_err(|error| Problems::of_file(&path, error.message())),
+            Err(problems) => Err(problems),
         };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.seen = seen;
+        let mut last = self.last();
         match next {
             Ok(next) => {
                 last.agent = next;
                 last.problems = None;
             }
-            Err(Whole::Read(problems)) => last.problems = Some(problems),
-            Err(Whole::Built(error)) => last.problems = Some(Problems::of_file(&self.path, error.message())),
+            Err(problems) => last.problems = Some(problems),
         }
         last.agent.clone()
     }
 
     /// What is wrong with the files since they changed; none if the agent is as they say.
     pub fn problems(&self) -> Option<Problems> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).problems.clone()
+        self.last().problems.clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a change failed.
-enum Whole {
-    Read(Problems),
-    Built(Error),
+/// The files that an agent is made of, which are read again when one of them changes or comes to be.
+///
+/// For those who need more than [`Reloading`] gives: the [`Loaded`] file, to build the agent from it in their own way.
+///
+/// ```
+/// use agent::config::{Loader, Watched};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let file = folder.path().join("clerk.yaml");
+/// std::fs::write(&file, "{name: clerk, model: 'offline:any'}").unwrap();
+/// let (loaded, mut files) = Watched::open(Loader::new(), &file)?;
+/// assert_eq!(loaded.definition().name, "clerk");
+/// assert!(files.changed().is_none());
+///
+/// std::fs::write(&file, "{name: clerk, modle: 'offline:any'}").unwrap();
+/// let problems = files.changed().expect("it changed").expect_err("it is wrong");
+/// assert!(problems.to_string().contains("clerk.yaml:1:15"), "{problems}");
+/// assert!(files.changed().is_none(), "each change is told once");
+/// # Ok::<(), agent::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Watched {
+    loader: Loader,
+    path: PathBuf,
+    seen: Vec<(PathBuf, Stamp)>,
 }
+
+impl Watched {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// As [`Loader::load`].
+    pub fn open(loader: Loader, path: impl Into<PathBuf>) -> Result<(Loaded, Self), Problems> {
+        let path = path.into();
+        let loaded = loader.load(&path)?;
+        let seen = stamps(loaded.files());
+        Ok((loaded, Self { loader, path, seen }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the files say now, or what is wrong with them; none unless one of them changed since this was asked last.
+    pub fn changed(&mut self) -> Option<Result<Loaded, Problems>> {
+        let now: Vec<_> = self.seen.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect();
+        if now == self.seen {
+            return None;
+        }
+        let read = self.loader.load(&self.path);
+        // A file that changes while it is read is found changed the next time.
+        let before = |path: &PathBuf| {
+            let known = now.iter().find(|(known, _)| known == path);
+            known.cloned().unwrap_or_else(|| (path.clone(), Stamp::of(path)))
+        };
+        self.seen = match &read {
+            Ok(loaded) => loaded.files().iter().map(before).collect(),
+            // What is wrong may be mended by a file that was not read before.
+            Err(problems) => {
+                let more = problems.files().iter().filter(|file| !now.iter().any(|(path, _)| path == *file));
+                more.map(before).chain(now.iter().cloned()).collect()
+            }
+        };
+        Some(read)
+    }
+}
+
+/// What changes when a file does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp(Option<(SystemTime, u64)>);
 
 fn stamps(files: &[PathBuf]) -> Vec<(PathBuf, Stamp)> {
     files.iter().map(|path| (path.clone(), Stamp::of(path))).collect()

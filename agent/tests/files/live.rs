@@ -249,3 +249,47 @@ async fn a_server_that_cannot_be_reached_fails_a_run_if_servers_are_required() {
     let error = of(loader_of(&model).require_servers()).run("Hi").await.expect_err("is required");
     assert_ne!(error.kind(), ErrorKind::Config, "{error}");
 }
+
+/// A server of tools whose tool asks the model of its client.
+const ASKS: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"think","inputSchema":{"type":"object"}}]}}' ;;
+    *'"tools/call"'*) call=$id; echo '{"jsonrpc":"2.0","id":99,"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"What is 6 x 7?"}}],"maxTokens":5000}}' ;;
+    *'"id":99'*) echo '{"jsonrpc":"2.0","id":'$call',"result":{"content":[{"type":"text","text":"thought"}]}}' ;;
+  esac
+done
+"#;
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_server_of_tools_asks_the_model_that_the_file_gives_it_and_no_more_than_it_says() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("server.sh"), ASKS).expect("writes");
+    for (sampling, tokens) in [("{model: judge, max_tokens: 40}", 40), ("{model: {name: judge}}", 5000)] {
+        let judge = ScriptedModel::new([Turn::text("42")]);
+        let model = ScriptedModel::new([Turn::calls([("1", "s_think", json!({}))]), Turn::text("done")]);
+        let registry = Registry::builtin().model("small", model.clone()).model("judge", judge.clone());
+        let text = format!(
+            "tools:\n  - mcp: {{name: s, command: [sh, server.sh], directory: ., required: true, sampling: {sampling}}}\n"
+        );
+        let loaded = Loader::new().registry(registry).load(file(dir.path(), &text)).unwrap_or_else(|e| panic!("{e}"));
+        answer(&loaded.into_builder().build().expect("builds"), "Think.").await;
+        assert!(model.requests()[1].texts().join("\n").contains("thought"), "{:?}", model.requests()[1]);
+        assert_eq!(judge.requests()[0].texts(), ["What is 6 x 7?"]);
+        assert_eq!(judge.requests()[0].params.max_tokens, Some(tokens));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_file_says_of_the_limits_of_commands_holds() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let command = json!({"command": "head -c 100000 /dev/zero > big; wc -c < big"});
+    let model = ScriptedModel::new([Turn::calls([("1", "bash", command)]), Turn::text("done")]);
+    let text = "tools:\n  - shell: {root: ., isolation: landlock, limits: {file: 4096}}\n";
+    answer(&load(&model, dir.path(), text), "Write.").await;
+    assert!(model.requests()[1].texts().join("\n").contains("4096"), "{:?}", model.requests()[1]);
+}

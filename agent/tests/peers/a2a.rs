@@ -2,6 +2,7 @@
 
 use agent::{
     Agent, ErrorKind, RunRequest,
+    config::{self, Format, Loader, Registry},
     journal::MemoryJournal,
     testing::{ScriptedModel, Turn},
     tools::{Workspace, peers::A2aAgent},
@@ -23,6 +24,33 @@ async fn an_agent_may_answer_at_once_without_a_task() {
         let server = Server::start(How { streams, ..How::default() }).await;
         assert_eq!(finished(agent(server.agent()).run("at once").await).answer, "at once");
     }
+}
+
+#[tokio::test]
+async fn a_sub_agent_of_a_file_may_be_an_agent_elsewhere() {
+    let server = Server::start(How::default()).await;
+    let call = json!({"agent": "clerk", "message": "hello"});
+    let model = ScriptedModel::new([Turn::calls([("1", "delegate", call)]), Turn::text("so")]);
+    let loader = Loader::new().registry(Registry::builtin().model("small", model.clone())).every_model("small");
+    let loader = loader.environment(|name| (name == "TOKEN").then(|| TOKEN.to_owned()));
+    let peer = format!(
+        "{{a2a: {{url: 'http://{}', bearer: '${{env.TOKEN}}', allow_private: ['127.0.0.1'], poll_every: 0.005}}}}",
+        server.address
+    );
+    let file = format!("name: boss\nmodel: none\nsub_agents:\n  clerk: {{description: Helps., peer: {peer}}}\n");
+    let loaded = loader.read(file, Format::Yaml).unwrap_or_else(|e| panic!("{e}"));
+    for text in [loaded.to_yaml(), config::to_yaml(loaded.definition())] {
+        let text = text.expect("writes");
+        let again = loader.read(text.as_str(), Format::Yaml).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(again.definition(), loaded.definition(), "{text}");
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+    finished(loaded.into_builder().build().expect("builds").run("go").await);
+    assert!(model.requests()[1].results()[0].1.contains("you said hello"), "{:?}", model.requests()[1].results());
+
+    let nothing = "name: boss\nmodel: none\nsub_agents:\n  clerk: {description: Helps.}\n";
+    let told = loader.read(nothing, Format::Yaml).expect_err("is no agent").to_string();
+    assert!(told.contains("agent:4:10: ") && told.contains("missing"), "{told}");
 }
 
 #[tokio::test]

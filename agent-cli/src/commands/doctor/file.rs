@@ -110,7 +110,10 @@ fn about_files(loaded: &Loaded) -> String {
 /// Models by name, with the agents that ask them.
 fn gather_models(definition: &AgentDefinition, above: &str, models: &mut BTreeMap<String, Vec<String>>) {
     let name = format!("{above}{}", definition.name);
-    models.entry(definition.model.name.clone()).or_default().push(name.clone());
+    // An agent elsewhere has its own.
+    if !definition.model.name.starts_with("relay:") {
+        models.entry(definition.model.name.clone()).or_default().push(name.clone());
+    }
     for below in definition.sub_agents.values() {
         gather_models(&below.agent, &format!("{name} > "), models);
     }

@@ -136,7 +136,7 @@ fn terminal() -> Finding {
     if !io::stdout().is_terminal() {
         return Finding::well("terminal", "standard output is none: `agent chat` needs one, `agent run` does not");
     }
-    let (columns, rows) = crossterm::terminal::size().unwrap_or_default();
+    let (rows, columns) = console::Term::stdout().size_checked().unwrap_or_default();
     let colours = if wants_colour() { "colours" } else { "no colours" };
     let found = format!("{name}, {columns} by {rows}, {colours}");
     if columns < 40 || rows < 8 {

@@ -104,7 +104,8 @@ async fn fork(
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
     caller.require(Scope::Run)?;
     let found = Found::new(&app, &caller, &name, wanted.agent.as_deref()).await?;
-    let agent = app.agent(&caller, &found.agent)?.agent();
+    let served = app.agent(&caller, &found.agent)?;
+    let agent = served.agent();
     let into = app.new_session(&caller, &wanted.into)?;
     let from = found.store_name();
     let mut fork = match &wanted.run {
@@ -143,7 +144,8 @@ async fn replay(
 ) -> Result<Json<Value>, ApiError> {
     caller.require(Scope::Run)?;
     let found = Found::new(&app, &caller, &name, wanted.agent.as_deref()).await?;
-    let agent = app.agent(&caller, &found.agent)?.agent();
+    let served = app.agent(&caller, &found.agent)?;
+    let agent = served.agent();
     let request = RunRequest::replay(found.store_name());
     let request = wanted.run.into_iter().fold(request, RunRequest::run_id);
     let end = agent.start(request).await.map_err(|error| public(&error, &found))?;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Model, Result};
-use agent_exec::Registry;
+use agent_exec::{Registry, Relay};
 use agent_llm::{Failover, LayeredModel, XmlTools};
 
 use crate::config::{
@@ -11,9 +11,15 @@ use crate::config::{
     network::Network,
 };
 
-/// A model by `provider:model`.
-pub(in crate::config) fn by_name(name: &str) -> Result<LayeredModel> {
-    agent_llm::model(name).build()
+/// Before the name of a tool: the model of an agent that [relays](Relay) to it.
+pub(in crate::config) const RELAY: &str = "relay:";
+
+/// A model by `provider:model`, or a relay to a tool; none if the name is neither.
+pub(in crate::config) fn by_name(name: &str) -> Option<Result<Arc<dyn Model>>> {
+    if let Some(tool) = name.strip_prefix(RELAY) {
+        return Some(Ok(Arc::new(Relay::to(tool))));
+    }
+    name.contains(':').then(|| Ok(Arc::new(agent_llm::model(name).build()?) as _))
 }
 
 /// The models of a file under names of its own, and those of the program.

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::config::{
     file::{FileKeys, ModelRef},
-    registry::{Registry, SchemaOf},
+    registry::{Naming, Registry, SchemaOf},
+    settle::PEER,
 };
 
 /// The JSON Schema of files that name the parts of this registry.
@@ -24,6 +25,8 @@ pub(in crate::config) fn whole(registry: &Registry) -> Value {
     };
     let tools = registry.tools.iter().chain(&registry.toolsets);
     let list = |items: Vec<Value>| json!({"type": "array", "items": {"anyOf": items}});
+    let peers = registry.tools.iter().filter(|(name, _)| registry.naming.get(*name) == Some(&Naming::Tool));
+    let peers = entries(peers, &mut generator);
     let tools = list(entries(tools, &mut generator));
     let toolsets = list(entries(registry.toolsets.iter(), &mut generator));
     let middleware = list(entries(registry.middlewares.iter(), &mut generator));
@@ -32,7 +35,7 @@ pub(in crate::config) fn whole(registry: &Registry) -> Value {
         ("toolsets", toolsets),
         ("middleware", middleware),
         ("model", generator.subschema_for::<ModelRef>().to_value()),
-        ("sub_agents", sub_agents()),
+        ("sub_agents", sub_agents(&peers)),
     ] {
         let schema = described(key, schema, &properties);
         properties.insert(key.to_owned(), schema);
@@ -101,7 +104,8 @@ fn entries<'a>(parts: impl Iterator<Item = (&'a String, &'a SchemaOf)>, generato
     entries
 }
 
-fn sub_agents() -> Value {
+fn sub_agents(peers: &[Value]) -> Value {
+    let description = json!({"type": "string", "description": "What it is good for."});
     json!({
         "type": "object",
         "additionalProperties": {"anyOf": [
@@ -109,13 +113,25 @@ fn sub_agents() -> Value {
             {
                 "type": "object",
                 "properties": {
-                    "description": {"type": "string", "description": "What it is good for."},
+                    "description": description,
                     "agent": {"anyOf": [
                         {"type": "string", "description": "The path of the sub-agent's file."},
                         {"$ref": "#/$defs/SubAgent"},
                     ]},
                 },
                 "required": ["description", "agent"],
+                "additionalProperties": false,
+            },
+            {
+                "type": "object",
+                "properties": {
+                    "description": description,
+                    PEER: {
+                        "anyOf": peers,
+                        "description": "The tool that speaks with it, where it is an agent elsewhere: a2a, acp, or another that takes a `message`.",
+                    },
+                },
+                "required": ["description", PEER],
                 "additionalProperties": false,
             },
         ]},

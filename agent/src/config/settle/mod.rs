@@ -4,13 +4,14 @@
 //! says all of it.
 
 mod offer;
+mod peers;
 mod permissions;
 #[cfg(all(feature = "plugins", target_os = "linux"))]
 mod plugins;
 mod sets;
 mod telemetry;
 
-pub(super) use self::permissions::of as permissions_of;
+pub(super) use self::{peers::PEER, permissions::of as permissions_of};
 use super::{
     problem::Problem,
     registry::Registry,
@@ -29,6 +30,8 @@ impl Settled<'_> {
     pub(super) fn agent(&self, written: &mut Node, live: &mut Node, problems: &mut Vec<Problem>) {
         #[cfg(all(feature = "plugins", target_os = "linux"))]
         plugins::settle(written, live, problems);
+        peers::settle(written);
+        peers::settle(live);
         if let (Some(written), Some(live)) = (written.get_mut("sub_agents"), live.get_mut("sub_agents")) {
             for (written, live) in written.entries_mut().iter_mut().zip(live.entries_mut()) {
                 if let (Some(written), Some(live)) = (written.node.get_mut("agent"), live.node.get_mut("agent")) {

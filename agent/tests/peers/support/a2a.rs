@@ -31,7 +31,7 @@ pub(crate) struct How {
 
 #[derive(Clone)]
 pub(crate) struct Server {
-    address: String,
+    pub(crate) address: String,
     how: How,
     state: Arc<Mutex<State>>,
 }

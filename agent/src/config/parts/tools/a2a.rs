@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Result, Tool};
-use agent_tools::{ToolExt, ToolSet, peers::A2aAgent};
+use agent_tools::{ToolExt, ToolSet, Workspace, peers::A2aAgent};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{
-    file::{SecretText, seconds},
+    file::{FilePath, SecretText, seconds},
     parts::change::Permission,
 };
 
@@ -37,6 +37,20 @@ pub(super) struct A2aConfig {
     #[serde(default)]
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
+    /// Seconds that one request may take, and that a stream may be silent. Default: 60.
+    #[serde(default)]
+    #[schemars(range(min = 0.001))]
+    patience: Option<f64>,
+    /// Seconds between two looks at a task that cannot be followed as a stream. Default: 2.
+    #[serde(default)]
+    #[schemars(range(min = 0.001))]
+    poll_every: Option<f64>,
+    /// Most bytes of an answer. Default: 4 MiB.
+    #[serde(default)]
+    max_bytes: Option<usize>,
+    /// The folder whose files a call may hand over. Default: none.
+    #[serde(default)]
+    workspace: Option<FilePath>,
     /// Whether it does a message with the same id once, so that a call is made again after a crash. Default: false.
     #[serde(default)]
     deduplicates: bool,
@@ -63,6 +77,18 @@ pub(super) fn tools(config: A2aConfig) -> Result<ToolSet> {
     }
     if let Some(time) = config.timeout {
         agent = agent.timeout(seconds(time)?);
+    }
+    if let Some(time) = config.patience {
+        agent = agent.patience(seconds(time)?);
+    }
+    if let Some(time) = config.poll_every {
+        agent = agent.poll_every(seconds(time)?);
+    }
+    if let Some(most) = config.max_bytes {
+        agent = agent.max_bytes(most);
+    }
+    if let Some(FilePath(folder)) = config.workspace {
+        agent = agent.workspace(Workspace::open(folder)?);
     }
     if config.deduplicates {
         agent = agent.deduplicates();

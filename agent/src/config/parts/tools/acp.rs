@@ -49,6 +49,26 @@ pub(super) struct AcpConfig {
     #[serde(default)]
     #[schemars(range(min = 0.001))]
     start_timeout: Option<f64>,
+    /// Seconds for which the program is kept that waits for an answer or the next message. Default: 600.
+    #[serde(default)]
+    #[schemars(range(min = 0.001))]
+    keep: Option<f64>,
+    /// Most bytes of one message of the protocol. Default: 4 MiB.
+    #[serde(default)]
+    max_message: Option<usize>,
+    /// Most bytes of an answer. Default: 1 MiB.
+    #[serde(default)]
+    max_answer: Option<usize>,
+    /// Whether it only looks at things, so that a message is sent again after a crash. Default: false.
+    #[serde(default)]
+    repeatable: bool,
+    /// Servers of tools that it starts by itself, by name: programs with their arguments.
+    #[serde(default)]
+    servers: BTreeMap<String, Vec<String>>,
+    /// The sandbox in which it may run commands. Default: it may run none by way of this process.
+    #[cfg(all(feature = "sandbox", target_os = "linux"))]
+    #[serde(default)]
+    terminals: Option<super::shell::Place>,
     /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
     #[serde(default)]
     #[allow(dead_code, reason = "it became a rule before")]
@@ -60,17 +80,14 @@ fn name() -> String {
 }
 
 pub(super) fn tools(config: AcpConfig) -> Result<ToolSet> {
-    let [program, args @ ..] = config.command.as_slice() else {
-        return Err(Error::config("an agent that is a program names it"));
-    };
-    let mut program = Stdio::new(program).args(args);
+    let mut started = program(&config.command)?;
     for name in &config.pass {
-        program = program.pass(name);
+        started = started.pass(name);
     }
     for (name, value) in &config.env {
-        program = program.env(name, value);
+        started = started.env(name, value);
     }
-    let mut agent = AcpAgent::builder(program).name(&config.name);
+    let mut agent = AcpAgent::builder(started).name(&config.name);
     if let Some(FilePath(directory)) = config.directory {
         agent = agent.directory(directory);
     }
@@ -86,10 +103,36 @@ pub(super) fn tools(config: AcpConfig) -> Result<ToolSet> {
     if let Some(time) = config.start_timeout {
         agent = agent.start_timeout(seconds(time)?);
     }
+    if let Some(time) = config.keep {
+        agent = agent.keep(seconds(time)?);
+    }
+    if let Some(most) = config.max_message {
+        agent = agent.max_message(most);
+    }
+    if let Some(most) = config.max_answer {
+        agent = agent.max_answer(most);
+    }
+    if config.repeatable {
+        agent = agent.repeatable();
+    }
+    for (name, command) in &config.servers {
+        agent = agent.mcp_server(name, program(command)?);
+    }
+    #[cfg(all(feature = "sandbox", target_os = "linux"))]
+    if let Some(place) = config.terminals {
+        agent = agent.terminals(Arc::new(place.builder()?.build()?));
+    }
     let agent = agent.build()?;
     let tool: Arc<dyn Tool> = match config.description {
         Some(description) => Arc::new(agent.described(description)),
         None => Arc::new(agent),
     };
     Ok(ToolSet::new(config.name).shared(tool))
+}
+
+fn program(command: &[String]) -> Result<Stdio> {
+    match command {
+        [program, args @ ..] => Ok(Stdio::new(program).args(args)),
+        [] => Err(Error::config("what is started is a program with its arguments")),
+    }
 }

@@ -52,7 +52,7 @@ pub(super) fn tools(config: CommandConfig) -> Result<ToolSet> {
     let command = args.iter().fold(Command::new(program), Command::arg);
     let none = || json!({"type": "object", "additionalProperties": false});
     let spec = ToolSpec::new(&config.name, config.description, config.parameters.map_or_else(none, Value::Object));
-    let mut tool = ProgramTool::new(spec, command, Arc::new(config.place.builder().build()?))
+    let mut tool = ProgramTool::new(spec, command, Arc::new(config.place.builder()?.build()?))
         .effect(config.effect.map_or(Effect::AtMostOnce, Effect::from));
     if let Some(time) = config.timeout {
         tool = tool.timeout(seconds(time)?);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use agent_core::{Error, Result};
+use agent_exec::{AgentSoFar, ModelDefinition};
 use agent_tools::{
     Stdio,
     mcp::{Client, Endpoint, Http, OAuth},
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::{
-    file::{FilePath, SecretText, seconds},
+    file::{FilePath, ModelRef, SecretText, seconds},
     parts::change::Permission,
 };
 
@@ -65,8 +66,24 @@ pub(super) struct McpConfig {
     resources: bool,
     /// Whether the server may ask a person. Default: false.
     elicitation: bool,
+    /// The model that the server may ask, as a part of the run and from its budget. Default: none.
+    sampling: Option<Sampling>,
+    /// Whether structured content is taken though it does not fit the schema of its tool. Default: false.
+    unchecked_output: bool,
     /// Addresses of folders that the server is told of.
     roots: Vec<String>,
+}
+
+/// The model that a server may ask.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Sampling {
+    /// The model. Default: the agent's own.
+    #[schemars(with = "Option<ModelRef>")]
+    model: Option<ModelDefinition>,
+    /// Most tokens of what it says at a time. Default: what the server asks for.
+    #[schemars(range(min = 1))]
+    max_tokens: Option<u64>,
 }
 
 /// What a program is let in with that nobody sits at (OAuth 2, client credentials).
@@ -89,7 +106,7 @@ impl Access {
     }
 }
 
-pub(super) fn tools(config: McpConfig) -> Result<Client> {
+pub(super) fn tools(config: McpConfig, from: AgentSoFar<'_>) -> Result<Client> {
     let endpoint = endpoint(&config)?;
     let mut client = Client::builder(config.name, endpoint);
     if let Some(prefix) = config.prefix {
@@ -113,6 +130,13 @@ pub(super) fn tools(config: McpConfig) -> Result<Client> {
     if let Some(most) = config.max_result {
         client = client.max_result(most);
     }
+    if let Some(Sampling { model, max_tokens }) = config.sampling {
+        client = client.sampling(match model {
+            Some(model) => from.registry.make_model(&model)?,
+            None => from.model.clone(),
+        });
+        client = max_tokens.into_iter().fold(client, agent_tools::mcp::ClientBuilder::max_sampled_tokens);
+    }
     for root in config.roots {
         client = client.root(root);
     }
@@ -122,6 +146,7 @@ pub(super) fn tools(config: McpConfig) -> Result<Client> {
         (config.serial, agent_tools::mcp::ClientBuilder::serial),
         (config.resources, agent_tools::mcp::ClientBuilder::resource_tools),
         (config.elicitation, agent_tools::mcp::ClientBuilder::elicitation),
+        (config.unchecked_output, agent_tools::mcp::ClientBuilder::unchecked_output),
     ] {
         client = if wanted { set(client) } else { client };
     }

@@ -6,6 +6,8 @@ mod a2a;
 mod acp;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod command;
+#[cfg(any(all(feature = "sandbox", target_os = "linux"), feature = "container"))]
+mod limits;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "openapi")]
@@ -57,6 +59,6 @@ pub(in crate::config) fn register(registry: Registry) -> Registry {
     #[cfg(feature = "acp")]
     let registry = registry.tools_with("acp", acp::tools).named("acp", Naming::Tool);
     #[cfg(feature = "mcp")]
-    let registry = registry.toolset_with("mcp", mcp::tools).named("mcp", Naming::Server);
+    let registry = registry.toolset_made("mcp", mcp::tools).named("mcp", Naming::Server);
     registry
 }

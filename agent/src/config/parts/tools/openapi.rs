@@ -32,6 +32,9 @@ pub(super) struct OpenApiConfig {
     /// Private addresses that may be reached all the same.
     #[serde(default)]
     allow_private: Vec<String>,
+    /// How requests name their sender. Default: this library.
+    #[serde(default)]
+    user_agent: Option<String>,
     /// Seconds that a call may take.
     #[serde(default)]
     #[schemars(range(min = 0.001))]
@@ -64,6 +67,9 @@ pub(super) fn tools(config: OpenApiConfig) -> Result<ToolSet> {
     }
     if let Some(time) = config.timeout {
         api = api.timeout(seconds(time)?);
+    }
+    if let Some(name) = config.user_agent {
+        api = api.user_agent(name);
     }
     if let Some(most) = config.max_bytes {
         api = api.max_bytes(most);

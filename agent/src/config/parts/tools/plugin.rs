@@ -43,7 +43,7 @@ impl PluginConfig {
         let plugin = Plugin::load(&self.folder.0)?;
         let mut place = self.sandbox.clone();
         place.readable.push(FilePath(plugin.dir().to_string_lossy().into_owned()));
-        let sandbox: Arc<dyn Sandbox> = Arc::new(place.builder().build()?);
+        let sandbox: Arc<dyn Sandbox> = Arc::new(place.builder()?.build()?);
         plugin.trust(&self.digest, &self.config, &sandbox)
     }
 }

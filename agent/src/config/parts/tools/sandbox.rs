@@ -4,13 +4,15 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Result};
 #[cfg(feature = "container")]
-use agent_tools::sandbox::{ContainerSandbox, ContainerSandboxBuilder, Limits};
+use agent_tools::sandbox::{ContainerSandbox, ContainerSandboxBuilder};
 #[cfg(feature = "e2b")]
 use agent_tools::sandbox::{E2bSandbox, E2bSandboxBuilder};
 use agent_tools::{PerSession, Shell, ToolSet, Workspace, sandbox::Sandbox};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+#[cfg(feature = "container")]
+use super::limits::ProgramLimits;
 use crate::config::{file::seconds, parts::change::Choice};
 
 /// Tools for files and commands, in a sandbox that each session has for itself: a container, or a machine of a service.
@@ -56,37 +58,6 @@ struct Container {
     /// What programs may use.
     #[serde(default)]
     limits: ProgramLimits,
-}
-
-/// What programs may use; what is not said is as everywhere.
-#[cfg(feature = "container")]
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-struct ProgramLimits {
-    /// Seconds of the processor for each process. Default: 600.
-    #[schemars(range(min = 0.001))]
-    cpu: Option<f64>,
-    /// Bytes of memory. Default: 2 GiB.
-    memory: Option<u64>,
-    /// Processes at a time. Default: 256.
-    processes: Option<u32>,
-    /// Bytes of a file that is written. Default: 1 GiB.
-    file: Option<u64>,
-    /// Files that a process has open. Default: 1,024.
-    open_files: Option<u32>,
-}
-
-#[cfg(feature = "container")]
-impl ProgramLimits {
-    fn limits(self) -> Result<Limits> {
-        let mut limits = Limits::default();
-        limits.cpu = self.cpu.map(seconds).transpose()?.unwrap_or(limits.cpu);
-        limits.memory = self.memory.unwrap_or(limits.memory);
-        limits.processes = self.processes.unwrap_or(limits.processes);
-        limits.file = self.file.unwrap_or(limits.file);
-        limits.open_files = self.open_files.unwrap_or(limits.open_files);
-        Ok(limits)
-    }
 }
 
 /// A machine of a service.

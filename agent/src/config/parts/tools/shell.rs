@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use agent_core::Result;
 use agent_tools::{
     Shell, ToolSet,
-    sandbox::{LocalSandbox, LocalSandboxBuilder},
+    sandbox::{Isolation, LocalSandbox, LocalSandboxBuilder},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::limits::ProgramLimits;
 use crate::config::{
     file::{FilePath, seconds},
     parts::change::Choice,
@@ -51,10 +52,28 @@ pub(super) struct Place {
     writable: Vec<FilePath>,
     /// Variables of the environment of commands.
     env: BTreeMap<String, String>,
+    /// Variables of this process's environment that commands are given.
+    pass: Vec<String>,
+    /// What each command may use.
+    limits: ProgramLimits,
+    /// What keeps commands in. Default: the first of both that works here.
+    isolation: Option<Kept>,
+}
+
+/// What keeps commands in.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kept {
+    /// The program `bwrap`.
+    Bubblewrap,
+    /// Rules of the kernel.
+    Landlock,
 }
 
 impl Place {
-    pub(super) fn builder(self) -> LocalSandboxBuilder {
+    /// # Errors
+    /// A time that is none.
+    pub(super) fn builder(self) -> Result<LocalSandboxBuilder> {
         let mut sandbox = LocalSandbox::builder(self.root.map_or_else(|| ".".to_owned(), |root| root.0));
         for FilePath(path) in self.readable {
             sandbox = sandbox.readable(path);
@@ -65,12 +84,19 @@ impl Place {
         for (name, value) in self.env {
             sandbox = sandbox.env(name, value);
         }
-        if self.network { sandbox.allow_network() } else { sandbox }
+        let pass: Vec<_> = self.pass.iter().map(String::as_str).collect();
+        sandbox = sandbox.inherit_env(&pass).limits(self.limits.limits()?);
+        sandbox = match self.isolation {
+            None => sandbox,
+            Some(Kept::Bubblewrap) => sandbox.isolation(Isolation::Bubblewrap),
+            Some(Kept::Landlock) => sandbox.isolation(Isolation::Landlock),
+        };
+        Ok(if self.network { sandbox.allow_network() } else { sandbox })
     }
 }
 
 pub(super) fn tools(config: ShellConfig) -> Result<ToolSet> {
-    let mut shell = Shell::over(config.place.builder().build()?);
+    let mut shell = Shell::over(config.place.builder()?.build()?);
     if let Some(program) = config.program {
         shell = shell.program(program);
     }

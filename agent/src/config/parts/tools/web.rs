@@ -47,11 +47,39 @@ pub(super) struct Reach {
     allow_private: Vec<String>,
     /// Whether pages are read that ask programs to keep away. Default: false.
     ignore_robots: bool,
+    /// How requests name their sender, such as `acme-agent/1.0`. Default: this library.
+    user_agent: Option<String>,
+    /// Whether the model is shown images. Default: false.
+    images: bool,
+    /// Whether the text of PDFs is read. Default: true.
+    pdf: Option<bool>,
+    /// Seconds between two requests to one host, at least. Default: 0.5.
+    #[schemars(range(min = 0.0))]
+    apart: Option<f64>,
+    /// What is kept of pages that were read.
+    cache: Cache,
     /// Most bytes of a page.
     max_bytes: Option<usize>,
     /// Seconds that a page may take.
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
+}
+
+/// What is kept of pages that were read.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Cache {
+    /// Most bytes of all of them. Default: 32 MiB.
+    max_bytes: u64,
+    /// Seconds for which a page is kept. Default: 900.
+    #[schemars(range(min = 0.001))]
+    time: f64,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { max_bytes: 32 << 20, time: 900.0 }
+    }
 }
 
 /// A search engine.
@@ -112,6 +140,14 @@ fn made(search: Option<Search>, reach: Reach) -> Result<ToolSet> {
     if reach.ignore_robots {
         web = web.ignore_robots();
     }
+    if let Some(name) = reach.user_agent {
+        web = web.user_agent(name);
+    }
+    if let Some(least) = reach.apart {
+        web = web.apart(seconds(least)?);
+    }
+    web = web.images(reach.images).pdf(reach.pdf.unwrap_or(true));
+    web = web.cache(reach.cache.max_bytes, seconds(reach.cache.time)?);
     if let Some(most) = reach.max_bytes {
         web = web.max_bytes(most);
     }

@@ -18,6 +18,8 @@ pub(super) struct WorkspaceConfig {
     root: Option<FilePath>,
     /// Whether nothing is written. Default: false.
     read_only: bool,
+    /// Whether files with several hard links are read, as package managers make them. Default: false.
+    allow_hard_links: bool,
     /// Most bytes of a file that is read or written.
     max_file_bytes: Option<u64>,
     /// Most bytes of a tool's output.
@@ -33,6 +35,9 @@ pub(super) fn tools(config: WorkspaceConfig) -> Result<ToolSet> {
     let mut workspace = Workspace::open(config.root.as_ref().map_or(".", |root| &root.0))?;
     if config.read_only {
         workspace = workspace.read_only();
+    }
+    if config.allow_hard_links {
+        workspace = workspace.allow_hard_links();
     }
     if let Some(most) = config.max_file_bytes {
         workspace = workspace.max_file_bytes(most);
