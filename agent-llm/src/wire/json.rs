@@ -81,6 +81,11 @@ pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue>
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
 }
 
+/// JSON that was just read, as it came.
+pub(crate) fn raw(json: &str, origin: &Origin) -> Raw {
+    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
+}
+
 /// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
 pub(crate) struct Object<'a> {
     text: &'a str,

@@ -6,7 +6,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// Text that is borrowed where the JSON allows it. (serde copies an `Option<Cow<str>>`.) Numbers become their digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,16 @@ impl Str<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// The text of a field; nothing if there is none.
+pub(crate) fn text<'s>(said: &'s Option<Str<'_>>) -> &'s str {
+    said.as_ref().map_or("", |said| &said.0)
+}
+
+/// The text of a field, if it says something.
+pub(crate) fn owned(said: Option<Str<'_>>) -> Option<String> {
+    said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned())
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
@@ -112,6 +122,12 @@ pub(crate) struct Count(pub(crate) u64);
 /// Far beyond any count of tokens, and small enough that sums of such counts stay in range.
 const MOST: u64 = 1 << 40;
 
+/// The count at this place of an object.
+pub(crate) fn count(said: &Value, place: &str) -> u64 {
+    let json = said.pointer(place).unwrap_or(&Value::Null).to_string();
+    serde_json::from_str(&json).map_or(0, |Count(count)| count)
+}
+
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
@@ -119,6 +135,11 @@ impl<'de> Deserialize<'de> for Count {
         let count = json.parse().unwrap_or_else(|_| json.parse::<f64>().map_or(0, |n| n as u64));
         Ok(Self(if count <= MOST { count } else { 0 }))
     }
+}
+
+/// Reads a part; one of another form is as good as none.
+pub(crate) fn part<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
+    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
 /// Gives each item of a list to `take`, as it came.

@@ -7,8 +7,12 @@ use agent_core::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::part::raw;
-use crate::wire::{json::plain, lenient::Str, open_struct::open_struct, server_tools::Lack};
+use crate::wire::{
+    json::{plain, raw},
+    lenient::Str,
+    open_struct::open_struct,
+    server_tools::Lack,
+};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
