@@ -81,17 +81,17 @@ impl Answer {
 
     fn event(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
         match text(&frame.kind) {
-            "content_block_delta" => match &frame.delta {
-                Some(delta) => self.fold.delta(frame.index, delta, chunks)?,
-                None => {}
-            },
-            "content_block_start" => match frame.content_block {
-                Some(json) => {
+            "content_block_delta" => {
+                if let Some(delta) = &frame.delta {
+                    self.fold.delta(frame.index, delta, chunks)?;
+                }
+            }
+            "content_block_start" => {
+                if let Some(json) = frame.content_block {
                     let (block, said) = Block::started(json.get())?;
                     self.fold.start(frame.index, block, &said, chunks);
                 }
-                None => {}
-            },
+            }
             "content_block_stop" => self.fold.stop(frame.index, chunks),
             "message_start" => frame.message.into_iter().for_each(|message| self.start(message)),
             "message_delta" | "message_stop" => {

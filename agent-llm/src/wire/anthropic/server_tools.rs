@@ -5,16 +5,9 @@ use agent_core::{
     message::{Origin, ServerCall},
     tool::{RemoteMcp, Secret, ServerTool},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
-use crate::wire::{
-    claude::Claude,
-    content::is_file,
-    json::{plain, raw},
-    lenient::{Str, part, text},
-    open_struct::open_struct,
-    server_tools::Lack,
-};
+use crate::wire::{claude::Claude, content::is_file, json::raw, server_tools::Lack};
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
@@ -112,22 +105,6 @@ fn has_file(message: &Message) -> bool {
     parts.iter().any(is_file)
 }
 
-open_struct! {
-    CallSaid {
-        id: Str<'a> = "id",
-        name: Str<'a> = "name",
-        server: Str<'a> = "server_name",
-        input: &'a RawValue = "input",
-        call: Str<'a> = "tool_use_id",
-        content: &'a RawValue = "content",
-        failed: bool = "is_error",
-    }
-}
-
-open_struct! {
-    ContentSaid { kind: Str<'a> = "type", }
-}
-
 /// How the types of results end.
 const RESULT: &str = "_tool_result";
 
@@ -138,16 +115,18 @@ pub(super) fn server_call(kind: &str, json: &str, origin: &Origin) -> Option<Blo
     if !is_call && of.is_none() {
         return None;
     }
-    let said: CallSaid<'_> = serde_json::from_str(json).ok()?;
+    let said: Value = serde_json::from_str(json).ok()?;
+    let text = |name: &str| said[name].as_str();
     let (id, name) = match of {
-        Some(of) => (said.call?.0, of.into()),
-        None => (said.id?.0, said.name?.0),
+        Some(of) => (text("tool_use_id")?, of),
+        None => (text("id")?, text("name")?),
     };
-    let mut call = ServerCall::new(&*id, &*name, raw(json, origin));
-    call.server = said.server.map(|server| server.0.into_owned());
-    call.input = said.input.filter(|_| is_call).map(plain);
-    call.output = said.content.filter(|_| !is_call).map(plain);
-    let content: ContentSaid<'_> = part(said.content);
-    call.failed = said.failed == Some(true) || text(&content.kind).ends_with("_error");
+    let field = |name: &str| said.get(name).filter(|json| !json.is_null()).map(Value::to_string);
+    let mut call = ServerCall::new(id, name, raw(json, origin));
+    call.server = text("server_name").map(str::to_owned);
+    call.input = field("input").filter(|_| is_call);
+    call.output = field("content").filter(|_| !is_call);
+    let is_error = |kind: &str| kind.ends_with("_error");
+    call.failed = said["is_error"] == true || said["content"]["type"].as_str().is_some_and(is_error);
     Some(Block::Server(call))
 }

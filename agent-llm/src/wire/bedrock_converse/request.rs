@@ -33,8 +33,8 @@ pub(super) fn decode_request(body: &str, origin: &Origin, family: &Family) -> Re
 fn parsed(body: &str, origin: &Origin, family: &Family) -> serde_json::Result<ParsedRequest> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(body)?;
     fields.retain(|_, json| json.get() != "null");
-    let mut parsed = ParsedRequest::default();
-    parsed.system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let mut parsed = ParsedRequest { system, ..ParsedRequest::default() };
     let mut reading = Reading::new(origin);
     let messages: Vec<&RawValue> = serde_json::from_str(fields.remove("messages").map_or("[]", RawValue::get))?;
     messages.into_iter().try_for_each(|json| message(&mut reading, json))?;

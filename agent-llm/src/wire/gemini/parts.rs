@@ -22,7 +22,7 @@ pub(super) enum PartJson<'a> {
         name: &'a str,
         response: Object<'a>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        parts: Vec<PartJson<'a>>,
+        parts: Vec<Self>,
     },
     InlineData {
         mime_type: &'a str,
