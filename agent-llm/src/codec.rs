@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::Framing;
+use crate::{Framing, ProviderError};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
@@ -29,8 +29,11 @@ pub trait Codec: Send + Sync + 'static {
     /// [`Protocol`](agent_core::ErrorKind::Protocol) for what is not an answer; the provider's error if it is one.
     fn decode(&self, body: &[u8]) -> Result<ModelResponse>;
 
-    /// Reads the answer to a request that was refused. `body` may have been cut.
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error;
+    /// Reads the answer to a request that was refused. `body` may have been cut. Default: as
+    /// [`ProviderError::from_response`].
+    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
+        ProviderError::from_response(status, headers, body).into_error(self.origin().provider())
+    }
 
     /// The request to send instead of `req`, which the provider refused with `refused`: once, before anybody hears of it.
     /// Default: none, so that the error is what the caller gets.

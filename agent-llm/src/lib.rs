@@ -163,9 +163,10 @@ pub use self::{
     router::ModelRouter,
     transport::{Body, Transport, TransportFn, transport_fn},
     wire::{
-        anthropic::{AnthropicCodec, AnthropicEnvelope, AnthropicProfile, ClaudeThinking},
+        anthropic::{AnthropicCodec, AnthropicEnvelope, AnthropicProfile},
         bedrock_converse::{BedrockCodec, BedrockProfile},
         blocks::Blocks,
+        claude::ClaudeThinking,
         cohere::{CohereCodec, CohereProfile},
         gemini::{GeminiCodec, GeminiGeneration, GeminiProfile, GeminiSchemas},
         ollama::{OllamaCodec, OllamaProfile},

@@ -127,6 +127,18 @@ pub(crate) fn not_the_protocol(provider: &str, what: &str, body: &str) -> Error 
         .with_context("provider", provider)
 }
 
+/// The error that stands in place of an answer, or in the middle of one.
+pub(crate) fn refused(provider: &str, json: &str) -> Error {
+    ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default()).into_error(provider)
+}
+
+/// A body that is not `what` it should be, for this reason.
+#[cfg(feature = "requests")]
+pub(crate) fn no_request(what: &str, why: serde_json::Error) -> Error {
+    let message = format!("the body is not {what}: {}", bounded(&why.to_string(), 200));
+    Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent).with_source(why)
+}
+
 /// A stream that ended before its answer was complete.
 pub(crate) fn truncated(provider: &str) -> Error {
     Error::new(ErrorKind::Truncated, "the stream ended before the answer was complete")

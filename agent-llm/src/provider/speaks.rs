@@ -11,7 +11,7 @@ use super::{
 use crate::{
     AnthropicCodec, AnthropicEnvelope, AnthropicProfile, Auth, BedrockCodec, BedrockProfile, Codec, CohereCodec,
     CohereProfile, GeminiCodec, GeminiProfile, OllamaCodec, OllamaProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-    Profile, wire::anthropic::MAX_TOKENS,
+    Profile, wire::claude::MAX_TOKENS,
 };
 
 /// A wire, and how the provider speaks it.

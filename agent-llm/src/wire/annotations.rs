@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::{
     content::bytes_of,
-    lenient::{Str, each, lenient, words},
+    lenient::{Str, each, lenient, owned},
     open_struct::open_struct,
 };
 
@@ -33,8 +33,8 @@ pub(crate) fn citations(annotations: &RawValue, of: &str) -> Vec<Citation> {
             said = lenient(json);
         }
         let mut citation = Citation::default();
-        (citation.url, citation.file, citation.quote) = (words(said.url), words(said.file_id), words(said.quote));
-        citation.title = words(said.title).or(words(said.filename)).or_else(|| citation.file.clone());
+        (citation.url, citation.file, citation.quote) = (owned(said.url), owned(said.file_id), owned(said.quote));
+        citation.title = owned(said.title).or(owned(said.filename)).or_else(|| citation.file.clone());
         citation.bytes = said.start.zip(said.end).and_then(|(from, to)| bytes_of(of, from, to));
         citations.extend(Some(citation).filter(|said| said.url.is_some() || said.title.is_some()));
         Ok(())

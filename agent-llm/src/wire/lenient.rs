@@ -6,7 +6,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// Text that is borrowed where the JSON allows it. (serde copies an `Option<Cow<str>>`.) Numbers become their digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +24,11 @@ impl Deref for Str<'_> {
     fn deref(&self) -> &str {
         &self.0
     }
+}
+
+/// The text of a field; nothing if there is none.
+pub(crate) fn text<'s>(said: &'s Option<Str<'_>>) -> &'s str {
+    said.as_ref().map_or("", |said| &said.0)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
@@ -120,6 +125,12 @@ pub(crate) struct Count(pub(crate) u64);
 /// Far beyond any count of tokens, and small enough that sums of such counts stay in range.
 const MOST: u64 = 1 << 40;
 
+/// The count at this place of an object.
+pub(crate) fn count(said: &Value, place: &str) -> u64 {
+    let json = said.pointer(place).unwrap_or(&Value::Null).to_string();
+    serde_json::from_str(&json).map_or(0, |Count(count)| count)
+}
+
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = <&RawValue>::deserialize(deserializer)?.get();
@@ -146,9 +157,14 @@ struct Typed<'a> {
     kind: Option<Str<'a>>,
 }
 
-/// The text, if it says something.
-pub(crate) fn words(said: Option<Str<'_>>) -> Option<String> {
+/// The text of a field, if it says something.
+pub(crate) fn owned(said: Option<Str<'_>>) -> Option<String> {
     said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned())
+}
+
+/// Reads a part, if it is there.
+pub(crate) fn part<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
+    json.map(lenient).unwrap_or_default()
 }
 
 /// Gives each item of a list to `take`, as it came.

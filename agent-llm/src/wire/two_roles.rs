@@ -4,6 +4,7 @@
 //! written of a message depends on the message before it, and never on those after it, so that it can be kept: each says how
 //! the one before it ends.
 
+pub(crate) mod fold;
 #[cfg(feature = "requests")]
 pub(crate) mod reading;
 mod turn;
@@ -19,6 +20,7 @@ use serde_json::value::RawValue;
 
 use super::{
     body::Draft,
+    content::EMPTY,
     json::{knows, own, write},
 };
 
@@ -35,7 +37,9 @@ pub(crate) trait TwoRoles {
     fn blocks<'a>(&self, at: usize, message: &'a Message, keeps_ids: bool) -> Vec<Self::Block<'a>>;
 
     /// What stands where something must.
-    fn nothing<'a>() -> Self::Block<'a>;
+    fn nothing<'a>() -> Self::Block<'a> {
+        Self::plain(EMPTY)
+    }
 
     /// The blocks of a turn of the assistant's in the provider's own JSON.
     ///

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod clouds;
 mod cost;
 mod decode;
 mod encode;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::{Block, Error, ErrorKind, History, Message, ModelRequest};
 use serde_json::Value;
 
-use super::{claude::ClaudeThinking, parts::EMPTY};
+use crate::wire::{claude::ClaudeThinking, content::EMPTY};
 
 /// `req` without any reasoning, if `refused` says that the provider did not take the reasoning for its own. There is none
 /// to leave out if this was tried already.
@@ -45,15 +45,12 @@ fn is_reasoning(block: &Block) -> bool {
 fn stripped(history: &History) -> Option<History> {
     let mut history = history.clone();
     let strip = |messages: &mut Vec<Message>| {
-        for message in messages {
-            if let Message::Assistant(message) = message
-                && message.blocks().iter().any(is_reasoning)
-            {
-                let blocks = message.blocks_mut();
-                blocks.retain(|block| !is_reasoning(block));
-                if blocks.is_empty() {
-                    blocks.push(Block::text(EMPTY));
-                }
+        for message in messages.iter_mut().filter(|message| has_reasoning(message)) {
+            let Message::Assistant(message) = message else { continue };
+            let blocks = message.blocks_mut();
+            blocks.retain(|block| !is_reasoning(block));
+            if blocks.is_empty() {
+                blocks.push(Block::text(EMPTY));
             }
         }
     };

@@ -30,54 +30,41 @@
 
 mod amend;
 mod answer;
-mod block_fold;
-mod claude;
+mod draft;
 mod encode;
-mod envelope;
-mod finish;
-mod fold;
-mod media;
-mod messages;
 mod parts;
 mod profile;
 mod read;
 #[cfg(feature = "requests")]
 mod request;
-mod schema;
 mod server_tools;
 mod settings;
-mod tools;
 mod usage;
 
 use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderMap, Request, Uri};
 use serde_json::{Map, Value, json};
 
-use self::{answer::Answer, envelope::Addresses, settings::Settings};
-pub use self::{claude::ClaudeThinking, envelope::AnthropicEnvelope, profile::AnthropicProfile};
+pub use self::profile::{AnthropicEnvelope, AnthropicProfile};
+use self::{answer::Answer, settings::settings};
 pub(crate) use self::{
-    claude::{Claude, MAX_TOKENS},
-    schema::closed,
+    encode::input_schema,
     server_tools::{FILES, approximate},
-    settings::{check_budget, tell_if_thoughtless, thinking},
-    tools::input_schema,
 };
 use crate::{
-    Codec, Decoder, Framing, ProviderError,
+    Codec, Decoder, Framing,
     wire::{
         body::{Bodies, Draft},
+        claude::{Claude, tell_if_thoughtless},
         endpoint::post,
-        server_tools::{check, check_no_count, check_text_alone},
+        server_tools::{check, check_text_alone},
         surrogates::text_of,
     },
 };
 
 /// The wire's name in an [`Origin`].
 const WIRE: &str = "anthropic-messages";
-
-/// The header that asks for what is not yet for all.
-const BETAS: &str = "anthropic-beta";
 
 /// The [`Codec`] of Anthropic Messages.
 ///
@@ -96,7 +83,8 @@ const BETAS: &str = "anthropic-beta";
 /// ```
 #[derive(Debug)]
 pub struct AnthropicCodec {
-    addresses: Addresses,
+    whole: Uri,
+    streamed: Uri,
     headers: HeaderMap,
     profile: AnthropicProfile,
     origin: Origin,
@@ -114,21 +102,13 @@ impl AnthropicCodec {
     /// hold.
     pub fn new(model: impl Into<String>, profile: AnthropicProfile) -> Result<Self> {
         let model = model.into();
-        let addresses = profile.addresses(&model)?;
-        let mut headers = HeaderMap::new();
-        for name in profile.envelope.headers() {
-            let value = if *name == BETAS { profile.betas.join(",") } else { profile.version.clone() };
-            if !value.is_empty() {
-                let value = HeaderValue::try_from(&value)
-                    .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        }
+        let (whole, streamed) = profile.addresses(&model)?;
+        let headers = profile.headers(&[])?;
         let mut claude = Claude::of(&model);
         claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
         let key = WireKey::new(&(WIRE, &profile.provider, claude.computer().0));
-        Ok(Self { addresses, headers, profile, origin, claude, key, bodies: Bodies::default() })
+        Ok(Self { whole, streamed, headers, profile, origin, claude, key, bodies: Bodies::default() })
     }
 
     /// Sets the most tokens of an answer to a request that does not say.
@@ -142,16 +122,6 @@ impl AnthropicCodec {
     pub fn profile(&self) -> &AnthropicProfile {
         &self.profile
     }
-
-    /// Asks for the betas that the request `needs`, where a header says them.
-    fn ask_for(&self, needs: &[&'static str], headers: &mut HeaderMap) {
-        if needs.is_empty() || !self.profile.envelope.headers().contains(&BETAS) {
-            return;
-        }
-        if let Ok(value) = HeaderValue::try_from(self.profile.betas(needs).join(",")) {
-            headers.insert(HeaderName::from_static(BETAS), value);
-        }
-    }
 }
 
 impl Codec for AnthropicCodec {
@@ -160,31 +130,28 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        media::check(&req.messages, &self.origin)?;
-        let betas = server_tools::betas(req, &self.claude);
-        let head = self.profile.head(self.origin.model(), req.stream, &betas);
-        let settings = Settings::of(req, head, &self.claude);
-        settings.check()?;
-        tell_if_thoughtless(req);
-        if !self.claude.is_told_a_number() {
-            check_no_count(&req.params)?;
-        }
+        parts::check(&req.messages, &self.origin)?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         check(&req.tools, "messages", |tool| server_tools::tool(tool, &self.claude).err())?;
-        let write = |out: &mut Draft| encode::encode(req, &settings, &self.origin, &self.claude, self.key, out);
-        let uri = if req.stream { &self.addresses.streamed } else { &self.addresses.whole };
+        let betas = server_tools::betas(req, &self.claude);
+        let has_tools = !req.tools.is_empty() || req.params.extra.contains_key("tools");
+        let head = self.profile.head(self.origin.model(), &betas);
+        let mut settings = settings(&req.params, has_tools, &self.claude, head)?;
+        settings.say("mcp_servers", Some(server_tools::mcp_servers(&req.tools)).filter(|servers| !servers.is_empty()));
+        settings.say("stream", (req.stream && self.profile.envelope != AnthropicEnvelope::Bedrock).then_some(true));
+        tell_if_thoughtless(req);
+        let uri = if req.stream { &self.streamed } else { &self.whole };
+        let write = |out: &mut Draft| encode::encode(req, settings, self, out);
         let mut request = post(uri.clone(), self.bodies.body(write));
-        request.headers_mut().extend(self.headers.clone());
-        self.ask_for(&betas, request.headers_mut());
+        let asking = if betas.is_empty() { None } else { Some(self.profile.headers(&betas)?) };
+        for (name, value) in asking.as_ref().unwrap_or(&self.headers) {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
         Ok(request)
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
-    }
-
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
     }
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
@@ -196,7 +163,10 @@ impl Codec for AnthropicCodec {
     }
 
     fn framing(&self) -> Framing {
-        self.profile.envelope.framing()
+        match self.profile.envelope {
+            AnthropicEnvelope::Bedrock => Framing::AwsEvents,
+            AnthropicEnvelope::Direct | AnthropicEnvelope::Vertex => Framing::ServerSentEvents,
+        }
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
@@ -207,6 +177,6 @@ impl Codec for AnthropicCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for AnthropicCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode_request(body, &self.origin, self.profile.head("", false, &[]), &self.claude)
+        request::decode_request(&text_of(body), self)
     }
 }

@@ -1,20 +1,17 @@
-//! Content, as the API writes it.
+//! Content, as the API writes it, and the media that it takes.
 
 use std::borrow::Cow;
 
 use agent_core::{
-    Part, Text,
-    message::{Cache, Origin},
+    History, Media, Message, Part, Result, Text,
+    message::{Cache, MediaSource, Origin},
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{
-    media::{Source, media_json},
-    read,
-};
-pub(super) use crate::wire::content::EMPTY;
-use crate::wire::{cache_control::CacheControl, content::Input, json::own};
+use super::read;
+use crate::wire::{cache_control::CacheControl, content::Input, json::own, server_tools::refusal};
 
 /// One block of a content.
 #[derive(Serialize)]
@@ -63,12 +60,51 @@ pub(super) enum BlockJson<'a> {
     Marked(Value),
 }
 
-/// The content of a tool's result.
+/// The content of a tool's result, or of a system prompt.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
-    Text(&'a str),
+    Raw(&'a RawValue),
+    Text(Cow<'a, str>),
     Blocks(Vec<BlockJson<'a>>),
+}
+
+impl<'a> Content<'a> {
+    /// None if there is none; a text alone needs no block.
+    pub(super) fn of(mut blocks: impl Iterator<Item = BlockJson<'a>>) -> Option<Self> {
+        Some(match (blocks.next()?, blocks.next()) {
+            (BlockJson::Text { text, cache_control: None }, None) => Self::Text(text),
+            (first, second) => Self::Blocks([first].into_iter().chain(second).chain(blocks).collect()),
+        })
+    }
+}
+
+/// Where a medium is.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Text { media_type: &'static str, data: String },
+    Url { url: &'a str },
+    File { file_id: &'a str },
+}
+
+impl<'a> Source<'a> {
+    /// `usual` is the type of what does not say its own.
+    fn of(media: &'a Media, usual: &'a str) -> Self {
+        let media_type = media.mime.as_deref().unwrap_or(usual);
+        match &media.source {
+            // In base64 the API takes pages and pictures alone.
+            MediaSource::Base64(data) if media_type.starts_with("text/") => match BASE64_STANDARD.decode(data) {
+                Ok(text) => Self::Text { media_type: "text/plain", data: String::from_utf8_lossy(&text).into_owned() },
+                Err(_) => Self::Base64 { media_type, data },
+            },
+            MediaSource::Base64(data) => Self::Base64 { media_type, data },
+            MediaSource::File(file_id) => Self::File { file_id },
+            MediaSource::Url(url) => Self::Url { url },
+            _ => Self::Url { url: "" },
+        }
+    }
 }
 
 /// A text and nothing else.
@@ -76,15 +112,32 @@ pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
     BlockJson::Text { text: text.into(), cache_control: None }
 }
 
+/// The parts in this API's form.
+pub(super) fn parts_json<'a>(origin: &Origin, parts: &'a [Part]) -> impl Iterator<Item = BlockJson<'a>> {
+    parts.iter().filter_map(|part| part_json(origin, part))
+}
+
 /// The part in this API's form; none if it says nothing, or is another provider's and means nothing here.
 pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson<'a>> {
-    match part {
-        Part::Text(text) => text_json(origin, text),
-        Part::Image(media) => Some(media_json(origin, media, false)),
-        Part::Document(media) => Some(media_json(origin, media, true)),
-        Part::Other(raw) => own(origin, Some(raw)).map(BlockJson::Raw),
-        _ => None,
+    let media = match part {
+        Part::Text(text) => return text_json(origin, text),
+        Part::Image(media) | Part::Document(media) => media,
+        Part::Other(raw) => return own(origin, Some(raw)).map(BlockJson::Raw),
+        _ => return None,
+    };
+    if let Some(raw) = own(origin, media.raw.as_ref())
+        && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
+        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
+    {
+        return Some(with_mark(raw, was.cache, media.cache));
     }
+    let cache_control = media.cache.map(CacheControl::from);
+    Some(if let Part::Image(_) = part {
+        BlockJson::Image { source: Source::of(media, "image/png"), cache_control }
+    } else {
+        let source = Source::of(media, "application/pdf");
+        BlockJson::Document { source, title: media.name.as_deref(), cache_control }
+    })
 }
 
 /// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
@@ -100,7 +153,7 @@ pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson
 }
 
 /// The provider's own JSON, with the cache mark that is wanted now.
-pub(super) fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
+fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
     if was == wanted { BlockJson::Raw(raw) } else { BlockJson::Marked(marked(raw, wanted)) }
 }
 
@@ -108,9 +161,42 @@ pub(super) fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Optio
 pub(super) fn marked(raw: &RawValue, cache: Option<Cache>) -> Value {
     let mut fields: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
     fields.remove("cache_control");
-    if let Some(mark) = cache {
-        let mark = serde_json::to_value(CacheControl::from(mark)).unwrap_or_default();
-        fields.insert("cache_control".into(), mark);
-    }
+    fields.extend(cache.map(|mark| ("cache_control".to_owned(), json!(CacheControl::from(mark)))));
     Value::Object(fields)
+}
+
+/// Checks that the API has a form for every medium of the conversation. What goes back as the provider sent it has one.
+///
+/// # Errors
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for media that it does not take, such as sound and film, with
+/// those that it does.
+pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
+    let parts = history.iter().flat_map(|message| match message {
+        Message::User(message) => message.parts(),
+        Message::Tool(message) => message.parts(),
+        Message::System(_) | Message::Assistant(_) => &[],
+    });
+    let mut refused = parts.filter_map(|part| match part {
+        Part::Image(media) => refused(media, origin, &["image/jpeg", "image/png", "image/gif", "image/webp"]),
+        Part::Document(media) => refused(media, origin, &["application/pdf", "text/"]),
+        _ => None,
+    });
+    let Some(refused) = refused.next() else { return Ok(()) };
+    Err(refusal(format!(
+        "the model takes no {refused}: it takes images in JPEG, PNG, GIF and WebP, and documents in PDF and plain text"
+    )))
+}
+
+/// The type of a medium that is none of those `taken`. What is at an address or at the provider is what the provider finds there,
+/// but for sound and film.
+fn refused<'a>(media: &'a Media, origin: &Origin, taken: &[&str]) -> Option<&'a str> {
+    let mime = media.mime.as_deref()?;
+    let is_of =
+        |kinds: &[&str]| kinds.iter().any(|kind| mime == *kind || (kind.ends_with('/') && mime.starts_with(kind)));
+    let is_taken = match &media.source {
+        _ if own(origin, media.raw.as_ref()).is_some() => true,
+        MediaSource::Base64(_) => is_of(taken),
+        _ => !is_of(&["audio/", "video/", "image/heic", "image/heif"]),
+    };
+    (!is_taken).then_some(mime)
 }

@@ -1,9 +1,17 @@
 //! What differs between servers that speak Anthropic Messages.
 
+use agent_core::{Error, Result};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use serde::{Deserialize, Serialize};
 
-use super::{AnthropicEnvelope, ClaudeThinking};
-use crate::Auth;
+use crate::{
+    Auth,
+    wire::{
+        claude::ClaudeThinking,
+        endpoint::{endpoint, percent_encoded},
+        params::Fields,
+    },
+};
 
 /// What is particular to one server that speaks Anthropic Messages: Anthropic itself, a gateway, or another maker's models
 /// behind the same protocol.
@@ -41,6 +49,26 @@ pub struct AnthropicProfile {
     pub thinking: Option<ClaudeThinking>,
 }
 
+/// How Claude is asked where a cloud serves it: what is around a message, where it goes, and what is said beside it. The
+/// messages themselves are the same everywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AnthropicEnvelope {
+    /// Anthropic's own: the address is `/v1/messages`, the body names the model, and the version stands in a header.
+    #[default]
+    Direct,
+    /// `InvokeModel` of Amazon Bedrock: the address names the model and says whether the answer is streamed, the body has the
+    /// version and the betas, and a stream is one of AWS's event streams.
+    Bedrock,
+    /// Google's Vertex AI: the address names the model and says whether the answer is streamed, and the body has the version.
+    Vertex,
+}
+
+/// The header, or the field, that asks for what is not yet for all.
+const BETAS: &str = "anthropic-beta";
+
 impl Default for AnthropicProfile {
     /// A [`compatible`](Self::compatible) server without a name or an address.
     fn default() -> Self {
@@ -61,5 +89,68 @@ impl AnthropicProfile {
             json_schema: false,
             thinking: None,
         }
+    }
+    /// Where `model` is asked for whole answers, and for streamed ones.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is none.
+    pub(super) fn addresses(&self, model: &str) -> Result<(Uri, Uri)> {
+        let base = self.base_url.trim_end_matches('/');
+        let (base, whole, streamed) = match self.envelope {
+            // Some write the version of the path, others do not.
+            AnthropicEnvelope::Direct => {
+                let path = "/v1/messages".to_owned();
+                (base.strip_suffix("/v1").unwrap_or(base), path.clone(), path)
+            }
+            AnthropicEnvelope::Bedrock => {
+                let model = format!("/model/{}", percent_encoded(model));
+                (base, format!("{model}/invoke"), format!("{model}/invoke-with-response-stream"))
+            }
+            AnthropicEnvelope::Vertex => {
+                // The `@` before a date stands as it is.
+                let model = format!("/models/{}", percent_encoded(model).replace("%40", "@"));
+                (base, format!("{model}:rawPredict"), format!("{model}:streamRawPredict"))
+            }
+        };
+        Ok((endpoint(base, &whole)?, endpoint(base, &streamed)?))
+    }
+
+    /// The headers that say the version and the betas, as far as headers say them, if a request `needs` these betas.
+    ///
+    /// # Errors
+    /// [`Config`](agent_core::ErrorKind::Config) for what no header can hold.
+    pub(super) fn headers(&self, needs: &[&'static str]) -> Result<HeaderMap> {
+        let (version, betas) = (self.version.clone(), self.betas(needs).join(","));
+        let said = match self.envelope {
+            AnthropicEnvelope::Direct => vec![("anthropic-version", version), (BETAS, betas)],
+            AnthropicEnvelope::Vertex => vec![(BETAS, betas)],
+            AnthropicEnvelope::Bedrock => Vec::new(),
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
+            let header = HeaderValue::try_from(&value)
+                .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
+            headers.insert(HeaderName::from_static(name), header);
+        }
+        Ok(headers)
+    }
+
+    /// The fields with which a request to `model` begins, if it `needs` these betas.
+    pub(super) fn head(&self, model: &str, needs: &[&'static str]) -> Fields {
+        let mut head = Fields::default();
+        match self.envelope {
+            AnthropicEnvelope::Direct => head.say("model", Some(model)),
+            _ => head.say("anthropic_version", Some(&self.version).filter(|version| !version.is_empty())),
+        }
+        if self.envelope == AnthropicEnvelope::Bedrock {
+            head.say("anthropic_beta", Some(self.betas(needs)).filter(|betas| !betas.is_empty()));
+        }
+        head
+    }
+
+    /// The profile's betas, and those that a request `needs`.
+    fn betas(&self, needs: &[&'static str]) -> Vec<&str> {
+        let own = self.betas.iter().map(String::as_str);
+        own.chain(needs.iter().copied().filter(|beta| !self.betas.iter().any(|own| own == beta))).collect()
     }
 }

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
-    message::{Cache, Citation, MediaSource, Origin, Raw, Reasoning, SourcePlace},
+    message::{Cache, Citation, MediaSource, Origin, Reasoning, SourcePlace},
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::server_tools::server_call;
 use crate::wire::{
-    lenient::{Content, Str},
+    json::raw,
+    lenient::{Content, Str, owned, part as lenient},
     open_struct::open_struct,
 };
 
@@ -47,25 +48,6 @@ open_struct! {
 
 open_struct! {
     CacheSaid { _kind: &'a RawValue = "type", ttl: Str<'a> = "ttl", }
-}
-
-open_struct! {
-    CitationSaid {
-        url: Str<'a> = "url",
-        source: Str<'a> = "source",
-        title: Str<'a> = "title",
-        document_title: Str<'a> = "document_title",
-        cited_text: Str<'a> = "cited_text",
-        document: u64 = "document_index",
-        result: u64 = "search_result_index",
-        file_id: Str<'a> = "file_id",
-        characters: u64 = "start_char_index",
-        to_character: u64 = "end_char_index",
-        pages: u64 = "start_page_number",
-        to_page: u64 = "end_page_number",
-        blocks: u64 = "start_block_index",
-        to_block: u64 = "end_block_index",
-    }
 }
 
 open_struct! {
@@ -183,29 +165,33 @@ fn marked(json: &RawValue) -> Option<Cache> {
 
 /// In a request, `citations` are a setting.
 fn citations(json: &RawValue) -> Vec<Citation> {
-    let said: Vec<CitationSaid<'_>> = serde_json::from_str(json.get()).unwrap_or_default();
-    let typed = said.into_iter().map(|said| {
-        let mut citation = Citation::default();
-        let address = said.source.filter(|source| source.0.contains("://"));
-        citation.url = owned(said.url.or(address));
-        citation.title = owned(said.title.or(said.document_title));
-        citation.quote = owned(said.cited_text);
-        citation.document = said.document.or(said.result).and_then(|at| at.try_into().ok());
-        citation.file = owned(said.file_id);
-        citation.place = match (said.characters.zip(said.to_character), said.pages.zip(said.to_page)) {
-            (Some((from, to)), _) => Some(SourcePlace::Characters(from, to)),
-            (_, Some((from, to))) => Some(SourcePlace::Pages(from, to)),
-            _ => said.blocks.zip(said.to_block).map(|(from, to)| SourcePlace::Blocks(from, to)),
-        };
-        citation
-    });
-    typed.collect()
+    let said: Vec<Value> = serde_json::from_str(json.get()).unwrap_or_default();
+    said.iter().map(citation).collect()
+}
+
+fn citation(said: &Value) -> Citation {
+    let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let number = |name: &str| said[name].as_u64();
+    let mut citation = Citation::default();
+    citation.url = text("url").or(text("source").filter(|source| source.contains("://")));
+    citation.title = text("title").or(text("document_title"));
+    citation.quote = text("cited_text");
+    let document = number("document_index").or(number("search_result_index"));
+    citation.document = document.and_then(|at| at.try_into().ok());
+    citation.file = text("file_id");
+    let places = [
+        ("start_char_index", "end_char_index", SourcePlace::Characters as fn(u64, u64) -> SourcePlace),
+        ("start_page_number", "end_page_number", SourcePlace::Pages),
+        ("start_block_index", "end_block_index", SourcePlace::Blocks),
+    ];
+    citation.place = places.into_iter().find_map(|(from, to, of)| Some(of(number(from)?, number(to)?)));
+    citation
 }
 
 /// A signature that is no text takes nothing from the words: it is in the JSON.
 fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
     let said: ThinkingSaid<'_> = serde_json::from_str(json).ok()?;
-    let signature: Option<Str<'_>> = said.signature.and_then(|signature| serde_json::from_str(signature.get()).ok());
+    let signature: Option<Str<'_>> = lenient(said.signature);
     let says_more = !said.rest.is_empty() || (said.signature.is_some() && signature.is_none());
     Some(Reasoning {
         raw: says_more.then(|| raw(json, origin)),
@@ -247,12 +233,4 @@ fn media(json: &str, origin: &Origin) -> Option<Media> {
     media.name = owned(said.title);
     media.cache = said.cache_control.and_then(marked);
     Some(media)
-}
-
-fn owned(text: Option<Str<'_>>) -> Option<String> {
-    text.filter(|text| !text.is_empty()).map(|text| text.0.into_owned())
-}
-
-fn raw(json: &str, origin: &Origin) -> Raw {
-    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
 }

@@ -1,32 +1,23 @@
 //! Tools that Anthropic has itself, and the features that must be asked for.
 
 use agent_core::{
-    Block, Message, ModelRequest, Part, ToolSpec,
-    message::{MediaSource, Origin, Raw, ServerCall},
+    Block, Message, ModelRequest, ToolSpec,
+    message::{Origin, ServerCall},
     tool::{RemoteMcp, Secret, ServerTool},
 };
-use serde::Serialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json};
 
-use super::claude::Claude;
-use crate::wire::{json::plain, lenient::Str, open_struct::open_struct, server_tools::Lack};
+use crate::wire::{claude::Claude, content::is_file, json::raw, server_tools::Lack};
 
-/// A server of the Model Context Protocol, beside the list of tools.
-#[derive(Serialize)]
-pub(super) struct McpServer<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    url: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    authorization_token: Option<&'a str>,
-}
-
-/// The servers of the Model Context Protocol among the tools.
-pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<McpServer<'_>> {
+/// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
+pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
     let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| match &spec.server {
         Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) => {
-            let authorization_token = authorization.as_ref().map(Secret::expose);
-            Some(McpServer { r#type: "url", name, url, authorization_token })
+            let mut server = json!({"type": "url", "name": name, "url": url});
+            if let Some(token) = authorization.as_ref().map(Secret::expose) {
+                server["authorization_token"] = token.into();
+            }
+            Some(server)
         }
         _ => None,
     });
@@ -35,46 +26,51 @@ pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<McpServer<'_>> {
 
 /// The tool as Anthropic writes it.
 pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
-    let own =
-        |kind: &str, name: &str| Map::from_iter([("type".to_owned(), kind.into()), ("name".to_owned(), name.into())]);
-    let fields = match tool {
+    Ok(match tool {
         ServerTool::WebSearch(search) => {
-            let mut fields = own("web_search_20250305", "web_search");
-            domains(&mut fields, &search.allowed_domains, &search.blocked_domains)?;
-            fields.extend(search.max_uses.map(|most| ("max_uses".to_owned(), most.into())));
-            fields.extend(search.location.as_ref().map(|place| ("user_location".to_owned(), approximate(place))));
-            fields
+            let mut told = json!({"type": "web_search_20250305", "name": "web_search"});
+            limit(&mut told, &search.allowed_domains, &search.blocked_domains, search.max_uses)?;
+            if let Some(place) = &search.location {
+                told["user_location"] = approximate(place);
+            }
+            told
         }
         ServerTool::WebFetch(fetch) => {
-            let mut fields = own("web_fetch_20250910", "web_fetch");
-            domains(&mut fields, &fetch.allowed_domains, &fetch.blocked_domains)?;
-            fields.extend(fetch.max_uses.map(|most| ("max_uses".to_owned(), most.into())));
-            fields.insert("citations".to_owned(), json!({"enabled": true}));
-            fields
+            let mut told = json!({"type": "web_fetch_20250910", "name": "web_fetch", "citations": {"enabled": true}});
+            limit(&mut told, &fetch.allowed_domains, &fetch.blocked_domains, fetch.max_uses)?;
+            told
         }
-        ServerTool::CodeExecution => own("code_execution_20250825", "code_execution"),
-        ServerTool::Computer(screen) => {
-            let mut fields = own(claude.computer().0, "computer");
-            fields.insert("display_width_px".to_owned(), screen.width.into());
-            fields.insert("display_height_px".to_owned(), screen.height.into());
-            fields
-        }
+        ServerTool::CodeExecution => json!({"type": "code_execution_20250825", "name": "code_execution"}),
+        ServerTool::Computer(screen) => json!({
+            "type": claude.computer().0, "name": "computer",
+            "display_width_px": screen.width, "display_height_px": screen.height,
+        }),
         ServerTool::Mcp(server) if !server.headers.is_empty() => return Err(Lack::Option("headers")),
         ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => {
-            let mut fields = Map::new();
-            fields.insert("type".to_owned(), "mcp_toolset".into());
-            fields.insert("mcp_server_name".to_owned(), server.name.as_str().into());
+            let mut told = json!({"type": "mcp_toolset", "mcp_server_name": server.name});
             if !server.allowed_tools.is_empty() {
-                fields.insert("default_config".to_owned(), json!({"enabled": false}));
+                told["default_config"] = json!({"enabled": false});
                 let allowed = server.allowed_tools.iter().map(|tool| (tool.clone(), json!({"enabled": true})));
-                fields.insert("configs".to_owned(), Value::Object(allowed.collect()));
+                told["configs"] = Value::Object(allowed.collect());
             }
-            fields
+            told
         }
         _ => return Err(Lack::Tool),
-    };
-    Ok(Value::Object(fields))
+    })
+}
+
+fn limit(told: &mut Value, allowed: &[String], blocked: &[String], uses: Option<impl Into<Value>>) -> Result<(), Lack> {
+    match (allowed.is_empty(), blocked.is_empty()) {
+        (false, false) => return Err(Lack::Option("blocked domains beside allowed ones")),
+        (false, true) => told["allowed_domains"] = allowed.into(),
+        (true, false) => told["blocked_domains"] = blocked.into(),
+        (true, true) => {}
+    }
+    if let Some(most) = uses {
+        told["max_uses"] = most.into();
+    }
+    Ok(())
 }
 
 /// Where a user is, in the words of Anthropic and of OpenAI.
@@ -82,16 +78,6 @@ pub(crate) fn approximate(place: &agent_core::tool::Location) -> Value {
     let mut said = json!(place);
     said["type"] = "approximate".into();
     said
-}
-
-fn domains(fields: &mut Map<String, Value>, allowed: &[String], blocked: &[String]) -> Result<(), Lack> {
-    match (allowed.is_empty(), blocked.is_empty()) {
-        (false, false) => return Err(Lack::Option("blocked domains beside allowed ones")),
-        (false, true) => drop(fields.insert("allowed_domains".to_owned(), allowed.into())),
-        (true, false) => drop(fields.insert("blocked_domains".to_owned(), blocked.into())),
-        (true, true) => {}
-    }
-    Ok(())
 }
 
 /// The features that this request must ask for in a header.
@@ -116,25 +102,7 @@ fn has_file(message: &Message) -> bool {
         Message::Tool(message) => message.parts(),
         Message::Assistant(_) => &[],
     };
-    parts.iter().any(|part| {
-        matches!(part, Part::Image(media) | Part::Document(media) if matches!(media.source, MediaSource::File(_)))
-    })
-}
-
-open_struct! {
-    CallSaid {
-        id: Str<'a> = "id",
-        name: Str<'a> = "name",
-        server: Str<'a> = "server_name",
-        input: &'a RawValue = "input",
-        call: Str<'a> = "tool_use_id",
-        content: &'a RawValue = "content",
-        failed: bool = "is_error",
-    }
-}
-
-open_struct! {
-    ContentSaid { kind: Str<'a> = "type", }
+    parts.iter().any(is_file)
 }
 
 /// How the types of results end.
@@ -147,18 +115,18 @@ pub(super) fn server_call(kind: &str, json: &str, origin: &Origin) -> Option<Blo
     if !is_call && of.is_none() {
         return None;
     }
-    let said: CallSaid<'_> = serde_json::from_str(json).ok()?;
-    let raw = Raw::parse(origin.clone(), json).ok()?;
+    let said: Value = serde_json::from_str(json).ok()?;
+    let text = |name: &str| said[name].as_str();
     let (id, name) = match of {
-        Some(of) => (said.call?.0, of.into()),
-        None => (said.id?.0, said.name?.0),
+        Some(of) => (text("tool_use_id")?, of),
+        None => (text("id")?, text("name")?),
     };
-    let mut call = ServerCall::new(&*id, &*name, raw);
-    call.server = said.server.map(|server| server.0.into_owned());
-    call.input = said.input.filter(|_| is_call).map(plain);
-    call.output = said.content.filter(|_| !is_call).map(plain);
-    let content: ContentSaid<'_> =
-        said.content.and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default();
-    call.failed = said.failed == Some(true) || content.kind.is_some_and(|kind| kind.0.ends_with("_error"));
+    let field = |name: &str| said.get(name).filter(|json| !json.is_null()).map(Value::to_string);
+    let mut call = ServerCall::new(id, name, raw(json, origin));
+    call.server = text("server_name").map(str::to_owned);
+    call.input = field("input").filter(|_| is_call);
+    call.output = field("content").filter(|_| !is_call);
+    let is_error = |kind: &str| kind.ends_with("_error");
+    call.failed = said["is_error"] == true || said["content"]["type"].as_str().is_some_and(is_error);
     Some(Block::Server(call))
 }

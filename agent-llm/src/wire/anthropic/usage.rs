@@ -1,54 +1,9 @@
 //! What a call used.
 
 use agent_core::Usage;
-use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
-use crate::wire::lenient::{Count, Str};
-
-/// What was used: by the whole answer, or in one of several times that the model was asked for it. The input excludes what
-/// the cache served or took.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Said<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Str<'a>>,
-    input_tokens: Count,
-    cache_read_input_tokens: Count,
-    cache_creation_input_tokens: Count,
-    #[serde(borrow)]
-    cache_creation: Option<&'a RawValue>,
-    output_tokens: Count,
-    #[serde(borrow)]
-    output_tokens_details: Option<&'a RawValue>,
-    #[serde(borrow)]
-    iterations: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CacheCreation {
-    ephemeral_1h_input_tokens: Count,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OutputDetails {
-    thinking_tokens: Count,
-}
-
-impl From<&Said<'_>> for Usage {
-    fn from(said: &Said<'_>) -> Self {
-        let mut usage = Self::new(said.input_tokens.0, said.output_tokens.0);
-        usage.cached = said.cache_read_input_tokens.0;
-        usage.cache_write = said.cache_creation_input_tokens.0;
-        let long = lenient::<CacheCreation>(said.cache_creation).ephemeral_1h_input_tokens.0;
-        usage.cache_write_long = long.min(usage.cache_write);
-        let thinking = lenient::<OutputDetails>(said.output_tokens_details).thinking_tokens.0;
-        usage.reasoning = thinking.min(usage.output);
-        usage
-    }
-}
+use crate::wire::lenient::count;
 
 /// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink, unless the object
 /// says what each time took that the model was asked: the sums are then without compactions, which come first.
@@ -63,24 +18,26 @@ pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// Reads a `usage` object; one that cannot be read is as good as none.
-pub(super) fn usage(json: &Map<String, Value>) -> Usage {
-    // By way of text: numbers are read as they were written.
-    let json = serde_json::to_string(json).unwrap_or_default();
-    let Ok(said) = serde_json::from_str::<Said<'_>>(&json) else { return Usage::default() };
-    let mut usage = Usage::from(&said);
+/// Reads a `usage` object; what of it is no count is as good as none.
+pub(super) fn usage(said: &Value) -> Usage {
+    let mut usage = used(said);
     // What a compaction used is the same model's, and not in the sums. Another model's advice is not of this model.
-    let parts: Vec<Said<'_>> = lenient(said.iterations);
-    for part in parts.iter().filter(|part| part.kind.as_ref().is_some_and(|kind| kind.0 == "compaction")) {
-        usage += Usage::from(part);
-    }
+    let times = said["iterations"].as_array().into_iter().flatten();
+    times.filter(|time| time["type"] == "compaction").for_each(|time| usage += used(time));
     usage.calls = 1;
     usage
 }
 
-/// Reads a part; one of another form is as good as none.
-fn lenient<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
-    json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
+/// What was used: by the whole answer, or in one of several times that the model was asked for it. The input excludes what
+/// the cache served or took.
+fn used(said: &Value) -> Usage {
+    let count = |place| count(said, place);
+    let mut usage = Usage::new(count("/input_tokens"), count("/output_tokens"));
+    usage.cached = count("/cache_read_input_tokens");
+    usage.cache_write = count("/cache_creation_input_tokens");
+    usage.cache_write_long = count("/cache_creation/ephemeral_1h_input_tokens").min(usage.cache_write);
+    usage.reasoning = count("/output_tokens_details/thinking_tokens").min(usage.output);
+    usage
 }
 
 #[cfg(test)]
@@ -90,7 +47,7 @@ mod tests {
     fn read(objects: &[&str]) -> Usage {
         let mut known = Map::new();
         objects.iter().for_each(|json| merge(&mut known, serde_json::from_str(json).expect("valid JSON")));
-        usage(&known)
+        usage(&Value::Object(known))
     }
 
     #[test]

@@ -6,11 +6,14 @@ use agent_core::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{draft::Delta, fold::Fold, usage::usage};
+use super::{
+    draft::{Block, Delta},
+    usage::usage,
+};
 use crate::{
-    Decoder, Progress, ProviderError,
-    error::{not_the_protocol, truncated},
-    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates},
+    Decoder, Progress,
+    error::{not_the_protocol, refused, truncated},
+    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates, two_roles::fold::Fold},
 };
 
 /// Bytes that only make events equally long.
@@ -58,7 +61,7 @@ open_struct! {
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
-    fold: Fold,
+    fold: Fold<Block>,
     /// The message, if it came whole, and how many blocks it has.
     whole: Option<(String, usize)>,
     stop_reason: String,
@@ -88,8 +91,7 @@ impl Decoder for Answer {
         };
         let frame: Frame<'_> = serde_json::from_str(data).map_err(|e| unreadable(e, &self.origin))?;
         if frame.error.is_some() {
-            let error = ProviderError::from_json(&serde_json::from_str(data).unwrap_or_default());
-            return Err(error.into_error(self.origin.provider()));
+            return Err(refused(self.origin.provider(), data));
         }
         self.event(frame, chunks).map_err(|e| unreadable(e, &self.origin))
     }
@@ -121,7 +123,7 @@ impl Answer {
         if let Some(Part { index, start, .. }) = frame.start {
             let Some((kind, fields)) = start.into_iter().flatten().next() else { return Ok(()) };
             let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
-            self.fold.start(index, &kind, fields, chunks);
+            self.fold.start(index, Block::started(&kind, fields), "", chunks);
         }
         if let Some(Part { index, delta: Some(delta), .. }) = frame.delta {
             self.fold.delta(index, &delta, chunks)?;
@@ -157,8 +159,9 @@ impl Answer {
             self.details.insert("stopReason".into(), self.stop_reason.as_str().into());
         }
         if let Some(json) = about.usage {
-            self.usage = usage(json.get());
-            self.details.insert("usage".into(), serde_json::from_str(json.get()).unwrap_or_default());
+            let said = serde_json::from_str(json.get()).unwrap_or_default();
+            self.usage = usage(&said);
+            self.details.insert("usage".into(), said);
         }
         for (name, json) in about.rest.iter().filter(|(name, _)| name.0 != PADDING) {
             if let Ok(value) = serde_json::from_str(json.get()) {
@@ -168,7 +171,7 @@ impl Answer {
     }
 
     fn respond(self, chunks: &mut Vec<Chunk>) -> ModelResponse {
-        let (json, blocks): (Vec<_>, Vec<_>) = self.fold.finish(chunks).into_iter().unzip();
+        let (json, blocks) = self.fold.finish(chunks);
         let json = match self.whole {
             Some((message, said)) if said == blocks.len() => message,
             _ => format!(r#"{{"role":"assistant","content":[{}]}}"#, json.join(",")),

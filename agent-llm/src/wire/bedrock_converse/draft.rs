@@ -1,15 +1,16 @@
 //! Putting one block together.
 
-use agent_core::{Block, message::Origin};
+use agent_core::message::Origin;
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::read;
 use crate::wire::{
     content::Input,
-    lenient::Str,
+    lenient::{Str, text},
     merge::{merge_field, merge_fields},
     open_struct::open_struct,
+    two_roles::fold::{Draft, Voice},
 };
 
 open_struct! {
@@ -31,8 +32,9 @@ open_struct! {
 }
 
 /// What a block is: the field of the API's union.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
     Text,
     Reasoning,
     Call,
@@ -40,7 +42,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(field: &str) -> Self {
+    fn of(field: &str) -> Self {
         match field {
             "text" => Self::Text,
             "reasoningContent" => Self::Reasoning,
@@ -52,7 +54,7 @@ impl Kind {
 
 impl Delta<'_> {
     /// The kind of block that this is more of; none if it says nothing.
-    pub(super) fn of(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<Kind> {
         match self {
             Self { text: Some(_), .. } | Self { citation: Some(_), .. } => Some(Kind::Text),
             Self { reasoning: Some(_), .. } => Some(Kind::Reasoning),
@@ -60,70 +62,22 @@ impl Delta<'_> {
             Self { rest, .. } => rest.first().map(|(name, _)| Kind::of(&name.0)),
         }
     }
-
-    /// The words that come with it.
-    pub(super) fn words(&self) -> &str {
-        let reasoning = self.reasoning.as_ref().and_then(|reasoning| reasoning.text.as_ref());
-        self.text.as_ref().or(reasoning).map_or("", |words| &words.0)
-    }
 }
 
 /// A block under way.
-#[derive(Debug)]
-pub(super) struct Draft {
-    /// The provider's number for it, which another block may have later.
-    pub(super) index: u64,
-    pub(super) kind: Kind,
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    kind: Kind,
     /// What came of it but for what it says.
     fields: Map<String, Value>,
     citations: Vec<Value>,
     redacted: String,
-    /// What of a call's arguments has not been spoken.
-    pub(super) input: String,
-    /// The block as it would have come whole, once it has ended.
-    pub(super) json: String,
 }
 
-impl Draft {
-    pub(super) fn new(index: u64, kind: Kind, fields: Map<String, Value>) -> Self {
-        let (citations, redacted, input, json) = (Vec::new(), String::new(), String::new(), String::new());
-        Self { index, kind, fields, citations, redacted, input, json }
-    }
-
-    /// A block that came whole.
-    pub(super) fn whole(json: &str) -> Self {
-        Self { json: json.to_owned(), ..Self::new(0, Kind::Text, Map::new()) }
-    }
-
-    /// True if the block may begin as `start` does: of a call came the arguments first.
-    pub(super) fn is_begun_by(&self, start: &Self) -> bool {
-        self.kind == start.kind && self.text("toolUseId").is_empty()
-    }
-
-    pub(super) fn adopt(&mut self, start: Self) {
-        merge_fields(&mut self.fields, start.fields);
-    }
-
-    /// Takes what is not the block's words.
-    pub(super) fn push(&mut self, delta: &Delta<'_>) -> serde_json::Result<()> {
-        if let Some(citation) = delta.citation {
-            self.citations.push(serde_json::from_str(citation.get())?);
-        }
-        if let Some(call) = &delta.call {
-            self.input.push_str(call.input.as_ref().map_or("", |input| &input.0));
-            self.keep(&call.rest)?;
-        }
-        if let Some(reasoning) = &delta.reasoning {
-            self.redacted.push_str(reasoning.redacted.as_ref().map_or("", |data| &data.0));
-            if let Some(more) = &reasoning.signature {
-                match self.fields.get_mut("signature") {
-                    Some(Value::String(signature)) => signature.push_str(&more.0),
-                    _ => drop(self.fields.insert("signature".into(), (*more.0).into())),
-                }
-            }
-            self.keep(&reasoning.rest)?;
-        }
-        self.keep(&delta.rest)
+impl Block {
+    /// A block of this kind that begins with these fields.
+    pub(super) fn started(kind: &str, fields: Map<String, Value>) -> Self {
+        Self { kind: Kind::of(kind), fields, ..Self::default() }
     }
 
     /// Keeps what is not understood. Of the block's own field, a list is more of its content.
@@ -145,17 +99,71 @@ impl Draft {
     fn text(&self, field: &str) -> &str {
         self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
     }
+}
 
-    /// The id and the name, if it is a call that is to be answered, of which both are known.
-    pub(super) fn call(&self) -> Option<(&str, &str)> {
+impl Draft for Block {
+    type Delta<'a> = Delta<'a>;
+
+    fn unstarted(delta: &Delta<'_>) -> Option<Self> {
+        Some(Self { kind: delta.kind()?, ..Self::default() })
+    }
+
+    fn takes(&self, delta: &Delta<'_>) -> bool {
+        delta.kind().is_none_or(|kind| kind == self.kind)
+    }
+
+    /// Of a call came the arguments first.
+    fn goes_on_with(&self, start: &Self, _has_said: bool) -> bool {
+        self.kind == start.kind && self.text("toolUseId").is_empty()
+    }
+
+    fn adopt(&mut self, start: Self) {
+        merge_fields(&mut self.fields, start.fields);
+    }
+
+    fn voice(&self) -> Voice {
+        match self.kind {
+            Kind::Text => Voice::Text,
+            Kind::Reasoning => Voice::Thoughts,
+            Kind::Call | Kind::Other(_) => Voice::Silent,
+        }
+    }
+
+    fn words<'d>(&self, delta: &'d Delta<'_>) -> &'d str {
+        let reasoning = delta.reasoning.as_ref().map_or("", |reasoning| text(&reasoning.text));
+        if self.kind == Kind::Text { text(&delta.text) } else { reasoning }
+    }
+
+    fn push(&mut self, delta: &Delta<'_>, input: &mut String) -> serde_json::Result<()> {
+        if let Some(citation) = delta.citation {
+            self.citations.push(serde_json::from_str(citation.get())?);
+        }
+        if let Some(call) = &delta.call {
+            input.push_str(text(&call.input));
+            self.keep(&call.rest)?;
+        }
+        if let Some(reasoning) = &delta.reasoning {
+            self.redacted.push_str(text(&reasoning.redacted));
+            if let Some(more) = &reasoning.signature {
+                match self.fields.get_mut("signature") {
+                    Some(Value::String(signature)) => signature.push_str(&more.0),
+                    _ => drop(self.fields.insert("signature".into(), (*more.0).into())),
+                }
+            }
+            self.keep(&reasoning.rest)?;
+        }
+        self.keep(&delta.rest)
+    }
+
+    /// One that is to be answered.
+    fn call(&self) -> Option<(&str, &str)> {
         let (id, name) = (self.text("toolUseId"), self.text("name"));
         let is_ours = self.kind == Kind::Call && !read::is_servers(self.text("type"));
         (is_ours && !id.is_empty() && !name.is_empty()).then_some((id, name))
     }
 
-    /// No more of the block comes, which has said this.
-    pub(super) fn end(&mut self, said: &str) {
-        let said = if said.is_empty() { &self.input } else { said };
+    fn json(&mut self, said: &str, input: &str) -> String {
+        let said = if said.is_empty() { input } else { said };
         let fields = &self.fields;
         let json = match &self.kind {
             Kind::Text if self.citations.is_empty() => with("text", said.into(), fields),
@@ -172,22 +180,18 @@ impl Draft {
                 }
                 json!({"reasoningContent": content})
             }
-            Kind::Call => {
-                self.json = call_json(fields, said);
-                return;
-            }
+            Kind::Call => return call_json(fields, said),
             Kind::Other(name) => json!({name: fields}),
         };
-        self.json = json.to_string();
+        json.to_string()
     }
 
-    /// The block, which was put together.
-    pub(super) fn read(&self, said: &str, origin: &Origin) -> Block {
-        let mut block = read::block(&self.json, origin);
-        if let (Block::ToolCall(call), Input::Invalid { text }) = (&mut block, Input::new(said)) {
-            text.clone_into(&mut call.arguments); // what the model wrote, not what the API takes for it
-        }
-        block
+    fn read(json: &str, origin: &Origin) -> agent_core::Block {
+        read::block(json, origin)
+    }
+
+    fn says_nothing(block: &agent_core::Block) -> bool {
+        read::says_nothing(block)
     }
 }
 

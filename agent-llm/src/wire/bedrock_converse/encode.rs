@@ -1,31 +1,25 @@
 //! Writing requests.
 
-use std::{borrow::Cow, mem::take};
+use std::borrow::Cow;
 
 use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolChoice, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{
-    messages::Messages,
-    parts::parts_json,
-    settings::{Settings, Tools},
-    tools::write_tools,
-};
+use super::{messages::Messages, parts::parts_json, settings::TOOLS, tools::write_tools};
 use crate::wire::{
     body::Draft,
     json::{own, write, write_with},
+    params::Fields,
     two_roles::write_messages,
 };
 
-const TOOLS: &str = "toolConfig";
-
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, mut settings: Settings<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
-    let of_tools = take(&mut settings.tool_config);
+pub(super) fn encode(req: &ModelRequest, mut settings: Fields, origin: &Origin, key: WireKey, out: &mut Draft) {
+    let of_tools = settings.take(TOOLS).unwrap_or_else(|| json!({}));
     let mut extra = Cow::Borrowed(&req.params.extra);
     let more_of_tools = if extra.contains_key(TOOLS) { extra.to_mut().remove(TOOLS) } else { None };
-    write_with(&settings, &extra, out);
+    settings.write_with(&extra, out);
     out.pop(); // the closing brace
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);
@@ -62,7 +56,7 @@ fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
 
 fn write_tool_config(
     req: &ModelRequest,
-    settings: &Tools<'_>,
+    settings: &Value,
     extra: Option<&Value>,
     origin: &Origin,
     key: WireKey,

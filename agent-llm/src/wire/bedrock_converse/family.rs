@@ -1,11 +1,11 @@
 //! How models are told how much to think: each maker's fields are of its own.
 
-use agent_core::{Error, ErrorKind, Result, Retry, model::Effort};
+use agent_core::{ModelParams, Result, model::Effort};
 use serde_json::{Map, Value, json};
 
 use crate::wire::{
-    anthropic::{Claude, thinking},
-    server_tools::{NO_NUMBER, refusal},
+    claude::Claude,
+    server_tools::{check_no_count, refusal},
 };
 
 /// What models understand of thinking, by their names.
@@ -35,54 +35,49 @@ impl Family {
         }
     }
 
-    /// The fields that ask for `effort`, in an answer of at most `max_tokens`.
+    /// The fields that say how much the model is to think.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] if the model has no word for it.
-    pub(super) fn fields(&self, effort: Effort, max_tokens: Option<u64>) -> Result<Map<String, Value>> {
+    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) if the model has no word for it.
+    pub(super) fn thinking(&self, params: &ModelParams, has_tools: bool) -> Result<Map<String, Value>> {
+        if let Self::Claude(claude) = self {
+            return claude.thinking(params, has_tools);
+        }
+        check_no_count(params)?;
+        let Some(effort) = params.effort else { return Ok(Map::new()) };
         let word = match effort {
             Effort::None | Effort::Minimal | Effort::Low => "low",
             Effort::Medium => "medium",
             _ => "high",
         };
-        let fields = match (self, effort) {
-            (Self::Claude(claude), _) => return Ok(thinking(effort, max_tokens, claude)),
-            (Self::Silent | Self::Nova | Self::Qwen, Effort::None) => json!({}),
-            (Self::Nova, _) => json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": word}}),
-            (Self::Qwen, _) => json!({"reasoning_config": word}),
-            (Self::OpenAi, _) => json!({"reasoning_effort": word}),
-            (Self::Silent, _) => {
-                let message = "no field is known that tells this model how much to think: leave the effort out, or say \
-                               it in `extra`, under `additionalModelRequestFields`";
-                return Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent));
+        let (name, told) = match (self, effort) {
+            (Self::OpenAi, _) => ("reasoning_effort", word.into()),
+            (_, Effort::None) => return Ok(Map::new()),
+            (Self::Nova, _) => ("reasoningConfig", json!({"type": "enabled", "maxReasoningEffort": word})),
+            (Self::Qwen, _) => ("reasoning_config", word.into()),
+            (Self::Claude(_) | Self::Silent, _) => {
+                return Err(refusal(
+                    "no field is known that tells this model how much to think: leave the effort out, or say it in \
+                     `extra`, under `additionalModelRequestFields`",
+                ));
             }
         };
-        Ok(if let Value::Object(fields) = fields { fields } else { Map::new() })
-    }
-
-    /// The fields that let the model think this many tokens.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidRequest`] if the model is not told a number.
-    pub(super) fn counted(&self, most: u64) -> Result<Map<String, Value>> {
-        let told = match self {
-            Self::Claude(claude) if claude.is_told_a_number() => match most {
-                0 => json!({"type": "disabled"}),
-                most => json!({"type": "enabled", "budget_tokens": most}),
-            },
-            _ => return Err(refusal(NO_NUMBER)),
-        };
-        Ok(Map::from_iter([("thinking".to_owned(), told)]))
+        Ok(Map::from_iter([(name.to_owned(), told)]))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use agent_core::ErrorKind;
+
     use super::*;
 
     #[test]
     fn each_family_is_told_in_its_own_words() {
-        let told = |model: &str, effort| Family::of(model).fields(effort, Some(8_000)).map(Value::Object);
+        let told = |model: &str, effort| {
+            let params = ModelParams::default().effort(effort).max_tokens(8_000);
+            Family::of(model).thinking(&params, false).map(Value::Object)
+        };
         let is = |model, effort, wanted| assert_eq!(told(model, effort).expect("a word"), wanted, "{model}");
         is(
             "us.amazon.nova-2-lite-v1:0",

@@ -42,10 +42,6 @@ impl TwoRoles for Messages<'_> {
         }
     }
 
-    fn nothing<'b>() -> BlockJson<'b> {
-        nothing()
-    }
-
     fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
         read::turn(json, origin)
     }

@@ -27,7 +27,6 @@ mod answer;
 mod draft;
 mod encode;
 mod family;
-mod fold;
 mod media;
 mod messages;
 mod parts;
@@ -39,17 +38,17 @@ mod settings;
 mod tools;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{Request, Uri};
 
 pub use self::profile::BedrockProfile;
-use self::{answer::Answer, family::Family, settings::Settings};
+use self::{answer::Answer, family::Family, settings::settings};
 use crate::{
-    Codec, Decoder, Framing, ProviderError,
+    Codec, Decoder, Framing,
     wire::{
-        anthropic::tell_if_thoughtless,
         body::{Bodies, Draft},
+        claude::tell_if_thoughtless,
         endpoint::{endpoint, percent_encoded, post},
         server_tools::{self, check_text_alone},
         surrogates::text_of,
@@ -115,7 +114,7 @@ impl Codec for BedrockCodec {
         media::check(&req.messages, &self.origin)?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         server_tools::check(&req.tools, "converse", |tool| tools::lack(tool, &self.family))?;
-        let settings = Settings::of(req, &self.family)?;
+        let settings = settings(&req.params, !req.tools.is_empty(), &self.family)?;
         if matches!(self.family, Family::Claude(_)) {
             tell_if_thoughtless(req);
         }
@@ -126,10 +125,6 @@ impl Codec for BedrockCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
-    }
-
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
     }
 
     fn framing(&self) -> Framing {
@@ -144,6 +139,6 @@ impl Codec for BedrockCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for BedrockCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode_request(body, &self.origin, &self.family)
+        request::decode_request(&text_of(body), &self.origin, &self.family)
     }
 }

@@ -2,7 +2,7 @@
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
-    message::{Citation, MediaSource, Origin, Raw, Reasoning, ServerCall, SourcePlace},
+    message::{Citation, MediaSource, Origin, Reasoning, ServerCall, SourcePlace},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +10,11 @@ use serde_json::value::RawValue;
 use super::media::Kind;
 #[cfg(feature = "requests")]
 use super::parts::mark_of;
-use crate::wire::{json::plain, lenient::Str, open_struct::open_struct};
+use crate::wire::{
+    json::{plain, raw},
+    lenient::{Str, owned},
+    open_struct::open_struct,
+};
 
 /// What somebody said.
 #[derive(Deserialize)]
@@ -295,12 +299,4 @@ fn media(said: MediaSaid<'_>, kind: Kind, json: &str, is_more: bool, origin: &Or
     media.mime = Some(kind.mime_of(&said.format?.0)?.to_owned());
     media.name = owned(said.name);
     Some(media)
-}
-
-fn owned(text: Option<Str<'_>>) -> Option<String> {
-    text.filter(|text| !text.is_empty()).map(|text| text.0.into_owned())
-}
-
-fn raw(json: &str, origin: &Origin) -> Raw {
-    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
 }

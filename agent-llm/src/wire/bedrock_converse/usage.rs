@@ -1,42 +1,21 @@
 //! What a call used.
 
 use agent_core::Usage;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
-use crate::wire::lenient::{Count, Str};
+use crate::wire::lenient::count;
 
-/// What was used. The input excludes what the cache served or took.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Said<'a> {
-    input_tokens: Count,
-    output_tokens: Count,
-    cache_read_input_tokens: Count,
-    cache_write_input_tokens: Count,
-    #[serde(borrow)]
-    cache_details: Option<&'a RawValue>,
-}
-
-/// How much was written to the cache, for how long.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Written<'a> {
-    input_tokens: Count,
-    #[serde(borrow)]
-    ttl: Str<'a>,
-}
-
-/// Reads a `usage` object; one that cannot be read is as good as none.
-pub(super) fn usage(json: &str) -> Usage {
-    let said = Some(json).filter(|json| json.trim_start().starts_with('{')).map(serde_json::from_str::<Said<'_>>);
-    let Some(Ok(said)) = said else { return Usage::default() };
-    let mut usage = Usage::new(said.input_tokens.0, said.output_tokens.0);
-    usage.cached = said.cache_read_input_tokens.0;
-    usage.cache_write = said.cache_write_input_tokens.0;
-    let details = said.cache_details.and_then(|json| serde_json::from_str::<Vec<Written<'_>>>(json.get()).ok());
-    let long =
-        details.unwrap_or_default().iter().filter(|part| part.ttl.0 == "1h").map(|part| part.input_tokens.0).sum();
+/// Reads a `usage` object; what of it is no count is as good as none. The input excludes what the cache served or took.
+pub(super) fn usage(said: &Value) -> Usage {
+    if !said.is_object() {
+        return Usage::default();
+    }
+    let mut usage = Usage::new(count(said, "/inputTokens"), count(said, "/outputTokens"));
+    usage.cached = count(said, "/cacheReadInputTokens");
+    usage.cache_write = count(said, "/cacheWriteInputTokens");
+    // How much was written to the cache, for how long.
+    let parts = said["cacheDetails"].as_array().into_iter().flatten();
+    let long = parts.filter(|part| part["ttl"] == "1h").map(|part| count(part, "/inputTokens")).sum();
     usage.cache_write_long = usage.cache_write.min(long);
     usage
 }
@@ -44,6 +23,10 @@ pub(super) fn usage(json: &str) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn usage(json: &str) -> Usage {
+        super::usage(&serde_json::from_str(json).expect("valid JSON"))
+    }
 
     #[test]
     fn the_cache_is_counted_beside_the_input() {

@@ -1,21 +1,23 @@
 //! What a provider answers, put together from one response or from the many of a stream.
 
-use agent_core::{AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry, message::Raw};
+use agent_core::{
+    AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry,
+    message::{Origin, Raw},
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    assistant::content,
-    candidate::{Candidate, CandidateSaid},
-    manner::Manner,
-    part::raw,
-    rest::Rest,
+    candidate::{Candidate, CandidateSaid, keep},
+    turn::content,
     usage::usage,
 };
 use crate::{
-    Decoder, Progress, ProviderError,
-    error::{not_the_protocol, truncated},
+    Decoder, Progress,
+    error::{not_the_protocol, refused, truncated},
     wire::{
-        lenient::{Str, each},
+        json::raw,
+        lenient::{Str, each, text},
+        merge::merge,
         open_struct::open_struct,
         surrogates::mend_surrogates,
     },
@@ -42,20 +44,21 @@ open_struct! {
 /// An answer under way: responses, of which each holds the next piece. The last says why it ended.
 #[derive(Debug)]
 pub(super) struct Answer {
-    manner: Manner,
+    origin: Origin,
     is_heard: bool,
+    /// Names the answer: the first id, and the first model, that was said.
     id: String,
     model: String,
     candidates: Vec<Candidate>,
-    rest: Rest,
+    rest: Map<String, Value>,
     /// A proxy said that nothing follows.
     has_ended: bool,
 }
 
 /// Reads the body of an answer that came whole. It may be the list of what a stream would have held: so the API streams to
 /// those who do not ask for events.
-pub(super) fn decode(body: &str, manner: &Manner) -> Result<ModelResponse> {
-    let (mut answer, mut nobody) = (Answer::new(manner.clone(), false), Vec::new());
+pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
+    let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
     if body.trim_start().starts_with('[') {
         let pieces: Vec<&RawValue> = serde_json::from_str(body).map_err(|e| answer.unreadable(body).with_source(e))?;
         for piece in pieces {
@@ -88,16 +91,16 @@ impl Decoder for Answer {
 
     fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         match self.progress() {
-            Progress::Open => Err(truncated(self.manner.origin.provider())),
+            Progress::Open => Err(truncated(self.origin.provider())),
             _ => self.respond(None, chunks),
         }
     }
 }
 
 impl Answer {
-    pub(super) fn new(manner: Manner, is_heard: bool) -> Self {
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         let (id, model) = (String::new(), String::new());
-        Self { manner, is_heard, id, model, candidates: Vec::new(), rest: Rest::default(), has_ended: false }
+        Self { origin, is_heard, id, model, candidates: Vec::new(), rest: Map::new(), has_ended: false }
     }
 
     /// Adds a response, and gives back the content of its first candidate.
@@ -108,12 +111,14 @@ impl Answer {
         let unreadable = |e| self.unreadable(json).with_source(e);
         let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(unreadable)?;
         if said.error.is_some() {
-            let error = ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default());
-            return Err(error.into_error(self.manner.origin.provider()));
+            return Err(refused(self.origin.provider(), json));
         }
-        keep_first(&mut self.id, said.id);
-        keep_first(&mut self.model, said.model);
-        said.rest.iter().for_each(|(name, json)| self.rest.take(&name.0, json.get()));
+        for (known, said) in [(&mut self.id, &said.id), (&mut self.model, &said.model)] {
+            if known.is_empty() {
+                known.push_str(text(said));
+            }
+        }
+        keep(&mut self.rest, &said.rest);
         let mut first = None;
         let take = |json: &'a RawValue| {
             let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
@@ -125,7 +130,7 @@ impl Answer {
         let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
         taken.map_err(|e| self.unreadable(json).with_source(e))?;
         if let Some(feedback) = said.feedback {
-            self.rest.take("promptFeedback", feedback.get());
+            keep(&mut self.rest, &[(Str("promptFeedback".into()), feedback)]);
             if self.candidates.is_empty() {
                 self.check(feedback)?;
             }
@@ -137,7 +142,7 @@ impl Answer {
         let index = said.index.unwrap_or(0);
         let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
             let is_heard = self.is_heard && index == 0;
-            self.candidates.push(Candidate::new(index, self.manner.origin.clone(), is_heard));
+            self.candidates.push(Candidate::new(index, self.origin.clone(), is_heard));
             self.candidates.len() - 1
         });
         self.candidates[at].take(said, &self.id, out)
@@ -147,11 +152,11 @@ impl Answer {
     fn check(&self, feedback: &RawValue) -> Result<()> {
         let feedback: Feedback<'_> = serde_json::from_str(feedback.get()).unwrap_or_default();
         let Some(reason) = feedback.reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
-        let why =
-            feedback.message.map_or_else(|| reason.0.to_string(), |message| format!("{}: {}", reason.0, message.0));
+        let why = [Some(&*reason.0), feedback.message.as_ref().map(|message| &*message.0)];
+        let why = why.into_iter().flatten().collect::<Vec<_>>().join(": ");
         Err(Error::new(ErrorKind::ContentFiltered, format!("the provider refused the prompt: {why}"))
             .with_retry(Retry::Permanent)
-            .with_context("provider", self.manner.origin.provider())
+            .with_context("provider", self.origin.provider())
             .with_context("code", reason.0))
     }
 
@@ -161,15 +166,14 @@ impl Answer {
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
     fn respond(mut self, sent: Option<&RawValue>, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
-            let provider = self.manner.origin.provider();
-            return Err(not_the_protocol(provider, "the answer is none", "it holds no candidate"));
+            return Err(not_the_protocol(self.origin.provider(), "the answer is none", "it holds no candidate"));
         };
+        let origin = self.origin;
         let first = self.candidates.remove(first);
         let blocks = first.fold.finish(&first.rest, out);
-        let origin = &self.manner.origin;
         let raw = match sent {
             Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
-            None => first.content.map(|rest| raw(&content(&self.manner, &blocks, &rest), origin)),
+            None => first.content.map(|rest| raw(&content(&origin, &blocks, &rest), &origin)),
         };
         let message = match raw {
             Some(raw) => AssistantMessage::from_provider(blocks, raw),
@@ -181,35 +185,36 @@ impl Answer {
         if finish == FinishReason::ContentFilter {
             response.details.insert("finishReason".into(), first.finish.into());
         }
-        first.rest.add_to(&mut response.details);
-        self.rest.add_to(&mut response.details);
-        let others: Vec<_> = self.candidates.into_iter().map(|other| told(other, &self.manner)).collect();
+        response.details.extend(first.rest);
+        self.rest
+            .into_iter()
+            .for_each(|(name, value)| merge(response.details.entry(name).or_insert(Value::Null), value));
+        let others: Vec<_> = self.candidates.into_iter().map(|other| told(other, &origin)).collect();
         if !others.is_empty() {
             response.details.insert("candidates".into(), others.into());
         }
         response.finish = finish;
-        response.model =
-            Some(self.model).filter(|model| !model.is_empty()).map(|model| self.manner.origin.answered_by(&model));
+        response.model = Some(self.model).filter(|model| !model.is_empty()).map(|model| origin.answered_by(&model));
         response.id = Some(self.id).filter(|id| !id.is_empty()).map(Into::into);
         Ok(response)
     }
 
     fn unreadable(&self, json: &str) -> Error {
-        not_the_protocol(self.manner.origin.provider(), "the answer is not a response of generateContent", json)
+        not_the_protocol(self.origin.provider(), "the answer is not a response of generateContent", json)
     }
 }
 
 /// A further candidate, as it would have come whole.
-fn told(candidate: Candidate, manner: &Manner) -> Value {
-    let blocks = candidate.fold.finish(&Rest::default(), &mut Vec::new());
+fn told(candidate: Candidate, origin: &Origin) -> Value {
+    let blocks = candidate.fold.finish(&Map::new(), &mut Vec::new());
     let mut fields = Map::new();
     fields.insert("index".into(), candidate.index.into());
-    let content = content(manner, &blocks, &candidate.content.unwrap_or_default());
+    let content = content(origin, &blocks, &candidate.content.unwrap_or_default());
     fields.insert("content".into(), serde_json::from_str(&content).unwrap_or_default());
     if !candidate.finish.is_empty() {
         fields.insert("finishReason".into(), json!(candidate.finish));
     }
-    candidate.rest.add_to(&mut fields);
+    fields.extend(candidate.rest);
     fields.into()
 }
 
@@ -228,13 +233,5 @@ fn finish_reason(said: &str, message: &AssistantMessage) -> FinishReason {
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => FinishReason::ContentFilter,
         other => FinishReason::Other(other.to_owned()),
-    }
-}
-
-fn keep_first(known: &mut String, said: Option<Str<'_>>) {
-    if let Some(said) = said
-        && known.is_empty()
-    {
-        known.push_str(&said.0);
     }
 }

@@ -1,63 +1,19 @@
 //! Where the model has its words from.
 
 use agent_core::{Block, Text, message::Citation};
-use serde::Deserialize;
-
-use super::rest::Rest;
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Grounding {
-    grounding_chunks: Vec<Source>,
-    grounding_supports: Vec<Support>,
-}
-
-/// One of its fields says what it is.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Source {
-    web: Option<Page>,
-    retrieved_context: Option<Page>,
-    maps: Option<Page>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Page {
-    uri: Option<String>,
-    title: Option<String>,
-    text: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Support {
-    segment: Segment,
-    grounding_chunk_indices: Vec<usize>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Segment {
-    text: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Recitations {
-    #[serde(alias = "citationSources")]
-    citations: Vec<Page>,
-}
+use serde_json::{Map, Value};
 
 /// The texts that have sources, with their citations, each with its place among the blocks.
 ///
 /// The search names the words that a source supports: its sources belong to the text that holds these words. What was
 /// recited is named by its place, of which it is only certain in an answer of one text. Sources that belong to no text for
 /// certain are in the details alone.
-pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Rest) -> Vec<(usize, Block)> {
-    let grounding: Grounding = read(rest, "groundingMetadata");
-    let recited: Recitations = read(rest, "citationMetadata");
-    if grounding.grounding_supports.is_empty() && recited.citations.is_empty() {
+pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Map<String, Value>) -> Vec<(usize, Block)> {
+    let said = |name: &str| rest.get(name).unwrap_or(&Value::Null);
+    let (grounding, recited) = (said("groundingMetadata"), said("citationMetadata"));
+    let (supports, pages) = (list(grounding, "groundingSupports"), list(grounding, "groundingChunks"));
+    let recited = [list(recited, "citations"), list(recited, "citationSources")].concat();
+    if supports.is_empty() && recited.is_empty() {
         return Vec::new();
     }
     let texts = blocks.enumerate().filter_map(|(at, block)| match block {
@@ -65,51 +21,42 @@ pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Rest) ->
         _ => None,
     });
     let mut texts: Vec<(usize, Text)> = texts.collect();
-    for support in grounding.grounding_supports.iter().filter(|support| !support.segment.text.is_empty()) {
-        let words = &support.segment.text;
-        if let Some((at, text)) = texts.iter_mut().find_map(|(_, text)| Some((text.text.find(words)?, text))) {
-            let sources = support.grounding_chunk_indices.iter().filter_map(|n| grounding.grounding_chunks.get(*n));
-            let bytes = at..at + words.len();
-            cite(
-                text,
-                sources.filter_map(Source::citation).map(|mut citation| {
-                    citation.bytes = Some(bytes.clone());
-                    citation
-                }),
-            );
+    for support in supports {
+        let Some(words) = support["segment"]["text"].as_str().filter(|words| !words.is_empty()) else { continue };
+        let Some((at, text)) = texts.iter_mut().find_map(|(_, text)| Some((text.text.find(words)?, text))) else {
+            continue;
+        };
+        for number in list(support, "groundingChunkIndices").iter().filter_map(Value::as_u64) {
+            let source = usize::try_from(number).ok().and_then(|number| pages.get(number));
+            // One of its fields says what it is.
+            let kinds = ["web", "retrievedContext", "maps"].into_iter();
+            if let Some(mut source) = source.and_then(|source| kinds.filter_map(|kind| citation(&source[kind])).next())
+            {
+                source.bytes = Some(at..at + words.len());
+                cite(text, source);
+            }
         }
     }
     if let [(_, only)] = &mut *texts {
-        cite(only, recited.citations.iter().filter_map(Page::citation));
+        recited.iter().filter_map(citation).for_each(|source| cite(only, source));
     }
     texts.into_iter().map(|(at, text)| (at, Block::Text(text))).collect()
 }
 
-fn cite(text: &mut Text, sources: impl Iterator<Item = Citation>) {
-    for source in sources {
-        if !text.citations.contains(&source) {
-            text.citations.push(source);
-        }
+fn list<'a>(said: &'a Value, name: &str) -> &'a [Value] {
+    said[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn cite(text: &mut Text, source: Citation) {
+    if !text.citations.contains(&source) {
+        text.citations.push(source);
     }
 }
 
-fn read<T: for<'de> Deserialize<'de> + Default>(rest: &Rest, name: &str) -> T {
-    rest.get(name).and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
-}
-
-impl Source {
-    fn citation(&self) -> Option<Citation> {
-        [&self.web, &self.retrieved_context, &self.maps].into_iter().flatten().find_map(Page::citation)
-    }
-}
-
-impl Page {
-    /// None if nothing is said of the source.
-    fn citation(&self) -> Option<Citation> {
-        let mut citation = Citation::default();
-        citation.url.clone_from(&self.uri);
-        citation.title.clone_from(&self.title);
-        citation.quote.clone_from(&self.text);
-        Some(citation).filter(|citation| *citation != Citation::default())
-    }
+/// None if nothing is said of the source.
+fn citation(page: &Value) -> Option<Citation> {
+    let said = |name: &str| page[name].as_str().map(str::to_owned);
+    let mut citation = Citation::default();
+    (citation.url, citation.title, citation.quote) = (said("uri"), said("title"), said("text"));
+    Some(citation).filter(|citation| *citation != Citation::default())
 }

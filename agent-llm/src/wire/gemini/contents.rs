@@ -1,17 +1,16 @@
 //! Writing the conversation.
 
 use agent_core::{AssistantMessage, History, Message, Part, ToolMessage, UserMessage, message::Raw};
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    assistant::{self, given_id},
-    manner::Manner,
+    GeminiCodec,
+    parts::{ContentJson, PartJson},
     profile::GeminiGeneration,
-    speak::{PartJson, ResponseJson},
+    turn::{self, given_id},
     wrapper::{Wrapper, inner, write_items},
 };
-use crate::wire::json::{Object, write as write_json};
+use crate::wire::json::{Object, own, write as write_json};
 
 /// The name of the list in a content.
 pub(super) const PARTS: [&str; 1] = ["parts"];
@@ -30,17 +29,15 @@ const CLOSE: &[u8] = b"]},";
 /// * a list of parts, which goes on with the content that a result left open;
 /// * for a result: a part, which does the same.
 pub(super) struct Contents<'a> {
-    pub(super) manner: &'a Manner,
+    pub(super) codec: &'a GeminiCodec,
     pub(super) history: &'a History,
 }
 
-#[derive(Serialize)]
-struct ContentJson<'a> {
-    role: &'static str,
-    parts: Vec<PartJson<'a>>,
-}
-
 impl Contents<'_> {
+    fn own<'r>(&self, raw: Option<&'r Raw>) -> Option<&'r RawValue> {
+        own(&self.codec.origin, raw)
+    }
+
     /// Writes `message`, which stands at `at` in the history.
     pub(super) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
         match message {
@@ -49,7 +46,7 @@ impl Contents<'_> {
             _ => {
                 self.close(at, out);
                 match message {
-                    Message::Assistant(m) => assistant::write(self.manner, m, out),
+                    Message::Assistant(m) => turn::write(self.codec, m, out),
                     Message::User(m) => self.write_spoken(m.raw(), m.parts(), out),
                     // The API has no such role within a conversation: the user says it.
                     Message::System(m) => self.write_spoken(m.raw(), m.parts(), out),
@@ -78,11 +75,11 @@ impl Contents<'_> {
 
     /// True if the user message at `at` goes on with the content of the results before it.
     fn goes_on(&self, at: usize, message: &UserMessage) -> bool {
-        self.manner.own(message.raw()).is_some_and(|own| own.get().starts_with('[')) && self.is_open(at)
+        self.own(message.raw()).is_some_and(|own| own.get().starts_with('[')) && self.is_open(at)
     }
 
     fn write_more(&self, at: usize, message: &UserMessage, out: &mut Vec<u8>) {
-        if let Some(parts) = self.manner.own(message.raw()).and_then(|own| inner(own.get())) {
+        if let Some(parts) = self.own(message.raw()).and_then(|own| inner(own.get())) {
             self.begin_part(at, out);
             out.extend_from_slice(parts.as_bytes());
         }
@@ -94,21 +91,21 @@ impl Contents<'_> {
     }
 
     fn write_spoken(&self, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
-        match self.manner.own(raw).filter(|own| own.get().starts_with('{')) {
+        match self.own(raw).filter(|own| own.get().starts_with('{')) {
             Some(own) => out.extend_from_slice(own.get().as_bytes()),
             None => {
-                let parts: Vec<_> = parts.iter().filter_map(|part| PartJson::of(self.manner, part)).collect();
+                let parts = PartJson::all(&self.codec.origin, parts);
                 if parts.is_empty() {
                     return; // the API refuses a content without parts
                 }
-                write_json(&ContentJson { role: "user", parts }, out);
+                write_json(&ContentJson { role: Some("user"), parts }, out);
             }
         }
         out.push(b',');
     }
 
     fn write_result(&self, at: usize, message: &ToolMessage, text: impl FnOnce() -> String, out: &mut Vec<u8>) {
-        let Some(own) = self.manner.own(message.raw()).map(RawValue::get) else {
+        let Some(own) = self.own(message.raw()).map(RawValue::get) else {
             self.begin_part(at, out);
             return self.write_new_result(at, message, text(), out);
         };
@@ -126,7 +123,7 @@ impl Contents<'_> {
     }
 
     fn write_new_result(&self, at: usize, message: &ToolMessage, mut text: String, out: &mut Vec<u8>) {
-        let media: Vec<_> = media(self.manner, message).collect();
+        let media = self.media(message);
         if text.is_empty() && !media.is_empty() {
             text.push_str("The result is shown below.");
         }
@@ -134,22 +131,22 @@ impl Contents<'_> {
             true => Object::holding(&text, "error"),
             false => Object::of(&text, "result"),
         };
-        let parts = if self.manner.generation == GeminiGeneration::Gemini2 { Vec::new() } else { media };
-        let function_response = ResponseJson { id: self.given_id(at, message), name: message.name(), response, parts };
-        write_json(&PartJson::Response { function_response }, out);
+        let parts = if self.codec.generation == GeminiGeneration::Gemini2 { Vec::new() } else { media };
+        let (id, name) = (self.given_id(at, message), message.name());
+        write_json(&PartJson::FunctionResponse { id, name, response, parts }, out);
     }
 
     /// The id of the call that the result at `at` answers, if the provider gave it one.
     fn given_id(&self, at: usize, result: &ToolMessage) -> Option<&str> {
         let before = (0..at).rev().filter_map(|at| self.history.get(at)?.as_assistant());
         let call = before.take(1).flat_map(AssistantMessage::calls).find(|call| *call.id == *result.call_id())?;
-        given_id(self.manner, call)
+        given_id(&self.codec.origin, call)
     }
 
     /// Models that cannot look into results are shown in a content of its own what the results of the turn before `at` hold
     /// besides text.
     fn write_media_of_turn(&self, at: usize, out: &mut Vec<u8>) {
-        if self.manner.generation != GeminiGeneration::Gemini2 {
+        if self.codec.generation != GeminiGeneration::Gemini2 {
             return;
         }
         let turn = (0..at).rev().map_while(|at| match self.history.get(at)? {
@@ -157,24 +154,25 @@ impl Contents<'_> {
             Message::User(m) if self.goes_on(at, m) => Some(None),
             _ => None,
         });
-        let results: Vec<_> = turn.flatten().filter(|m| self.manner.own(m.raw()).is_none()).collect();
+        let results: Vec<_> = turn.flatten().filter(|m| self.own(m.raw()).is_none()).collect();
         let labels: Vec<_> = results.iter().rev().map(|m| format!("From the result of {}:", m.name())).collect();
         let mut parts = Vec::new();
         for (result, label) in results.iter().rev().zip(&labels) {
-            let mut media = media(self.manner, result).peekable();
-            if media.peek().is_some() {
+            let media = self.media(result);
+            if !media.is_empty() {
                 parts.push(PartJson::text(label, false));
                 parts.extend(media);
             }
         }
         if !parts.is_empty() {
-            write_json(&ContentJson { role: "user", parts }, out);
+            write_json(&ContentJson { role: Some("user"), parts }, out);
             out.push(b',');
         }
     }
-}
 
-/// What the result holds besides text, as far as it can be shown.
-fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = PartJson<'a>> {
-    result.parts().iter().filter(|part| part.as_text().is_none()).filter_map(|part| PartJson::of(manner, part))
+    /// What the result holds besides text, as far as it can be shown.
+    fn media<'r>(&self, result: &'r ToolMessage) -> Vec<PartJson<'r>> {
+        let parts = result.parts().iter().filter(|part| part.as_text().is_none());
+        parts.filter_map(|part| PartJson::of(&self.codec.origin, part)).collect()
+    }
 }

@@ -1,81 +1,142 @@
-//! Writing requests.
+//! Writing requests: the system prompt and the tools, around the conversation.
 
-use agent_core::{ModelRequest, SystemMessage, tool::WireKey};
+use agent_core::{ModelRequest, SystemMessage, ToolSpec};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{
+    GeminiCodec,
     contents::Contents,
-    manner::Manner,
-    profile::{GeminiGeneration, GeminiProfile},
+    parts::{ContentJson, PartJson},
+    profile::{GeminiGeneration, GeminiSchemas},
     server_tools,
-    settings::{Settings, Terms},
-    speak::PartJson,
-    tools,
-    wrapper::Wrapper,
+    settings::{lay_spelled, settings},
+    wrapper::{Wrapper, write_items},
 };
-use crate::wire::{body::Draft, json::write as write_json};
+use crate::wire::{
+    body::Draft,
+    json::{own, write as write_json},
+    params::Fields,
+    schema::open_api::open_api,
+};
 
 /// The names of the field that holds the system prompt.
 pub(super) const SYSTEM: [&str; 2] = ["systemInstruction", "system_instruction"];
 
-#[derive(Serialize)]
-struct SystemJson<'a> {
-    parts: Vec<PartJson<'a>>,
-}
+/// The names of the list in a tool.
+pub(super) const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
 /// Writes the request's body to `out`. What `extra` holds is not written from elsewhere.
-pub(super) fn encode(req: &ModelRequest, profile: &GeminiProfile, manner: &Manner, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     let extra = &req.params.extra;
     out.push(b'{');
     if let Some(system) = req.system.as_ref().filter(|_| !SYSTEM.iter().any(|name| extra.contains_key(*name))) {
-        write_system(manner, system, out);
+        write_system(codec, system, out);
     }
     if !extra.contains_key("contents") {
         out.extend_from_slice(b"\"contents\":[");
-        let contents = Contents { manner, history: &req.messages };
+        let contents = Contents { codec, history: &req.messages };
         out.messages(&req.messages, |at, message, out| contents.write(at, message, out));
         contents.close(req.messages.len(), out);
         out.pop_if(|last| *last == b',');
         out.extend_from_slice(b"],");
     }
     if !extra.contains_key("tools") {
-        let tools = req.tools.written(key, |specs| tools::write(manner, profile, specs));
+        let tools = req.tools.written(codec.key, |specs| write_tools(codec, specs));
         if !tools.is_empty() {
             out.extend_from_slice(b"\"tools\":");
             out.extend_from_slice(&tools);
             out.push(b',');
         }
     }
-    let terms = Terms { profile, generation: manner.generation, model: manner.origin.model() };
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
-    let is_native = |tool| server_tools::tool(tool, profile.exclude_domains).is_ok();
-    let shows_work = req.tools.iter().any(|spec| spec.server.as_ref().is_some_and(is_native) && spec.raw.is_none());
-    let shows_work = shows_work && calls && manner.generation == GeminiGeneration::Gemini3;
-    Settings::new(&req.params, calls, terms).showing_work(shows_work).write(extra, out);
+    let is_native = |tool| server_tools::tool(tool, codec.profile.exclude_domains).is_ok();
+    let has_native = req.tools.iter().any(|spec| spec.server.as_ref().is_some_and(is_native) && spec.raw.is_none());
+    // Needed where functions are called beside the provider's own tools.
+    let shows_work = has_native && calls && codec.generation == GeminiGeneration::Gemini3;
+    let mut settings = Value::Object(settings(&req.params, calls, shows_work, codec).into_map());
+    lay_spelled(&mut settings, extra);
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        write_field(name, value, out);
+    }
     out.pop_if(|last| *last == b',');
     out.push(b'}');
 }
 
-/// Writes the system prompt with the name of its field and a comma after it.
-///
-/// A provider's own JSON of it is the field's value, or an object with nothing but that field, which keeps its spelling.
-fn write_system(manner: &Manner, system: &SystemMessage, out: &mut Vec<u8>) {
-    let own = manner.own(system.raw()).map(RawValue::get);
-    let field = own.and_then(|own| Wrapper::fields(own)?.into_iter().find(|(name, _)| SYSTEM.contains(&name.as_str())));
-    let (name, json) = match &field {
-        Some((name, json)) => (name.as_str(), Some(json.get())),
-        None => (SYSTEM[0], own),
-    };
-    let parts: Vec<_> = system.parts().iter().filter_map(|part| PartJson::of(manner, part)).collect();
-    if json.is_none() && parts.is_empty() {
-        return; // the API refuses one without parts
-    }
+/// Writes a field with a comma after it.
+fn write_field(name: &str, value: impl Serialize, out: &mut Vec<u8>) {
     write_json(&name, out);
     out.push(b':');
-    match json {
-        Some(json) => out.extend_from_slice(json.as_bytes()),
-        None => write_json(&SystemJson { parts }, out),
-    }
+    write_json(&value, out);
     out.push(b',');
+}
+
+/// Writes the system prompt with the name of its field.
+///
+/// A provider's own JSON of it is the field's value, or an object with nothing but that field, which keeps its spelling.
+fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) {
+    let own = own(&codec.origin, system.raw());
+    let field =
+        own.and_then(|own| Wrapper::fields(own.get())?.into_iter().find(|(name, _)| SYSTEM.contains(&name.as_str())));
+    match (field, own) {
+        (Some((name, json)), _) => write_field(&name, json, out),
+        (None, Some(own)) => write_field(SYSTEM[0], own, out),
+        (None, None) => {
+            let parts = PartJson::all(&codec.origin, system.parts());
+            if !parts.is_empty() {
+                // The API refuses one without parts.
+                write_field(SYSTEM[0], ContentJson { role: None, parts }, out);
+            }
+        }
+    }
+}
+
+/// Writes the tools; nothing if there are none.
+///
+/// Functions are declared together. The provider's own JSON of a function is its declaration, or a whole tool, which the
+/// functions after it then join. A tool that runs at another provider is not told of.
+fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
+    // With each tool, whether its declarations are still open.
+    let mut tools: Vec<(Vec<u8>, bool)> = Vec::new();
+    for spec in specs {
+        let own = own(&codec.origin, spec.raw.as_ref());
+        let native = || server_tools::tool(spec.server.as_ref()?, codec.profile.exclude_domains).ok();
+        if let Some(native) = Some(own).filter(Option::is_none).and_then(|_| native()) {
+            tools.push((native.to_string().into_bytes(), false));
+        } else if spec.is_server_side() {
+            tools.extend(own.map(|own| (own.get().into(), false)));
+        } else if let Some(tool) = own.and_then(|own| Wrapper::read(own.get(), &DECLARATIONS)) {
+            let mut json = Vec::new();
+            tool.open(&mut json);
+            write_items(&tool.items, &mut json);
+            tools.push((json, true));
+        } else if let Some((json, _)) = tools.iter_mut().rfind(|(_, open)| *open) {
+            json.push(b',');
+            declare(own, codec.profile.schemas, spec, json);
+        } else {
+            let mut json = br#"{"functionDeclarations":["#.to_vec();
+            declare(own, codec.profile.schemas, spec, &mut json);
+            tools.push((json, true));
+        }
+    }
+    let tools = tools.into_iter().map(|(json, open)| if open { [&json, &b"]}"[..]].concat() } else { json });
+    let tools = tools.collect::<Vec<_>>().join(&b","[..]);
+    if tools.is_empty() { tools } else { [b"[", &tools[..], b"]"].concat() }
+}
+
+fn declare(own: Option<&RawValue>, schemas: GeminiSchemas, spec: &ToolSpec, out: &mut Vec<u8>) {
+    if let Some(own) = own {
+        return out.extend_from_slice(own.get().as_bytes());
+    }
+    let mut fields = Fields::default();
+    fields.say("name", Some(&spec.name));
+    fields.say("description", Some(&spec.description).filter(|text| !text.is_empty()));
+    match schemas {
+        GeminiSchemas::JsonSchema => fields.say("parametersJsonSchema", Some(&spec.parameters)),
+        // The API refuses an object without properties.
+        GeminiSchemas::OpenApi => {
+            fields.say("parameters", Some(open_api(&spec.parameters)).filter(|s| s.get("properties").is_some()));
+        }
+    }
+    write_json(&fields, out);
 }

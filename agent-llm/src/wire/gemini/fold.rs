@@ -4,16 +4,15 @@ use agent_core::{
     Block, Chunk, Text,
     message::{Origin, Raw, Reasoning},
 };
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     citations::cited,
-    part::{CallSaid, PartSaid, raw},
     partial::Partial,
-    rest::Rest,
-    speak::{PartJson, write_list},
+    parts::{PartJson, write_list},
+    read::{CallSaid, PartSaid},
 };
-use crate::wire::{blocks::Blocks, ids::call_id};
+use crate::wire::{blocks::Blocks, ids::call_id, json::raw, lenient::text};
 
 /// A message under way.
 ///
@@ -76,7 +75,7 @@ impl Fold {
 
     fn say(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let is_thought = said.is_thought();
-        let text = said.text.as_ref().map_or("", |text| &text.0);
+        let text = text(&said.text);
         if self.partial.is_some() {
             self.cut(out);
         }
@@ -108,7 +107,7 @@ impl Fold {
             self.cut(out);
             let partial = Partial::new(call, || call_id(response, self.calls));
             self.calls += 1;
-            self.blocks.call(self.ended, partial.id(), partial.name(), out);
+            self.blocks.call(self.ended, &partial.id, &partial.name, out);
             self.partial = Some(partial);
         }
         if let Some(partial) = &mut self.partial {
@@ -147,7 +146,7 @@ impl Fold {
     }
 
     /// The blocks of the whole message, of which `rest` says where its words are from.
-    pub(super) fn finish(mut self, rest: &Rest, out: &mut Vec<Chunk>) -> Vec<Block> {
+    pub(super) fn finish(mut self, rest: &Map<String, Value>, out: &mut Vec<Chunk>) -> Vec<Block> {
         self.cut(out);
         for (at, block) in cited(self.blocks.iter(), rest) {
             self.blocks.settle(at, block, out);

@@ -21,35 +21,33 @@
 //! * The provider caches by itself: [`Cache`](agent_core::message::Cache) marks are not sent.
 
 mod answer;
-mod assistant;
 mod candidate;
 mod citations;
 mod contents;
+#[cfg(feature = "requests")]
+mod conversation;
 mod encode;
 mod fold;
-mod manner;
-mod part;
 mod partial;
+mod parts;
 mod profile;
+mod read;
 #[cfg(feature = "requests")]
 mod request;
-mod rest;
-mod schema;
 mod server_tools;
 mod settings;
-mod speak;
-mod tools;
+mod turn;
 mod usage;
 mod wrapper;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{Request, Uri};
 
+use self::answer::Answer;
 pub use self::profile::{GeminiGeneration, GeminiProfile, GeminiSchemas};
-use self::{answer::Answer, manner::Manner};
 use crate::{
-    Codec, Decoder, ProviderError,
+    Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
@@ -79,7 +77,8 @@ pub struct GeminiCodec {
     whole: Uri,
     streamed: Uri,
     profile: GeminiProfile,
-    manner: Manner,
+    origin: Origin,
+    generation: GeminiGeneration,
     key: WireKey,
     bodies: Bodies,
 }
@@ -97,8 +96,8 @@ impl GeminiCodec {
         let streamed = endpoint(&profile.base_url, &format!("{path}:streamGenerateContent?alt=sse"))?;
         let generation = profile.generation_of(&model);
         let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas, profile.exclude_domains));
-        let manner = Manner { origin: Origin::new(WIRE, &profile.provider, model), generation };
-        Ok(Self { whole, streamed, profile, manner, key, bodies: Bodies::default() })
+        let origin = Origin::new(WIRE, &profile.provider, model);
+        Ok(Self { whole, streamed, profile, origin, generation, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
@@ -109,33 +108,29 @@ impl GeminiCodec {
 
 impl Codec for GeminiCodec {
     fn origin(&self) -> &Origin {
-        &self.manner.origin
+        &self.origin
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
         let excludes = self.profile.exclude_domains;
         check(&req.tools, "generate", |tool| server_tools::tool(tool, excludes).err())?;
-        if self.manner.generation == GeminiGeneration::Gemini3 {
+        if self.generation == GeminiGeneration::Gemini3 {
             check_no_count(&req.params)?;
         }
         if req.params.voice.as_ref().is_some_and(|voice| voice.format.is_some()) {
             return Err(refusal("Gemini chooses the format of its speech itself: leave the voice's `format` out"));
         }
         let uri = if req.stream { &self.streamed } else { &self.whole };
-        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        let write = |out: &mut Draft| encode::encode(req, self, out);
         Ok(post(uri.clone(), self.bodies.body(write)))
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        answer::decode(&text_of(body), &self.manner)
-    }
-
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
+        answer::decode(&text_of(body), &self.origin)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.manner.clone(), chunks))
+        Box::new(Answer::new(self.origin.clone(), chunks))
     }
 }
 
@@ -143,6 +138,6 @@ impl Codec for GeminiCodec {
 impl crate::RequestReader for GeminiCodec {
     /// The body does not say whether the answer is to be streamed: the address does.
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode(&text_of(body), &self.profile, &self.manner)
+        request::decode_request(&text_of(body), self)
     }
 }

@@ -1,17 +1,14 @@
 //! Calls whose arguments come piece by piece, which the API does only for those who ask for it.
 
-use agent_core::{
-    Block, ToolCall,
-    message::{Origin, Raw},
-};
-use serde::Serialize;
-use serde_json::{
-    Value, json,
-    value::{RawValue, to_raw_value},
-};
+use agent_core::{Block, ToolCall, message::Origin};
+use serde_json::{Value, json};
 
-use super::part::{CallSaid, PartSaid};
-use crate::wire::{lenient::Str, open_struct::open_struct};
+use super::read::{CallSaid, PartSaid};
+use crate::wire::{
+    json::raw,
+    lenient::{Str, text},
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// More of one argument.
@@ -23,30 +20,13 @@ open_struct! {
     }
 }
 
-/// A call as it would have come at once.
-#[derive(Serialize)]
-struct WholePart<'a> {
-    #[serde(rename = "functionCall")]
-    call: WholeCall<'a>,
-    #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
-    signature: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct WholeCall<'a> {
-    args: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    name: &'a str,
-}
-
 /// A call under way.
 #[derive(Debug)]
 pub(super) struct Partial {
-    id: String,
+    pub(super) id: String,
     /// Its provider gave it no id.
     is_made_up: bool,
-    name: String,
+    pub(super) name: String,
     args: Value,
     signature: Option<String>,
 }
@@ -64,14 +44,6 @@ impl Partial {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Adds a piece.
     pub(super) fn take(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>) {
         if let Some(args) = &call.args {
@@ -82,21 +54,23 @@ impl Partial {
                 ArgSaid { text: Some(text), .. } => json!(text.0),
                 ArgSaid { number, truth, .. } => number.as_ref().or(truth.as_ref()).cloned().unwrap_or_default(),
             };
-            put(&mut self.args, arg.path.as_ref().map_or("", |path| &path.0), value);
+            put(&mut self.args, text(&arg.path), value);
         }
         self.signature = said.signed().map(str::to_owned).or(self.signature.take());
     }
 
     /// The whole call, as it would have come at once.
     pub(super) fn finish(self, origin: &Origin) -> Block {
-        // Arguments may be long: they are written once.
-        let args = to_raw_value(&self.args).expect("a value is JSON");
-        let id = (!self.is_made_up).then_some(&*self.id);
-        let part =
-            WholePart { call: WholeCall { name: &self.name, args: &args, id }, signature: self.signature.as_deref() };
-        let says_more = id.is_some() || part.signature.is_some();
-        let raw = says_more.then(|| Raw::new(origin.clone(), to_raw_value(&part).expect("made of JSON")));
-        let arguments = Box::<str>::from(args).into_string();
+        let arguments = self.args.to_string();
+        let says_more = !self.is_made_up || self.signature.is_some();
+        let mut part = json!({"functionCall": {"name": self.name, "args": self.args}});
+        if !self.is_made_up {
+            part["functionCall"]["id"] = self.id.as_str().into();
+        }
+        if let Some(signature) = self.signature {
+            part["thoughtSignature"] = signature.into();
+        }
+        let raw = says_more.then(|| raw(&part.to_string(), origin));
         Block::ToolCall(ToolCall { id: self.id.into(), name: self.name.into(), arguments, raw })
     }
 }

@@ -5,10 +5,9 @@ use agent_core::{
     message::{Origin, ServerCall},
     tool::ServerTool,
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
-use super::part::raw;
-use crate::wire::{json::plain, lenient::Str, open_struct::open_struct, server_tools::Lack};
+use crate::wire::{json::raw, server_tools::Lack};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
@@ -53,59 +52,33 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
     })
 }
 
-open_struct! {
-    Said {
-        code: CodeSaid<'a> = "executableCode" | "executable_code",
-        ran: ResultSaid<'a> = "codeExecutionResult" | "code_execution_result",
-        call: ToolSaid<'a> = "toolCall" | "tool_call",
-        response: ToolSaid<'a> = "toolResponse" | "tool_response",
-    }
-}
-
-open_struct! {
-    CodeSaid { id: Str<'a> = "id", code: Str<'a> = "code", }
-}
-
-open_struct! {
-    ResultSaid { id: Str<'a> = "id", outcome: Str<'a> = "outcome", output: Str<'a> = "output", }
-}
-
-open_struct! {
-    ToolSaid {
-        id: Str<'a> = "id",
-        kind: Str<'a> = "toolType" | "tool_type",
-        args: &'a RawValue = "args",
-        response: &'a RawValue = "response",
-    }
-}
-
-/// What a tool of the provider's did, if this part says that.
+/// What a tool of the provider's did, if this part says that. Clients write its fields in two spellings.
 pub(super) fn server_call(json: &str, origin: &Origin) -> Option<Block> {
-    let made = |id: Option<Str<'_>>, name: &str| ServerCall::new(&*id.unwrap_or_default().0, name, raw(json, origin));
-    let name = |kind: Option<Str<'_>>| kind.unwrap_or_default().0.to_lowercase();
-    let call = match serde_json::from_str(json).ok()? {
-        Said { code: Some(said), .. } => {
-            let mut call = made(said.id, "code_execution");
-            call.input = said.code.map(|code| code.0.into_owned());
-            call
-        }
-        Said { ran: Some(said), .. } => {
-            let mut call = made(said.id, "code_execution");
-            call.failed = said.outcome.is_some_and(|outcome| outcome.0 != "OUTCOME_OK");
-            call.output = Some(said.output.unwrap_or_default().0.into_owned());
-            call
-        }
-        Said { call: Some(said), .. } => {
-            let mut call = made(said.id, &name(said.kind));
-            call.input = Some(said.args.map_or_else(|| "{}".to_owned(), plain));
-            call
-        }
-        Said { response: Some(said), .. } => {
-            let mut call = made(said.id, &name(said.kind));
-            call.output = Some(said.response.map_or_else(|| "{}".to_owned(), plain));
-            call
-        }
-        _ => return None,
+    let part: Value = serde_json::from_str(json).ok()?;
+    let field = |spellings: [&str; 2]| spellings.into_iter().map(|name| &part[name]).find(|said| said.is_object());
+    let text = |said: &Value, name: &str| said[name].as_str().map(str::to_owned);
+    let made =
+        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw(json, origin));
+    let name = |said: &Value| text(said, "toolType").or(text(said, "tool_type")).unwrap_or_default().to_lowercase();
+    let object = |said: &Value| if said.is_null() { "{}".to_owned() } else { said.to_string() };
+    let call = if let Some(said) = field(["executableCode", "executable_code"]) {
+        let mut call = made(said, "code_execution");
+        call.input = text(said, "code");
+        call
+    } else if let Some(said) = field(["codeExecutionResult", "code_execution_result"]) {
+        let mut call = made(said, "code_execution");
+        call.failed = text(said, "outcome").is_some_and(|outcome| outcome != "OUTCOME_OK");
+        call.output = Some(text(said, "output").unwrap_or_default());
+        call
+    } else if let Some(said) = field(["toolCall", "tool_call"]) {
+        let mut call = made(said, &name(said));
+        call.input = Some(object(&said["args"]));
+        call
+    } else {
+        let said = field(["toolResponse", "tool_response"])?;
+        let mut call = made(said, &name(said));
+        call.output = Some(object(&said["response"]));
+        call
     };
     Some(Block::Server(call))
 }

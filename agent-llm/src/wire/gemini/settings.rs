@@ -1,92 +1,92 @@
-//! Everything of a request but the contents and the tools.
+//! Everything of a request but the contents and the tools: written, and read.
 
+use std::mem::take;
+
+#[cfg(feature = "requests")]
+use agent_core::OutputFormat;
 use agent_core::{
-    ModelParams, OutputFormat, ToolChoice,
-    model::{Effort, Modality, Voice},
+    ModelParams, ToolChoice,
+    model::{Effort, Modality},
 };
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
-    profile::{GeminiGeneration, GeminiProfile, GeminiSchemas},
-    schema::open_api,
+    GeminiCodec,
+    profile::{GeminiGeneration, GeminiSchemas},
 };
-use crate::wire::json::{lay, write as write_json};
+#[cfg(feature = "requests")]
+use crate::wire::{json::laid_over, params::tool_choice};
+use crate::wire::{
+    json::lay,
+    params::{Fields, Names},
+    schema::open_api::open_api,
+};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Settings<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_config: Option<ToolConfig<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig<'a>>,
+const NAMES: Names = Names {
+    max_tokens: "maxOutputTokens",
+    temperature: "temperature",
+    top_p: "topP",
+    stop: "stopSequences",
+    seed: Some("seed"),
+};
+
+/// The type of an answer in JSON.
+const JSON: &str = "application/json";
+
+impl GeminiSchemas {
+    /// The field of the answer's schema.
+    fn field(self) -> &'static str {
+        match self {
+            Self::JsonSchema => "responseJsonSchema",
+            Self::OpenApi => "responseSchema",
+        }
+    }
+
+    /// The schema in this form.
+    fn of(self, schema: &Value) -> Value {
+        match self {
+            Self::JsonSchema => schema.clone(),
+            Self::OpenApi => open_api(schema),
+        }
+    }
 }
 
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_calling_config: Option<FunctionCalling<'a>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    include_server_side_tool_invocations: bool,
+/// The settings. `calls` says whether there are functions to be called: the API refuses a word about them where there are none.
+/// An answer that `shows_work` holds what the provider's own tools did.
+pub(super) fn settings(params: &ModelParams, calls: bool, shows_work: bool, codec: &GeminiCodec) -> Fields {
+    let (mut tools, mut config) = (Fields::default(), Fields::default());
+    tools.say("functionCallingConfig", params.tool_choice.as_ref().filter(|_| calls).map(calling));
+    tools.say("includeServerSideToolInvocations", shows_work.then_some(true));
+
+    NAMES.write(params, params.max_tokens, &mut config);
+    let schemas = codec.profile.schemas;
+    let schema = params.output.as_ref().map(|output| &output.schema).filter(|schema| !schema.is_null());
+    config.say("responseMimeType", params.output.as_ref().map(|_| JSON));
+    config.say(schemas.field(), schema.map(|schema| schemas.of(schema)));
+    config.say(
+        "thinkingConfig",
+        match params.thinking_tokens {
+            Some(most) => Some(counted(most, codec)),
+            None => params.effort.map(|effort| thinking(effort, codec)),
+        },
+    );
+    let modalities: Vec<_> = params.modalities.iter().copied().map(modality).collect();
+    config.say("responseModalities", Some(modalities).filter(|modalities| !modalities.is_empty()));
+    let voice = |name| json!({"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": name}}});
+    config.say("speechConfig", params.voice.as_ref().map(|said| voice(&said.name)));
+
+    let mut settings = Fields::default();
+    settings.say("toolConfig", tools.some());
+    settings.say("generationConfig", config.some());
+    settings
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FunctionCalling<'a> {
-    mode: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    allowed_function_names: Option<[&'a str; 1]>,
-}
-
-#[derive(Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct GenerationConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    stop_sequences: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_mime_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_json_schema: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_schema: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<Thinking>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    response_modalities: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    speech_config: Option<Speech<'a>>,
-}
-
-#[derive(PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Speech<'a> {
-    voice_config: VoiceConfig<'a>,
-}
-
-#[derive(PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct VoiceConfig<'a> {
-    prebuilt_voice_config: Prebuilt<'a>,
-}
-
-#[derive(PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Prebuilt<'a> {
-    voice_name: &'a str,
-}
-
-impl<'a> Speech<'a> {
-    fn of(voice: &'a Voice) -> Self {
-        Self { voice_config: VoiceConfig { prebuilt_voice_config: Prebuilt { voice_name: &voice.name } } }
+fn calling(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        _ => json!({"mode": "AUTO"}),
     }
 }
 
@@ -101,46 +101,31 @@ fn modality(modality: Modality) -> &'static str {
 }
 
 /// How much a model is to think, in the words of its generation.
-#[derive(PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Thinking {
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    include_thoughts: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_budget: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_level: Option<&'static str>,
+fn thinking(effort: Effort, codec: &GeminiCodec) -> Value {
+    let is_pro = codec.origin.model().contains("-pro");
+    let mut told = match codec.generation {
+        GeminiGeneration::Gemini2 => json!({"thinkingBudget": budget(effort, is_pro)}),
+        GeminiGeneration::Gemini3 => json!({"thinkingLevel": level(effort, is_pro)}),
+    };
+    if codec.profile.include_thoughts && effort != Effort::None {
+        told["includeThoughts"] = true.into();
+    }
+    told
 }
 
-/// What decides how settings are written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms<'a> {
-    pub(super) profile: &'a GeminiProfile,
-    pub(super) generation: GeminiGeneration,
-    pub(super) model: &'a str,
-}
-
-impl Thinking {
-    pub(super) fn of(effort: Effort, terms: Terms<'_>) -> Self {
-        let include_thoughts = terms.profile.include_thoughts && effort != Effort::None;
-        let (thinking_budget, thinking_level) = match terms.generation {
-            GeminiGeneration::Gemini2 => (Some(budget(effort, terms.model)), None),
-            GeminiGeneration::Gemini3 => (None, Some(level(effort, terms.model))),
-        };
-        Self { include_thoughts, thinking_budget, thinking_level }
+/// At most so many tokens.
+fn counted(most: u64, codec: &GeminiCodec) -> Value {
+    let mut told = json!({"thinkingBudget": u32::try_from(most).unwrap_or(u32::MAX)});
+    if codec.profile.include_thoughts && most > 0 {
+        told["includeThoughts"] = true.into();
     }
-
-    /// At most so many tokens.
-    fn counted(most: u64, terms: Terms<'_>) -> Self {
-        let thinking_budget = Some(most.try_into().unwrap_or(u32::MAX));
-        Self { include_thoughts: terms.profile.include_thoughts && most > 0, thinking_budget, thinking_level: None }
-    }
+    told
 }
 
 /// In tokens. The larger models of this generation cannot do without thinking.
-fn budget(effort: Effort, model: &str) -> u32 {
+fn budget(effort: Effort, is_pro: bool) -> u32 {
     match effort {
-        Effort::None if is_pro(model) => 128,
+        Effort::None if is_pro => 128,
         Effort::None => 0,
         Effort::Minimal => 512,
         Effort::Low => 1_024,
@@ -150,105 +135,44 @@ fn budget(effort: Effort, model: &str) -> u32 {
 }
 
 /// No model of this generation can be told not to think, and the larger ones not to think less than a little.
-fn level(effort: Effort, model: &str) -> &'static str {
+fn level(effort: Effort, is_pro: bool) -> &'static str {
     match effort {
-        Effort::None | Effort::Minimal if !is_pro(model) => "minimal",
+        Effort::None | Effort::Minimal if !is_pro => "minimal",
         Effort::None | Effort::Minimal | Effort::Low => "low",
         Effort::Medium => "medium",
         _ => "high",
     }
 }
 
-fn is_pro(model: &str) -> bool {
-    model.contains("-pro")
-}
+/// Reads parameters in the spelling in which they are written. What they would not write again as it stands in `fields` is
+/// kept in `extra`, with fields in the other spelling.
+#[cfg(feature = "requests")]
+pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelParams {
+    /// What an answer's form is called, where the API has no name for it.
+    const FORM: &str = "answer";
 
-impl<'a> Settings<'a> {
-    /// `calls` says whether there are functions to be called: the API refuses a word about them where there are none.
-    pub(super) fn new(params: &'a ModelParams, calls: bool, terms: Terms<'_>) -> Self {
-        let output: Option<&OutputFormat> = params.output.as_deref();
-        let schema = output.map(|output| &output.schema).filter(|schema| !schema.is_null());
-        let (response_json_schema, response_schema) = match terms.profile.schemas {
-            GeminiSchemas::JsonSchema => (schema, None),
-            GeminiSchemas::OpenApi => (None, schema.map(open_api)),
-        };
-        let generation_config = GenerationConfig {
-            temperature: params.temperature,
-            top_p: params.top_p,
-            max_output_tokens: params.max_tokens,
-            stop_sequences: &params.stop,
-            seed: params.seed,
-            response_mime_type: output.map(|_| JSON),
-            response_json_schema,
-            response_schema,
-            thinking_config: match params.thinking_tokens {
-                Some(most) => Some(Thinking::counted(most, terms)),
-                None => params.effort.map(|effort| Thinking::of(effort, terms)),
-            },
-            response_modalities: params.modalities.iter().copied().map(modality).collect(),
-            speech_config: params.voice.as_ref().map(Speech::of),
-        };
-        Self {
-            tool_config: params.tool_choice.as_ref().filter(|_| calls).map(ToolConfig::new),
-            generation_config: Some(generation_config).filter(|config| *config != GenerationConfig::default()),
-        }
+    let config = &fields["generationConfig"];
+    let mut params = NAMES.read(config);
+    let efforts = [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
+    params.effort = efforts.into_iter().find(|effort| config["thinkingConfig"] == thinking(*effort, codec));
+    let schemas = codec.profile.schemas;
+    let schema = &config[schemas.field()];
+    if config["responseMimeType"] == JSON && (schema.is_null() || schemas.of(schema) == *schema) {
+        params.output = Some(OutputFormat::new(FORM, schema.clone()).into());
     }
-
-    /// Has the answer show what the provider's own tools did. It is needed where functions are called beside them.
-    pub(super) fn showing_work(mut self, shows: bool) -> Self {
-        if shows {
-            self.tool_config.get_or_insert_default().include_server_side_tool_invocations = true;
-        }
-        self
+    let said = &fields["toolConfig"]["functionCallingConfig"];
+    let name = said["allowedFunctionNames"][0].as_str();
+    params.tool_choice = tool_choice(said, name, calling).filter(|_| calls);
+    let written = Value::Object(settings(&params, calls, false, codec).into_map());
+    if let Some(Value::Object(extra)) = laid_over(&written, fields) {
+        params.extra = extra;
     }
-
-    /// Writes the settings with `extra` laid over them, each with a comma after it.
-    pub(super) fn write(&self, extra: &Map<String, Value>, out: &mut Vec<u8>) {
-        if extra.is_empty() {
-            self.tool_config.iter().for_each(|config| write_field("toolConfig", config, out));
-            self.generation_config.iter().for_each(|config| write_field("generationConfig", config, out));
-        } else {
-            self.with(extra).iter().for_each(|(name, value)| write_field(name, value, out));
-        }
-    }
-
-    /// The settings with `extra` laid over them.
-    pub(super) fn with(&self, extra: &Map<String, Value>) -> Map<String, Value> {
-        let mut settings = serde_json::to_value(self).expect("its keys are texts");
-        lay_spelled(&mut settings, extra);
-        match settings {
-            Value::Object(settings) => settings,
-            _ => Map::new(),
-        }
-    }
-}
-
-fn write_field(name: &str, value: &impl Serialize, out: &mut Vec<u8>) {
-    write_json(&name, out);
-    out.push(b':');
-    write_json(value, out);
-    out.push(b',');
-}
-
-/// The type of an answer in JSON.
-pub(super) const JSON: &str = "application/json";
-
-impl<'a> ToolConfig<'a> {
-    fn new(choice: &'a ToolChoice) -> Self {
-        let (mode, allowed_function_names) = match choice {
-            ToolChoice::None => ("NONE", None),
-            ToolChoice::Required => ("ANY", None),
-            ToolChoice::Tool(name) => ("ANY", Some([name.as_str()])),
-            _ => ("AUTO", None),
-        };
-        let function_calling_config = Some(FunctionCalling { mode, allowed_function_names });
-        Self { function_calling_config, ..Self::default() }
-    }
+    params
 }
 
 /// Lays `over` on `base`, field by field. The API takes each field in two spellings (`toolConfig`, `tool_config`), but not
 /// in both at once: the spelling of `over` holds.
-fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
+pub(super) fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
     for (name, over) in over {
         if let Some(fields) = base.as_object_mut()
             && !fields.contains_key(name)
@@ -269,7 +193,7 @@ fn other_spelling(name: &str) -> Option<String> {
         if letter == '_' {
             begins_word = true;
         } else {
-            camel.push(if std::mem::take(&mut begins_word) { letter.to_ascii_uppercase() } else { letter });
+            camel.push(if take(&mut begins_word) { letter.to_ascii_uppercase() } else { letter });
         }
         if letter.is_ascii_uppercase() {
             snake.push('_');
@@ -281,8 +205,6 @@ fn other_spelling(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

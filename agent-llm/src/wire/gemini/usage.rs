@@ -1,37 +1,28 @@
 //! What a call used.
 
 use agent_core::Usage;
-use serde::Deserialize;
+use serde_json::Value;
 
-use crate::wire::lenient::Count;
+use crate::wire::lenient::count;
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Said {
-    prompt_token_count: Count,
-    tool_use_prompt_token_count: Count,
-    cached_content_token_count: Count,
-    candidates_token_count: Count,
-    thoughts_token_count: Count,
-    total_token_count: Count,
-}
-
-/// Reads `usageMetadata`; one that cannot be read is as good as none.
+/// Reads `usageMetadata`; what of it is no count is as good as none.
 ///
 /// Thoughts are counted apart from the candidates, and what server-side tools fed to the model apart from the prompt. A
 /// server that counts them otherwise is known by its total, which is kept.
-pub(super) fn usage(json: &str) -> Usage {
-    let Ok(said) = serde_json::from_str::<Said>(json) else { return Usage::default() };
-    let (cached, thoughts, total) =
-        (said.cached_content_token_count.0, said.thoughts_token_count.0, said.total_token_count.0);
-    let prompt = said.prompt_token_count.0 + said.tool_use_prompt_token_count.0;
-    let candidates = said.candidates_token_count.0;
+pub(super) fn usage(said: &Value) -> Usage {
+    if !said.is_object() {
+        return Usage::default();
+    }
+    let count = |place| count(said, place);
+    let prompt = count("/promptTokenCount") + count("/toolUsePromptTokenCount");
+    let (candidates, thoughts) = (count("/candidatesTokenCount"), count("/thoughtsTokenCount"));
+    let total = count("/totalTokenCount");
     let output = if total == prompt + candidates {
         candidates // the thoughts are among them
     } else {
         (candidates + thoughts).max(total.saturating_sub(prompt))
     };
-    let cached = cached.min(prompt);
+    let cached = count("/cachedContentTokenCount").min(prompt);
     let mut usage = Usage::new(prompt - cached, output);
     (usage.cached, usage.reasoning) = (cached, thoughts.min(output));
     usage
@@ -40,6 +31,10 @@ pub(super) fn usage(json: &str) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn usage(json: &str) -> Usage {
+        super::usage(&serde_json::from_str(json).expect("valid JSON"))
+    }
 
     #[test]
     fn no_token_is_counted_twice_and_the_total_is_kept() {

@@ -17,7 +17,7 @@ use crate::wire::{
     content::push_arguments,
     ended::only_refuses,
     json::raw,
-    lenient::{Content, Str, lenient, words},
+    lenient::{Content, Str, lenient, owned},
     open_struct::open_struct,
 };
 
@@ -83,7 +83,7 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
         match field {
             Field::Reasoning => blocks.extend(reasoning(&said, origin)?),
             Field::Content => content(&mut said, origin, &mut blocks),
-            Field::Refusal => blocks.extend(words(said.refusal.take()).map(|said| refusal(&said, origin))),
+            Field::Refusal => blocks.extend(owned(said.refusal.take()).map(|said| refusal(&said, origin))),
             Field::Images => {
                 let images: Vec<&RawValue> = said.images.map(lenient).unwrap_or_default();
                 images.into_iter().for_each(|image| push_part(image, origin, &mut blocks));

@@ -11,7 +11,7 @@ use crate::wire::{
     annotations::citations,
     content::push_arguments,
     json::raw,
-    lenient::{Content, Str, lenient, words},
+    lenient::{Content, Str, lenient, owned},
     open_struct::open_struct,
 };
 
@@ -97,12 +97,12 @@ fn reasoning(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Block {
         match content {
             Content::Text(text) => paragraphs.push(text.into_owned()),
             Content::Parts(parts) => {
-                paragraphs.extend(parts.into_iter().filter_map(|part| words(lenient::<PartSaid<'_>>(part).text)));
+                paragraphs.extend(parts.into_iter().filter_map(|part| owned(lenient::<PartSaid<'_>>(part).text)));
             }
         }
     }
     paragraphs.retain(|paragraph| !paragraph.is_empty());
-    let (text, encrypted, raw) = (paragraphs.join(PARAGRAPH), words(said.sealed), Some(raw(json, origin)));
+    let (text, encrypted, raw) = (paragraphs.join(PARAGRAPH), owned(said.sealed), Some(raw(json, origin)));
     Block::Reasoning(Reasoning { text, encrypted, raw, ..Reasoning::default() })
 }
 
@@ -120,7 +120,7 @@ fn call(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> 
 }
 
 fn image(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
-    let data = words(said.image.and_then(lenient))?;
+    let data = owned(said.image.and_then(lenient))?;
     let format = said.format.as_deref().unwrap_or("png");
     Some(Block::Image(Media::base64(data, format!("image/{format}")).with_raw(raw(json, origin))))
 }

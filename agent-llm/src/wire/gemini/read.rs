@@ -1,13 +1,18 @@
-//! One part of a content: from its JSON to what it means.
+//! From the API's parts to those of a message.
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
-    message::{MediaSource, Origin, Raw},
+    message::{MediaSource, Origin},
 };
 use serde_json::{Value, value::RawValue};
 
 use super::{partial::ArgSaid, server_tools::server_call};
-use crate::wire::{ids::NAMELESS, lenient::Str, open_struct::open_struct};
+use crate::wire::{
+    ids::NAMELESS,
+    json::raw,
+    lenient::{Str, text},
+    open_struct::open_struct,
+};
 
 open_struct! {
     /// A part, as far as it is understood. Clients write its fields in two spellings.
@@ -51,7 +56,7 @@ const STORES: [&str; 2] = ["https://generativelanguage.googleapis.com/", "gs://"
 
 impl CallSaid<'_> {
     pub(super) fn name(&self) -> &str {
-        self.name.as_ref().map(|name| &*name.0).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
+        Some(text(&self.name)).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
     }
 
     /// True if more of the call follows, or came before.
@@ -69,8 +74,8 @@ impl<'a> PartSaid<'a> {
     /// True if it is text, or a signature that stands alone, with nothing unknown in its place.
     pub(super) fn is_text(&self) -> bool {
         let other = self.call.is_some() || self.response.is_some() || self.inline.is_some() || self.file.is_some();
-        let says = |text: &Option<Str<'_>>| text.as_ref().is_some_and(|text| !text.is_empty());
-        !other && (says(&self.text) || self.rest.is_empty() && (self.text.is_some() || self.signature.is_some()))
+        let is_only = self.rest.is_empty() && (self.text.is_some() || self.signature.is_some());
+        !other && (is_only || !text(&self.text).is_empty())
     }
 
     /// True if it is a thought.
@@ -80,7 +85,7 @@ impl<'a> PartSaid<'a> {
 
     /// The signature, if it is one.
     pub(super) fn signed(&self) -> Option<&str> {
-        self.signature.as_ref().map(|signature| &*signature.0).filter(|signature| !signature.is_empty())
+        Some(text(&self.signature)).filter(|signature| !signature.is_empty())
     }
 
     /// True if it says more than its text.
@@ -103,14 +108,14 @@ impl<'a> PartSaid<'a> {
                 })
             }
             _ => match self.media(json, origin).filter(|_| !self.is_thought()) {
-                Some(Shown::Image(media)) => Block::Image(media),
-                Some(Shown::Document(media)) => Block::Document(media),
+                Some(media) if is_image(&media) => Block::Image(media),
+                Some(media) => Block::Document(media),
                 None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw(json, origin))),
             },
         }
     }
 
-    fn media(&self, json: &str, origin: &Origin) -> Option<Shown> {
+    fn media(&self, json: &str, origin: &Origin) -> Option<Media> {
         let (source, mime, says_more) = match self {
             Self { inline: Some(InlineSaid { mime, data: Some(data), rest }), .. } => {
                 (MediaSource::Base64(data.0.to_string()), mime, !rest.is_empty())
@@ -125,14 +130,12 @@ impl<'a> PartSaid<'a> {
         let says_more = says_more || self.says_more_than_text();
         let mut media = Media::new(source).with_raw(says_more.then(|| raw(json, origin)));
         media.mime = mime.as_ref().map(|mime| mime.0.to_string());
-        let is_image = media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"));
-        Some(if is_image { Shown::Image(media) } else { Shown::Document(media) })
+        Some(media)
     }
 }
 
-enum Shown {
-    Image(Media),
-    Document(Media),
+fn is_image(media: &Media) -> bool {
+    media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"))
 }
 
 /// A part of what a user said.
@@ -144,13 +147,8 @@ pub(super) fn user_part(json: &RawValue, origin: &Origin) -> Part {
         return Part::Text(Text::new(said.text.unwrap_or_default().0).with_raw(raw));
     }
     match said.media(json, origin).filter(|_| said.call.is_none() && said.response.is_none()) {
-        Some(Shown::Image(media)) => Part::Image(media),
-        Some(Shown::Document(media)) => Part::Document(media),
+        Some(media) if is_image(&media) => Part::Image(media),
+        Some(media) => Part::Document(media),
         None => Part::Other(raw(json, origin)),
     }
-}
-
-/// JSON that was just read.
-pub(super) fn raw(json: &str, origin: &Origin) -> Raw {
-    Raw::parse(origin.clone(), json).expect("it was just read as JSON")
 }

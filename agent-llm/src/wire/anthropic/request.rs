@@ -1,16 +1,50 @@
-//! Reading the instructions, the conversation and the tools of a request.
+//! Reading requests.
 
-use agent_core::{History, Message, Part, SystemMessage, ToolSpec, ToolSpecs, UserMessage, message::Origin};
+use std::collections::BTreeMap;
+
+use agent_core::{Message, Part, Result, SystemMessage, ToolSpec, UserMessage, message::Origin};
 use serde::{Deserialize, de::Error as _};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::{
-    anthropic::{parts::part_json, read, tools::function},
-    json::same,
-    lenient::{Content, Str},
-    open_struct::open_struct,
-    two_roles::reading::{Answer, Reading, raw, with_raw},
+use super::{AnthropicCodec, encode::function, parts::part_json, read, settings};
+use crate::{
+    ParsedRequest,
+    error::no_request,
+    wire::{
+        json::same,
+        lenient::{Content, Str},
+        open_struct::open_struct,
+        two_roles::reading::{Answer, Reading, raw, with_raw},
+    },
 };
+
+/// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood.
+pub(super) fn decode_request(body: &str, codec: &AnthropicCodec) -> Result<ParsedRequest> {
+    parsed(body, codec).map_err(|e| no_request("a request for a message", e))
+}
+
+fn parsed(body: &str, codec: &AnthropicCodec) -> serde_json::Result<ParsedRequest> {
+    let origin = &codec.origin;
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(body)?;
+    fields.retain(|_, json| json.get() != "null");
+    let mut parsed = ParsedRequest::default();
+    if let Some(model) = fields.remove("model") {
+        parsed.model = serde_json::from_str(model.get())?;
+    }
+    parsed.system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let mut reading = Reading::new(origin);
+    let messages: Vec<&RawValue> = serde_json::from_str(fields.remove("messages").map_or("null", RawValue::get))?;
+    messages.into_iter().try_for_each(|json| message(&mut reading, json))?;
+    parsed.messages = reading.history();
+    let tools: Vec<&RawValue> = serde_json::from_str(fields.remove("tools").map_or("[]", RawValue::get))?;
+    parsed.tools = tools.into_iter().map(|json| tool(json, origin)).collect::<serde_json::Result<_>>()?;
+    let fields = fields.into_iter().map(|(name, json)| Ok((name, serde_json::from_str(json.get())?)));
+    let fields = Value::Object(fields.collect::<serde_json::Result<Map<_, _>>>()?);
+    parsed.stream = fields["stream"] == true;
+    let head = || codec.profile.head("", &[]);
+    parsed.params = settings::read(&fields, !parsed.tools.is_empty(), &codec.claude, head);
+    Ok(parsed)
+}
 
 #[derive(Deserialize)]
 struct Spoken<'a> {
@@ -40,16 +74,9 @@ open_struct! {
 }
 
 /// The system prompt: a text or a list of texts.
-pub(super) fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Result<SystemMessage> {
+fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Result<SystemMessage> {
     let content: Content<'_> = serde_json::from_str(json.get())?;
     Ok(SystemMessage::new(parts(&content, origin)).with_raw(raw(json, origin)))
-}
-
-/// The conversation, repaired if no provider would take it.
-pub(super) fn conversation(messages: &[&RawValue], origin: &Origin) -> serde_json::Result<History> {
-    let mut reading = Reading::new(origin);
-    messages.iter().try_for_each(|json| message(&mut reading, json))?;
-    Ok(reading.history())
 }
 
 fn message(reading: &mut Reading<'_>, json: &RawValue) -> serde_json::Result<()> {
@@ -94,11 +121,7 @@ fn parts(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
     }
 }
 
-/// The tools, each with its JSON unless it is written just so. One without a schema runs at the provider.
-pub(super) fn tools(tools: &[&RawValue], origin: &Origin) -> serde_json::Result<ToolSpecs> {
-    tools.iter().map(|json| tool(json, origin)).collect()
-}
-
+/// A tool, with its JSON unless it is written just so. One without a schema runs at the provider.
 fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
     let said: ToolSaid<'_> = serde_json::from_str(json.get())?;
     let name = said.name.or(said.mcp_server_name).or(said.kind).unwrap_or_default().0;

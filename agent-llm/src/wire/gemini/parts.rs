@@ -2,19 +2,38 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Media, Part, message::MediaSource};
+use agent_core::{
+    Media, Part,
+    message::{MediaSource, Origin},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{manner::Manner, part::user_part};
-use crate::wire::json::Object;
+use super::read::user_part;
+use crate::wire::json::{Object, own};
 
 /// A part.
 #[derive(Serialize)]
-#[serde(untagged)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum PartJson<'a> {
-    Raw(&'a RawValue),
-    #[serde(rename_all = "camelCase")]
+    FunctionResponse {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        name: &'a str,
+        response: Object<'a>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<Self>,
+    },
+    InlineData {
+        mime_type: &'a str,
+        data: &'a str,
+    },
+    FileData {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<&'a str>,
+        file_uri: &'a str,
+    },
+    #[serde(untagged)]
     Text {
         text: &'a str,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -22,24 +41,14 @@ pub(super) enum PartJson<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         thought_signature: Option<Cow<'a, str>>,
     },
-    #[serde(rename_all = "camelCase")]
+    #[serde(untagged)]
     Call {
         function_call: CallJson<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         thought_signature: Option<Cow<'a, str>>,
     },
-    #[serde(rename_all = "camelCase")]
-    Response {
-        function_response: ResponseJson<'a>,
-    },
-    #[serde(rename_all = "camelCase")]
-    Inline {
-        inline_data: InlineJson<'a>,
-    },
-    #[serde(rename_all = "camelCase")]
-    File {
-        file_data: FileJson<'a>,
-    },
+    #[serde(untagged)]
+    Raw(&'a RawValue),
 }
 
 #[derive(Serialize)]
@@ -50,50 +59,17 @@ pub(super) struct CallJson<'a> {
     pub(super) args: Object<'a>,
 }
 
+/// What somebody said.
 #[derive(Serialize)]
-pub(super) struct ResponseJson<'a> {
+pub(super) struct ContentJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<&'a str>,
-    pub(super) name: &'a str,
-    pub(super) response: Object<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) role: Option<&'static str>,
     pub(super) parts: Vec<PartJson<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct InlineJson<'a> {
-    mime_type: &'a str,
-    data: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FileJson<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mime_type: Option<&'a str>,
-    file_uri: &'a str,
 }
 
 impl<'a> PartJson<'a> {
     pub(super) fn text(text: &'a str, thought: bool) -> Self {
         Self::Text { text, thought, thought_signature: None }
-    }
-
-    pub(super) fn media(media: &'a Media, mime: &'static str) -> Self {
-        let url = match &media.source {
-            MediaSource::Base64(data) => return Self::inline(media.mime.as_deref().unwrap_or(mime), data),
-            MediaSource::Url(url) | MediaSource::File(url) => url.as_str(),
-            _ => "",
-        };
-        match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
-            Some((mime, data)) => Self::inline(mime, data),
-            None => Self::File { file_data: FileJson { mime_type: media.mime.as_deref(), file_uri: url } },
-        }
-    }
-
-    fn inline(mime_type: &'a str, data: &'a str) -> Self {
-        Self::Inline { inline_data: InlineJson { mime_type, data } }
     }
 
     pub(super) fn image(media: &'a Media) -> Self {
@@ -104,15 +80,34 @@ impl<'a> PartJson<'a> {
         Self::media(media, "application/pdf")
     }
 
+    fn media(media: &'a Media, usual: &'static str) -> Self {
+        let url = match &media.source {
+            MediaSource::Base64(data) => {
+                return Self::InlineData { mime_type: media.mime.as_deref().unwrap_or(usual), data };
+            }
+            MediaSource::Url(url) | MediaSource::File(url) => url.as_str(),
+            _ => "",
+        };
+        match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+            Some((mime_type, data)) => Self::InlineData { mime_type, data },
+            None => Self::FileData { mime_type: media.mime.as_deref(), file_uri: url },
+        }
+    }
+
+    /// The parts in this API's form.
+    pub(super) fn all(origin: &Origin, parts: &'a [Part]) -> Vec<Self> {
+        parts.iter().filter_map(|part| Self::of(origin, part)).collect()
+    }
+
     /// The part in this API's form; none if it is another provider's and means nothing here.
-    pub(super) fn of(manner: &Manner, part: &'a Part) -> Option<Self> {
+    pub(super) fn of(origin: &Origin, part: &'a Part) -> Option<Self> {
         let raw = match part {
             Part::Text(text) => text.raw.as_ref(),
             Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
-            Part::Other(raw) => return manner.own(Some(raw)).map(Self::Raw),
+            Part::Other(raw) => return own(origin, Some(raw)).map(Self::Raw),
             _ => None,
         };
-        if let Some(own) = manner.own(raw).filter(|own| says(manner, own, part)) {
+        if let Some(own) = own(origin, raw).filter(|own| says(origin, own, part)) {
             return Some(Self::Raw(own));
         }
         match part {
@@ -126,8 +121,8 @@ impl<'a> PartJson<'a> {
 }
 
 /// True if the provider's JSON is still of this part: it may have been edited.
-fn says(manner: &Manner, own: &RawValue, part: &Part) -> bool {
-    match (user_part(own, &manner.origin), part) {
+fn says(origin: &Origin, own: &RawValue, part: &Part) -> bool {
+    match (user_part(own, origin), part) {
         (Part::Text(was), Part::Text(is)) => was.text == is.text,
         (Part::Image(was), Part::Image(is)) | (Part::Document(was), Part::Document(is)) => was.source == is.source,
         _ => false,

@@ -1,20 +1,60 @@
-//! Reading the instructions, the conversation and the tools of a request.
+//! Reading requests.
 
-use agent_core::{History, Message, Part, SystemMessage, ToolSpec, ToolSpecs, UserMessage, message::Origin};
+use std::collections::BTreeMap;
+
+use agent_core::{Message, Part, Result, SystemMessage, ToolSpec, ToolSpecs, UserMessage, message::Origin};
 use serde::{Deserialize, de::Error as _};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
-use crate::wire::{
-    bedrock_converse::{
-        parts::{mark_of, parts_json},
-        read,
-        tools::tool_json,
-    },
-    json::same,
-    lenient::Str,
-    open_struct::open_struct,
-    two_roles::reading::{Answer, Reading, raw, with_raw},
+use super::{
+    family::Family,
+    parts::{mark_of, parts_json},
+    read,
+    settings::{self, TOOLS},
+    tools::tool_json,
 };
+use crate::{
+    ParsedRequest,
+    error::no_request,
+    wire::{
+        json::same,
+        lenient::{Str, text},
+        open_struct::open_struct,
+        two_roles::reading::{Answer, Reading, raw, with_raw},
+    },
+};
+
+/// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood. Its model and whether it
+/// is streamed are said by its address.
+pub(super) fn decode_request(body: &str, origin: &Origin, family: &Family) -> Result<ParsedRequest> {
+    parsed(body, origin, family).map_err(|e| no_request("a request of Converse", e))
+}
+
+fn parsed(body: &str, origin: &Origin, family: &Family) -> serde_json::Result<ParsedRequest> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(body)?;
+    fields.retain(|_, json| json.get() != "null");
+    let system = fields.remove("system").map(|json| instructions(json, origin)).transpose()?;
+    let mut parsed = ParsedRequest { system, ..ParsedRequest::default() };
+    let mut reading = Reading::new(origin);
+    let messages: Vec<&RawValue> = serde_json::from_str(fields.remove("messages").map_or("[]", RawValue::get))?;
+    messages.into_iter().try_for_each(|json| message(&mut reading, json))?;
+    parsed.messages = reading.history();
+    let mut of_tools: Option<BTreeMap<String, &RawValue>> =
+        fields.remove(TOOLS).map(|json| serde_json::from_str(json.get())).transpose()?;
+    if let Some(json) = of_tools.as_mut().and_then(|of_tools| of_tools.remove("tools")) {
+        parsed.tools = tools(&serde_json::from_str::<Vec<_>>(json.get())?, origin)?;
+    }
+    let mut fields = values(fields)?;
+    if let Some(of_tools) = of_tools.filter(|of_tools| !of_tools.is_empty() || parsed.tools.is_empty()) {
+        fields.insert(TOOLS.into(), Value::Object(values(of_tools)?));
+    }
+    parsed.params = settings::read(&Value::Object(fields), !parsed.tools.is_empty(), family);
+    Ok(parsed)
+}
+
+fn values(fields: BTreeMap<String, &RawValue>) -> serde_json::Result<Map<String, Value>> {
+    fields.into_iter().map(|(name, json)| Ok((name, serde_json::from_str(json.get())?))).collect()
+}
 
 #[derive(Deserialize)]
 struct Spoken<'a> {
@@ -49,16 +89,9 @@ open_struct! {
 }
 
 /// The system prompt.
-pub(super) fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Result<SystemMessage> {
+fn instructions(json: &RawValue, origin: &Origin) -> serde_json::Result<SystemMessage> {
     let content: Vec<&RawValue> = serde_json::from_str(json.get())?;
     Ok(SystemMessage::new(read::parts(&content, origin)).with_raw(raw(json, origin)))
-}
-
-/// The conversation, repaired if no provider would take it.
-pub(super) fn conversation(messages: &[&RawValue], origin: &Origin) -> serde_json::Result<History> {
-    let mut reading = Reading::new(origin);
-    messages.iter().try_for_each(|json| message(&mut reading, json))?;
-    Ok(reading.history())
 }
 
 fn message(reading: &mut Reading<'_>, json: &RawValue) -> serde_json::Result<()> {
@@ -85,7 +118,7 @@ fn answer(json: &RawValue, origin: &Origin) -> Result<Answer, Part> {
         return Err(if is_exact { part } else { with_raw(part, json, origin) });
     };
     let parts = read::parts(&said.content.unwrap_or_default(), origin);
-    let is_error = said.status.is_some_and(|status| status.0 == "error");
+    let is_error = text(&said.status) == "error";
     Ok((said.id.unwrap_or_default().0.into_owned(), parts, is_error))
 }
 
@@ -95,7 +128,7 @@ fn result(json: &RawValue) -> Option<ResultSaid<'_>> {
 
 /// The tools, each with its JSON unless it is written just so. A cache point is the mark of the tool before it. What is no
 /// tool of the caller's runs at the provider.
-pub(super) fn tools(tools: &[&RawValue], origin: &Origin) -> serde_json::Result<ToolSpecs> {
+fn tools(tools: &[&RawValue], origin: &Origin) -> serde_json::Result<ToolSpecs> {
     let mut specs: Vec<ToolSpec> = Vec::new();
     for json in tools {
         match (mark_of(json), specs.last_mut()) {

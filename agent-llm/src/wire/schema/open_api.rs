@@ -37,7 +37,7 @@ const DEEPEST: usize = 8;
 /// * all other keywords that the form lacks are left out.
 ///
 /// What is in that form already stays as it is.
-pub(super) fn open_api(schema: &Value) -> Value {
+pub(crate) fn open_api(schema: &Value) -> Value {
     Projection { root: schema }.of(schema, 0)
 }
 
