@@ -14,6 +14,7 @@ mod notes;
 mod questions;
 mod recovery;
 mod settled;
+mod spent;
 mod start;
 mod view;
 mod viewers;
@@ -21,14 +22,18 @@ mod viewers;
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent::{
-    Agent, Drain, Message, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal,
+    Agent, Drain, Message, SessionId,
+    core::dispatch::{Dispatch, Upkeep},
+    event::Event,
+    exec::Sessions,
+    journal::Journal,
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    dispatched::{answer_of, request_of},
+    dispatched::{answer_of, request_of, shape},
     found::FoundRun,
     questions::Waiting,
     start::Start,
@@ -41,6 +46,7 @@ use crate::{
     error::ApiError,
     files::{self, Files},
     metrics::Metrics,
+    spending::Spending,
 };
 
 /// An agent that is served, with what people are told of it.
@@ -98,11 +104,15 @@ struct Inner {
     live: Live,
     /// Who runs the agents, if that is not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
+    /// The queue, if they take their jobs from one.
+    queue: Option<Arc<dyn Upkeep>>,
     metrics: Arc<Metrics>,
     /// None if nobody elsewhere is told of runs.
     hooks: Option<Arc<Hooks>>,
     /// None if clients upload nothing.
     files: Option<Files>,
+    /// None if nobody counts what is spent.
+    spending: Option<Spending>,
     /// One for each stream of events that there may be.
     streams: Arc<Semaphore>,
     /// What waits in the sessions that were looked at.
@@ -117,8 +127,10 @@ impl App {
         drain: Drain,
         streams: usize,
         dispatch: Option<Arc<dyn Dispatch>>,
+        queue: Option<Arc<dyn Upkeep>>,
         hooks: Option<Hooks>,
         files: Option<Files>,
+        spending: Option<Spending>,
     ) -> Self {
         let agents = agents.into_iter().map(|served| (served.name().to_owned(), served)).collect();
         let metrics = Arc::new(Metrics::default());
@@ -132,9 +144,11 @@ impl App {
             ending,
             live,
             dispatch,
+            queue,
             metrics,
             hooks,
             files,
+            spending,
             streams,
             waiting,
         }))

@@ -13,6 +13,7 @@ mod oidc;
 mod questions;
 mod runs;
 mod sessions;
+mod spending;
 mod stops;
 mod support;
 mod tenants;
