@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ApiError, spending::TenantLimits, webhooks::Webhook};
+use crate::{error::ApiError, webhooks::Webhook};
 
 /// What a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -85,6 +85,19 @@ pub struct CallerLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<u64>,
     /// As `cost_per_day`, of a month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_month: Option<u64>,
+}
+
+/// What all keys of a tenant may spend together. Nothing is limited by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TenantLimits {
+    /// In a day of UTC, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<u64>,
+    /// In a month of UTC, in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_month: Option<u64>,
 }

@@ -15,7 +15,7 @@ use crate::{caller::Caller, clock::now, error::ApiError};
 /// Where it is kept what keys and tenants spend, and what model calls cost.
 ///
 /// What a key may spend is in its row ([`CallerLimits`](crate::CallerLimits)), what all keys of a tenant may spend beside the rows
-/// ([`TenantLimits`]). All processes that share the ledger count together, and the count outlives them.
+/// ([`TenantLimits`](crate::TenantLimits)). All processes that share the ledger count together, and the count outlives them.
 ///
 /// ```
 /// use agent::{Usage, budget::MemoryLedger, model::PriceTable};
@@ -48,19 +48,6 @@ impl PriceTable for Prices {
     fn cost(&self, model: &str, usage: &Usage) -> Option<u64> {
         self.0.cost(model, usage)
     }
-}
-
-/// What all keys of a tenant may spend together. Nothing is limited by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct TenantLimits {
-    /// In a day of UTC, in millionths of a dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_per_day: Option<u64>,
-    /// In a month of UTC, in millionths of a dollar.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_per_month: Option<u64>,
 }
 
 /// Whose account it is.
@@ -263,7 +250,7 @@ mod tests {
     use agent::budget::{Amounts, MemoryLedger};
 
     use super::*;
-    use crate::caller::CallerLimits;
+    use crate::caller::{CallerLimits, TenantLimits};
 
     struct Plain;
 

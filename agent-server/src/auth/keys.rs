@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    caller::{Caller, CallerLimits, Scope},
-    spending::{Allowance, TenantLimits},
+    caller::{Caller, CallerLimits, Scope, TenantLimits},
+    spending::Allowance,
     webhooks::Webhook,
 };
 
