@@ -35,4 +35,7 @@ if [ "${1:-}" = --pictures ]; then
 fi
 cargo build --quiet -p agent-cli
 export AGENT=${AGENT:-$PWD/target/debug/agent}
+# The test of the server that has a large session.
+STUDIO_SERVER=${STUDIO_SERVER:-$(cargo test -p agent-server --test studio --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')}
+export STUDIO_SERVER
 node --test --test-concurrency=1 "$tests"/browser/*.test.mjs

@@ -60,6 +60,7 @@ pub struct Caller {
     scopes: BTreeSet<Scope>,
     agents: Option<BTreeSet<String>>,
     limits: CallerLimits,
+    tenant_limits: TenantLimits,
     webhook: Option<Arc<Webhook>>,
 }
 
@@ -80,6 +81,25 @@ pub struct CallerLimits {
     /// What one run may cost, with all below it, in millionths of a dollar. The agent's budget needs prices for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_run: Option<u64>,
+    /// What all runs of a day of UTC may cost, in millionths of a dollar, if the server [counts that](crate::ServerBuilder::spending).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<u64>,
+    /// As `cost_per_day`, of a month.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_month: Option<u64>,
+}
+
+/// What all keys of a tenant may spend together. Nothing is limited by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TenantLimits {
+    /// In a day of UTC, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<u64>,
+    /// In a month of UTC, in millionths of a dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_month: Option<u64>,
 }
 
 impl Caller {
@@ -92,6 +112,7 @@ impl Caller {
             scopes,
             agents: None,
             limits: CallerLimits::default(),
+            tenant_limits: TenantLimits::default(),
             webhook: None,
         }
     }
@@ -117,6 +138,13 @@ impl Caller {
         self
     }
 
+    /// Sets what all callers of the tenant may use together.
+    #[must_use]
+    pub fn tenant_limits(mut self, limits: TenantLimits) -> Self {
+        self.tenant_limits = limits;
+        self
+    }
+
     /// Has a program elsewhere told of every run of the caller's, if the server [does that](crate::ServerBuilder::webhooks).
     #[must_use]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
@@ -132,6 +160,11 @@ impl Caller {
     /// What the caller may use.
     pub(crate) fn limited(&self) -> &CallerLimits {
         &self.limits
+    }
+
+    /// What all callers of the tenant may use together.
+    pub(crate) fn tenant_limited(&self) -> &TenantLimits {
+        &self.tenant_limits
     }
 
     /// Whose sessions the caller sees.

@@ -60,6 +60,12 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).after(retry_after)
     }
 
+    /// 422: a key came with another request before.
+    pub(crate) fn idempotency_mismatch() -> Self {
+        let message = "this Idempotency-Key came with another request before: take a new key";
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message)
+    }
+
     /// 500: a fault of this server, which is not told.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed: its log says why")

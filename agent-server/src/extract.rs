@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::{
-    body::Bytes,
+    RequestExt,
+    body::{Bytes, HttpBody},
     extract::{FromRequest, FromRequestParts, Request, rejection::BytesRejection},
 };
 use http::{HeaderMap, StatusCode, header, request::Parts};
@@ -43,11 +44,17 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 /// All of a body, if it is not too large and does not come too slowly.
 pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
     let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly");
+    let large =
+        || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes");
+    // What is too large as it says itself is not waited for.
+    let said = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let request = request.with_limited_body();
+    if request.body().size_hint().upper().is_some_and(|most| said > Some(most)) {
+        return Err(large());
+    }
     let all = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, &()));
     all.await.map_err(|_| slow())?.map_err(|rejection| match rejection {
-        BytesRejection::FailedToBufferBody(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes")
-        }
+        BytesRejection::FailedToBufferBody(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => large(),
         _ => slow(),
     })
 }

@@ -15,7 +15,7 @@
 //!
 //! # The rooms
 //!
-//! From the ground up: `error` (what a client is told), `webhooks` (who is told of runs), `caller` (who asks), `extract` and `sse` (bodies in, events out), `metrics`,
+//! From the ground up: `error` (what a client is told), `webhooks` (who is told of runs), `caller` and `spending` (who asks, and what that may cost), `extract` and `sse` (bodies in, events out), `metrics`,
 //! `export` (sessions for people), `files` (what clients upload), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
 //! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
 //! API), [`ag_ui`], `ui_stream`, `openai`, `a2a`, `mcp` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`,
@@ -45,6 +45,7 @@ mod openai;
 mod router;
 mod server;
 mod speech;
+mod spending;
 mod sse;
 mod stdio;
 mod studio;
@@ -54,13 +55,14 @@ mod webhooks;
 #[cfg(feature = "oidc")]
 pub use self::auth::{Oidc, OidcBuilder};
 pub use self::{
-    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of},
+    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of, shape},
     auth::{Key, Keys},
-    caller::{Caller, CallerLimits, Scope},
+    caller::{Caller, CallerLimits, Scope, TenantLimits},
     decision::decision,
     error::ApiError,
     files::{ContentStore, DiskFiles, FileInfo, Files, MemoryFiles, StoreUsage},
     server::{Server, ServerBuilder},
+    spending::Spending,
     studio::{OneTenant, Studio},
     ui_stream::UiStream,
     webhooks::{HookEvent, Webhook, Webhooks},

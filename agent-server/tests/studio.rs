@@ -1,10 +1,11 @@
 //! The page of the studio, as a browser gets it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use agent::{
-    Agent,
+    Agent, SqliteJournal,
     journal::{Entry, EntryBody, Journal, MemoryJournal},
+    store::import,
     testing::{ScriptedModel, Turn},
 };
 use agent_server::{OneTenant, Server, Studio};
@@ -12,6 +13,7 @@ use axum::{
     Router,
     body::{Body, to_bytes},
 };
+use futures::stream;
 use http::{Request, Response, StatusCode, header};
 use tower::ServiceExt;
 
@@ -156,7 +158,7 @@ async fn a_read_only_studio_says_so_and_lets_nothing_be_started() {
 
 #[tokio::test]
 async fn sessions_that_no_server_wrote_are_those_of_callers_without_a_key() {
-    let store = std::sync::Arc::new(MemoryJournal::default());
+    let store = Arc::new(MemoryJournal::default());
     let seen = OneTenant::new(store.clone());
     for name in ["garden", "trip/2", "local/x"] {
         let writer = seen.open(&agent::SessionId::new("local", name).to_string(), "greeter").await.expect("a writer");
@@ -169,4 +171,19 @@ async fn sessions_that_no_server_wrote_are_those_of_callers_without_a_key() {
     assert_eq!(info.title.as_deref(), Some("TRIP/2"));
     assert!(seen.delete("local/local%2Fx").await.expect("deleted"));
     assert_eq!(store.sessions().await.expect("names"), ["garden", "trip/2"]);
+}
+
+/// For a browser: `checks/studio.sh` runs it, over the lines of a large session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "serves until it is killed"]
+async fn the_session_of_a_file_until_it_is_killed() {
+    let lines = std::fs::read_to_string(std::env::var("STUDIO_LINES").expect("a file")).expect("lines");
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let lines = stream::iter(lines.lines().map(|line| Ok(line.to_owned())));
+    import(&journal, lines).await.expect("they are an export's");
+    let server = Server::builder().store(OneTenant::new(Arc::new(journal))).studio(Studio::new().read_only(true));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    println!("http://{}/studio/", listener.local_addr().expect("an address"));
+    axum::serve(listener, server.build().expect("a server").router()).await.expect("it serves");
 }

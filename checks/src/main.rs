@@ -14,6 +14,7 @@ mod mcp_servers;
 mod middleware_bench;
 mod recordings;
 mod requests;
+mod server_check;
 mod simulate;
 mod stack_lint;
 mod token_check;
@@ -45,6 +46,8 @@ enum Program {
     McpServers(mcp_servers::Args),
     MiddlewareBench(middleware_bench::Args),
     Requests(requests::Args),
+    #[command(name = server_check::NAME)]
+    ServerCheck(server_check::Args),
     Simulate(simulate::Args),
     StackLint(stack_lint::Args),
     TokenCheck(token_check::Args),
@@ -72,6 +75,7 @@ impl Program {
             Self::McpServers(args) => block_on(mcp_servers::run(args))??,
             Self::MiddlewareBench(args) => middleware_bench::run(args)?,
             Self::Requests(args) => requests::run(args)?,
+            Self::ServerCheck(args) => block_on(server_check::run(args))??,
             Self::Simulate(args) => simulate::run(args),
             Self::StackLint(args) => stack_lint::run(args),
             Self::TokenCheck(args) => token_check::run(args)?,

@@ -8,9 +8,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent::{Error, Result};
+use agent::{Error, Result, llm::Catalogue};
 use agent_restate::RestateJournal;
-use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Server, ServerBuilder, Studio, Webhooks};
+use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Server, ServerBuilder, Spending, Studio, Webhooks};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -60,11 +60,14 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
         server = server.agent(following.served(agent, follows)?);
     }
     let lease = Duration::from_secs(wanted.lease);
+    if wanted.keys.is_some() && !matches!(wanted.engine, Engine::Restate(_)) {
+        server = server.spending(Spending::new(address.open_ledger().await?, Catalogue::builtin()));
+    }
     Ok(match &wanted.engine {
         Engine::Here => server.store(address.open_leased(lease).await?),
         Engine::Workers => {
             let queue = queue_at(&address)?.connect().await?;
-            server.store(address.open_leased(lease).await?).dispatch(Arc::new(queue))
+            server.store(address.open_leased(lease).await?).queue(Arc::new(queue))
         }
         Engine::Restate(restate) => {
             let restate = restate.open()?;

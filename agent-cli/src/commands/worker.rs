@@ -2,9 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, store::QueueLimits};
+use agent::{
+    Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
+    store::QueueLimits,
+};
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
-use agent_server::request_of;
+use agent_server::{Spending, request_of, shape};
 use serde_json::json;
 
 use crate::{
@@ -33,9 +36,14 @@ async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Wor
     let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once).lease(lease);
     worker = worker.drain_within(Duration::from_secs(wanted.drain));
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);
-    for builder in agents {
-        worker = worker.agent(builder.store(journal.clone()).build()?);
-    }
+    let agents = agents.into_iter().map(|builder| builder.store(journal.clone()).build());
+    let agents: Vec<Agent> = agents.collect::<Result<_>>()?;
+    worker = agents.iter().cloned().fold(worker, agent::WorkerBuilder::agent);
+    let spending = Spending::new(address.open_ledger().await?, Catalogue::builtin());
+    worker = worker.shape(move |job, request| match of_server(&agents, job) {
+        Some(agent) => spending.charge(shape(job, agent, request)?),
+        None => Ok(request),
+    });
     let worker = worker.build()?;
     match global.json {
         true => print_json(&json!({"worker": worker.name()}))?,
@@ -84,12 +92,14 @@ async fn of_restate(
     registered.and(served).map(|()| End::Finished)
 }
 
+/// The agent of a job that a server sent.
+fn of_server<'a>(agents: &'a [Agent], job: &Job) -> Option<&'a Agent> {
+    agents.iter().find(|agent| *agent.name() == *job.at.agent && !job.extra.is_null())
+}
+
 /// The request that a job is, as its agent takes it.
 fn shaped(agents: &[Agent], job: &Job) -> Result<RunRequest> {
-    match agents.iter().find(|agent| *agent.name() == *job.at.agent) {
-        Some(agent) if !job.extra.is_null() => request_of(job, agent),
-        _ => Ok(job.request()),
-    }
+    of_server(agents, job).map_or_else(|| Ok(job.request()), |agent| request_of(job, agent))
 }
 
 /// Waits until somebody ends the program, and says what becomes of runs.

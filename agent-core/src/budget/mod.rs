@@ -119,22 +119,29 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
     }
 
-    /// The budget of a child of a run that has this budget: it draws on this, on `other` (the agent's own, of which each
-    /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
+    /// A budget that draws on the accounts of another one, too, of which each counts once. This one's prices hold, or the other's where this
+    /// one has none; windows are this one's.
     #[must_use]
-    pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         let mut accounts = self.0.accounts.to_vec();
         let more = other.0.accounts.iter().filter(|more| !accounts.iter().any(|known| known.is(more)));
         let more: Vec<_> = more.cloned().collect();
         accounts.extend(more);
+        let parts = self.parts();
+        let terms =
+            if parts.terms.prices.is_none() && other.0.terms.prices.is_some() { &other.0.terms } else { &parts.terms };
+        let terms = terms.clone();
+        Self(Arc::new(Inner { accounts: accounts.into(), terms, ..parts }))
+    }
+
+    /// The budget of a run below one that has this budget: it draws on this, on `other` (the agent's own, of which each
+    /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
+    #[must_use]
+    pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {
         let of_each_run = |budget: &Self| budget.0.windows.iter().find(|(w, _)| *w == Window::Run).map(|(_, c)| *c);
         let own = own.unwrap_or_default().tighter(&of_each_run(other).unwrap_or_default());
-        let mut run = self.with_run(accounts, own, spent);
-        if run.0.terms.prices.is_none() && other.0.terms.prices.is_some() {
-            run =
-                Self(Arc::new(Inner { terms: other.0.terms.clone(), accounts: run.0.accounts.clone(), ..run.parts() }));
-        }
-        run
+        let both = self.and(other);
+        both.with_run(both.0.accounts.to_vec(), own, spent)
     }
 
     /// Adds the run's own account, unless nothing is limited.

@@ -94,8 +94,8 @@ impl Job {
                 return Err(unsendable("tools of its own: give them to the agent"));
             }
         };
-        if !request.resources.is_empty() {
-            return Err(unsendable("live handles (resource(..)): give them to the agent"));
+        if !request.resources.is_empty() || request.budget.is_some() {
+            return Err(unsendable("live handles (resource(..), budget(..)): give them to the agent"));
         }
         if request.parent.is_some() || request.history.is_some() || request.steps.is_some() {
             return Err(unsendable("a run above it, a history or an engine: those are its process's"));

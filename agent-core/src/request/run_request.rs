@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::SubRunHandle;
 use crate::{
     amounts::Caps,
+    budget::Budget,
     cx::RunCx,
     history::History,
     journal::{Durable, Steps},
@@ -64,6 +65,8 @@ pub struct RunRequest {
     pub user: Option<Arc<str>>,
     /// What this run may use with all its descendants, beside what others allow it.
     pub caps: Option<Caps>,
+    /// What the run and everything below it draw on beside the agent's budget.
+    pub budget: Option<Budget>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
     /// Goes back to a checkpoint even if the run went on elsewhere since. Default: false.
@@ -228,6 +231,7 @@ impl RunRequest {
             when_waiting: None,
             user: None,
             caps: None,
+            budget: None,
             despite_changes: false,
             despite_newer: false,
             steps: None,
@@ -352,6 +356,14 @@ impl RunRequest {
     #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = Some(caps);
+        self
+    }
+
+    /// Sets what this run and everything below it draw on beside the agent's budget: an account of whoever asks for it, say. Its windows
+    /// open none. It lives in this process: a run that goes on draws on it if that request says so again.
+    #[must_use]
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = Some(budget);
         self
     }
 

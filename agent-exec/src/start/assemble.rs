@@ -99,7 +99,8 @@ fn budget(agent: &AgentParts, terms: &Terms, beginning: &Beginning) -> Budget {
         None if beginning.recording().is_some() => Budget::default(), // nothing is spent
         None => {
             let user = stands.ids.user.as_deref().or(terms.user.as_deref()); // the one that it began with
-            agent.budget.of_run(&stands.ids, user, terms.caps, stands.used())
+            let budget = terms.budget.as_ref().map_or_else(|| agent.budget.clone(), |more| agent.budget.and(more));
+            budget.of_run(&stands.ids, user, terms.caps, stands.used())
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Caps, History, ModelParams, Resources, Result, RunRequest, WhenBusy, WhenWaiting,
+    Budget, Caps, History, ModelParams, Resources, Result, RunRequest, WhenBusy, WhenWaiting,
     engine::{Parent, Steps},
     run::{RunInput, ToolChoices},
 };
@@ -36,6 +36,7 @@ pub(super) struct Terms {
     pub(super) tools: ToolChoices,
     pub(super) resources: Resources,
     pub(super) caps: Option<Caps>,
+    pub(super) budget: Option<Budget>,
     pub(super) when_busy: WhenBusy,
     pub(super) when_waiting: WhenWaiting,
     pub(super) despite_changes: bool,
@@ -67,6 +68,7 @@ impl Prepared {
             tools: request.tools,
             resources: agent.resources.clone().extended(&request.resources),
             caps: request.caps,
+            budget: request.budget,
             when_busy: request.when_busy.unwrap_or(agent.when_busy),
             when_waiting: request.when_waiting.unwrap_or(agent.when_waiting),
             despite_changes: request.despite_changes,

@@ -52,6 +52,20 @@ async fn a_run_ends_at_a_model_call_when_the_money_is_used_up_and_every_call_is_
 }
 
 #[tokio::test]
+async fn a_run_draws_on_what_its_request_brings_beside_the_agents_budget() {
+    let (model, asker) = (ScriptedModel::new(calls_look(9)), money(500));
+    // Without prices of its own, the agent's budget takes those that come.
+    let budget = Budget::new(Caps::default().model_calls(9));
+    let agent = agent(&model, &budget).build().expect("builds");
+    let end = finished(agent.start(RunRequest::user("go").budget(asker.clone())).await);
+    assert_eq!((end.reason, model.calls()), (ExitReason::Budget, 3));
+    assert_eq!((used(&asker).await.cost, used(&budget).await.model_calls), (450, 3));
+    let other = finished(agent.start(RunRequest::user("go").caps(Caps::default().model_calls(1))).await);
+    assert_eq!(other.reason, ExitReason::Budget, "of the run's own cap");
+    assert_eq!((used(&asker).await.cost, used(&budget).await.model_calls), (450, 4));
+}
+
+#[tokio::test]
 async fn a_tool_over_the_cap_on_tool_calls_is_told_so_and_the_run_goes_on() {
     let turns = calls_look(2).chain([Turn::text("done")]);
     let (model, budget) = (ScriptedModel::new(turns), Budget::new(Caps::default().tool_calls(1)));

@@ -7,6 +7,7 @@ mod input;
 mod questions;
 mod runs;
 mod sessions;
+mod spending;
 mod webhooks;
 
 use axum::Router;
@@ -22,5 +23,6 @@ pub(crate) fn router(files: Option<&Files>) -> Router<App> {
         .merge(files::router(files))
         .merge(questions::router())
         .merge(sessions::router())
+        .merge(spending::router())
         .merge(webhooks::router())
 }

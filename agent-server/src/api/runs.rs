@@ -143,11 +143,10 @@ async fn list(
     Query(which): Query<Which>,
 ) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Read)?;
-    let fits = |run: &FoundRun| {
-        which.session.as_deref().is_none_or(|session| *run.session() == *session)
-            && which.agent.as_deref().is_none_or(|agent| run.agent() == agent)
-    };
-    let runs: Vec<_> = app.runs(&caller).into_iter().filter(fits).take(which.limit.unwrap_or(100).min(500)).collect();
+    let most = which.limit.unwrap_or(100).min(500);
+    let fits = |run: &FoundRun| which.agent.as_deref().is_none_or(|agent| run.agent() == agent);
+    let runs = app.list(&caller, which.session.as_deref(), most).await?;
+    let runs: Vec<_> = runs.into_iter().filter(fits).take(most).collect();
     let runs: Vec<RunView> = future::try_join_all(runs.iter().map(FoundRun::view)).await?;
     Ok(Json(json!({"runs": runs})))
 }

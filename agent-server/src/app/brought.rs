@@ -17,6 +17,7 @@ use super::{App, notes::note};
 use crate::{
     client_tools::{self, ClientState, Specs},
     clock::now,
+    spending::{Allowance, Allowances},
 };
 
 /// The keys of the storage, before the run's id.
@@ -32,6 +33,9 @@ pub(super) struct Brought {
     params: Option<Box<ModelParams>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolSpec>,
+    /// What may be spent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowances: Vec<Allowance>,
     /// What the client says that the state is, when the run begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Value>,
@@ -65,12 +69,13 @@ impl Brought {
     pub(super) fn of(request: &RunRequest) -> Self {
         let tools = request.resources.get::<Specs>().map(|tools| tools.0.clone()).unwrap_or_default();
         let state = request.resources.get::<ClientState>().ok().map(|state| state.0.clone());
-        Self { caps: request.caps, params: request.params.clone(), tools, state }
+        let allowances = request.resources.get::<Allowances>().map(|all| all.0.clone()).unwrap_or_default();
+        Self { caps: request.caps, params: request.params.clone(), tools, allowances, state }
     }
 
     /// True if there is something that holds when the run goes on.
     pub(super) fn is_lasting(&self) -> bool {
-        self.caps.is_some() || self.params.is_some() || !self.tools.is_empty()
+        self.caps.is_some() || self.params.is_some() || !self.tools.is_empty() || !self.allowances.is_empty()
     }
 
     /// Adds to a request that goes on with the run what it does not bring itself. The limits are those that the run began with.
@@ -80,6 +85,9 @@ impl Brought {
     pub(super) fn again(&self, mut request: RunRequest, own: &[ToolSpec]) -> Result<RunRequest> {
         request.caps = self.caps.or(request.caps);
         request.params = request.params.or_else(|| self.params.clone());
+        if !self.allowances.is_empty() {
+            request = request.resource(Allowances(self.allowances.clone()));
+        }
         if matches!(request.tools, ToolChoices::All) {
             request = client_tools::tools(self.tools.iter().cloned(), own)?.bring(request);
         }
@@ -113,7 +121,7 @@ impl Kept {
         if data.resources.get::<Specs>().is_ok() {
             data.tools = ToolChoices::All;
         }
-        data.resources = agent::core::Resources::default();
+        (data.resources, data.budget) = (agent::core::Resources::default(), None);
         self.queued = Some(Box::new(Job::new(self.agent.clone(), &data)?));
         Ok(self)
     }
@@ -133,6 +141,14 @@ impl Kept {
             .collect();
         waiting.sort_by_key(|(_, kept)| kept.asked);
         waiting
+    }
+
+    /// The runs of a session of which something is kept, though they cannot go on any more: they are done, or another one came in their place.
+    pub(super) fn past(index: &SessionIndex) -> Vec<String> {
+        let goes_on = |agent: &str, run: &str| index.unfinished(agent).is_some_and(|open| *open.ids.run_id == *run);
+        let kept = index.globals().keys().filter_map(|key| key.strip_prefix(KEY));
+        let is_past = |run: &&str| index.run(run).is_some_and(|(agent, _)| !goes_on(agent, run));
+        kept.filter(is_past).map(str::to_owned).collect()
     }
 
     /// Keeps it.

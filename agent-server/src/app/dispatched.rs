@@ -1,37 +1,51 @@
 //! Runs that are handed to whoever runs the agents elsewhere: this process reads the journal, and passes on what runs are told.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use agent::{
-    Agent, Error, Result, RunRequest,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
-    run::Answer,
+    Agent, Error, Result, RunRequest, SessionId,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Wanted},
+    run::{Answer, RunInput},
 };
 use serde::Deserialize;
 
 use super::{
-    App, FoundRun,
+    App, FoundRun, Served,
     brought::{Brought, Kept},
     view::RunStatus,
 };
 use crate::{caller::Caller, error::ApiError};
 
-/// The request that a job of a server is: with the tools of its client, which the job has as data. For whoever runs what
-/// [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch) hands over.
+/// Sessions that are read at once.
+const PAGE: usize = 500;
+
+/// The request of a server's job, as it begins or goes on, with what its client brought, which the job has as data: limits, parameters, tools.
+/// For whoever runs what [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch) hands over.
 ///
 /// # Errors
 /// If the job was not sent by a server, or if the agent has a tool that is named as one of the client's.
+pub fn shape(job: &Job, agent: &Agent, request: RunRequest) -> Result<RunRequest> {
+    match request.input {
+        RunInput::Messages(_) => brought(job)?.first(request, agent.tools()),
+        _ => brought(job)?.again(request, agent.tools()),
+    }
+}
+
+/// The request that a job of a server is: as [`shape`] makes it of the job's own.
+///
+/// # Errors
+/// As [`shape`].
 pub fn request_of(job: &Job, agent: &Agent) -> Result<RunRequest> {
-    brought(job)?.first(job.request(), agent.tools())
+    shape(job, agent, job.request())
 }
 
 /// As [`request_of`], of a run that goes on with these answers, by question id.
 ///
 /// # Errors
-/// As [`request_of`].
+/// As [`shape`].
 pub fn answer_of(job: &Job, agent: &Agent, answers: BTreeMap<String, Answer>) -> Result<RunRequest> {
     let request = RunRequest::recover_with(job.at.session.clone(), answers).streaming(job.stream.unwrap_or(true));
-    brought(job)?.again(request, agent.tools())
+    shape(job, agent, request)
 }
 
 fn brought(job: &Job) -> Result<Brought> {
@@ -66,6 +80,66 @@ impl App {
 }
 
 impl App {
+    /// The runs of the caller's tenant that the queue knows, or else the journal: at most so many, in one session or in all, newest first.
+    pub(super) async fn runs_elsewhere(
+        &self,
+        caller: &Caller,
+        session: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<FoundRun>, ApiError> {
+        let session = session.map(|name| self.session_id(caller, name));
+        let mut found = match &self.0.queue {
+            Some(queue) => {
+                let jobs = queue.jobs(&Wanted::default().tenant(caller.tenant()).most(most)).await?;
+                jobs.into_iter().map(|job| job.job.at).collect()
+            }
+            None => self.in_journal(caller, session.as_ref(), most).await?,
+        };
+        let name = session.map(|session| session.to_string());
+        found.retain(|at| caller.may_use(&at.agent) && name.as_deref().is_none_or(|name| *at.session == *name));
+        Ok(found.into_iter().map(|at| FoundRun::elsewhere_of(self.clone(), at)).collect())
+    }
+
+    /// Those of the sessions that were written to last.
+    async fn in_journal(
+        &self,
+        caller: &Caller,
+        session: Option<&SessionId>,
+        most: usize,
+    ) -> Result<Vec<RunAddress>, ApiError> {
+        let sessions = match session {
+            Some(session) => vec![session.to_string()],
+            None => self.newest_sessions(caller, most).await?,
+        };
+        let mut runs = Vec::new();
+        for name in sessions {
+            let index = self.journal().index(&name).await?;
+            let agents = self.agents(caller).map(Served::name);
+            let begun = |agent: &str| -> Vec<_> {
+                let runs = index.look(|index| index.runs(agent).to_vec());
+                runs.into_iter().map(|run| (run.started, RunAddress::new(agent, name.as_str(), run.run_id))).collect()
+            };
+            runs.extend(agents.flat_map(begun));
+        }
+        runs.sort_by_key(|(started, _)| Reverse(*started));
+        Ok(runs.into_iter().take(most).map(|(_, at)| at).collect())
+    }
+
+    async fn newest_sessions(&self, caller: &Caller, most: usize) -> Result<Vec<String>, ApiError> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.sessions().list(caller.tenant(), after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.clone());
+            for id in page {
+                let name = id.to_string();
+                all.extend(self.journal().info(&name).await?.map(|info| (info.updated, name)));
+            }
+        }
+        all.sort_by_key(|(updated, _)| Reverse(*updated));
+        Ok(all.into_iter().take(most).map(|(_, name)| name).collect())
+    }
+
     /// The agent of a run that was handed over and has not begun; none if nobody knows it.
     pub(super) async fn handed_over(&self, caller: &Caller, session: &Arc<str>, run: &str) -> Result<Option<Arc<str>>> {
         let Some(dispatch) = self.dispatch() else { return Ok(None) };

@@ -93,6 +93,19 @@ impl App {
         }
     }
 
+    /// The runs of the caller's tenant, newest first: those that are under way in this process or ended lately, or else at most so many that
+    /// whoever runs the agents elsewhere knows, or the journal. In one session, if one is named.
+    ///
+    /// # Errors
+    /// Those of the store and of the queue.
+    pub async fn list(&self, caller: &Caller, session: Option<&str>, most: usize) -> Result<Vec<FoundRun>, ApiError> {
+        if self.dispatch().is_some() {
+            return self.runs_elsewhere(caller, session, most).await;
+        }
+        let fits = |run: &FoundRun| session.is_none_or(|session| *run.session() == *session);
+        Ok(self.runs(caller).into_iter().filter(fits).collect())
+    }
+
     /// The runs of the caller's tenant that are under way in this process or ended lately, newest first.
     pub fn runs(&self, caller: &Caller) -> Vec<FoundRun> {
         let runs = self.0.live.of_tenant(caller.tenant()).into_iter().filter(|run| caller.may_use(&run.agent));

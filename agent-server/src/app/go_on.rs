@@ -48,9 +48,11 @@ impl App {
         let before = self.kept(run.store_name(), run.id()).await?;
         let mut request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
         request.caps = caps(caller, request.caps);
+        request = self.allow_spending(caller, request);
         if let Some(before) = &before {
             request = before.brought.again(request, agent.tools())?;
         }
+        let request = self.charge(request).await?;
         let kept = Kept::lasting(agent.name(), &request);
         let is_kept = before.is_some_and(|before| kept.as_ref().is_none_or(|kept| kept.brought == before.brought));
         let asked = Asked {
@@ -85,6 +87,7 @@ impl App {
         self.allow()?;
         let mut request = RunRequest::resume(fork, []).streaming(true);
         request.caps = caps(caller, request.caps);
+        let request = self.charge(self.allow_spending(caller, request)).await?;
         let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
         let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
         let (live, _) = self.0.live.drive(asked, || agent.start(request))?;

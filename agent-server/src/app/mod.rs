@@ -15,6 +15,7 @@ mod notes;
 mod questions;
 mod recovery;
 mod settled;
+mod spent;
 mod start;
 mod view;
 mod viewers;
@@ -22,7 +23,11 @@ mod viewers;
 use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
-    Agent, Drain, Message, SessionId, core::dispatch::Dispatch, event::Event, exec::Sessions, journal::Journal,
+    Agent, Drain, Message, SessionId,
+    core::dispatch::{Dispatch, Upkeep},
+    event::Event,
+    exec::Sessions,
+    journal::Journal,
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -30,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{agents::Agents, live::Live, questions::Memo};
 pub use self::{
-    dispatched::{answer_of, request_of},
+    dispatched::{answer_of, request_of, shape},
     found::FoundRun,
     questions::Waiting,
     start::Start,
@@ -42,6 +47,7 @@ use crate::{
     error::ApiError,
     files::{self, Files},
     metrics::Metrics,
+    spending::Spending,
 };
 
 /// An agent that is served, with what people are told of it.
@@ -99,11 +105,15 @@ struct Inner {
     live: Live,
     /// Who runs the agents, if that is not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
+    /// The queue, if they take their jobs from one.
+    queue: Option<Arc<dyn Upkeep>>,
     metrics: Arc<Metrics>,
     /// None if nobody elsewhere is told of runs.
     hooks: Option<Arc<Hooks>>,
     /// None if clients upload nothing.
     files: Option<Files>,
+    /// None if nobody counts what is spent.
+    spending: Option<Spending>,
     /// One for each stream of events that there may be.
     streams: Arc<Semaphore>,
     /// What waits in the sessions that were looked at.
@@ -118,8 +128,10 @@ impl App {
         drain: Drain,
         streams: usize,
         dispatch: Option<Arc<dyn Dispatch>>,
+        queue: Option<Arc<dyn Upkeep>>,
         hooks: Option<Hooks>,
         files: Option<Files>,
+        spending: Option<Spending>,
     ) -> Self {
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
@@ -132,9 +144,11 @@ impl App {
             ending,
             live,
             dispatch,
+            queue,
             metrics,
             hooks,
             files,
+            spending,
             streams,
             waiting,
         }))

@@ -34,10 +34,11 @@ async fn stopped(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()>
     if goes_on != run.is_marked() {
         mark(live.journal(), run.session(), &run.id, goes_on).await?;
     }
-    match end {
-        Ok(RunEnd::Finished(_)) if run.is_kept() => Kept::forget(live.journal(), run.session(), &run.id).await?,
-        Ok(RunEnd::Finished(_)) => {}
-        _ => keep(live, run, run.session()).await,
+    if !matches!(end, Ok(RunEnd::Finished(_))) {
+        keep(live, run, run.session()).await;
+    }
+    for past in live.journal().index(run.session()).await?.look(Kept::past) {
+        Kept::forget(live.journal(), run.session(), &past).await?;
     }
     Ok(())
 }

@@ -126,6 +126,12 @@ impl App {
         request.caps = caps(caller, request.caps);
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
+        let request = self.allow_spending(caller, request);
+        // Who asks for a run again that there is spends nothing.
+        let request = match key.is_some() && self.journal().has_run(&store_name, &named.run).await? {
+            true => self.charge_unchecked(request)?,
+            false => self.charge(request).await?,
+        };
         if let Some(dispatch) = self.dispatch() {
             return self.hand_over(&**dispatch, caller, agent.name().into(), &request).await;
         }
@@ -198,7 +204,7 @@ impl App {
     pub(super) fn start_again(&self, caller: &Caller, kept: Kept) -> Result<Option<FoundRun>, ApiError> {
         let agent = self.agent(caller, &kept.agent)?.agent().clone();
         let Some(job) = &kept.queued else { return Ok(None) };
-        let request = kept.brought.first(job.request(), agent.tools())?;
+        let request = self.charge_unchecked(kept.brought.first(job.request(), agent.tools())?)?;
         let asked = Asked {
             caller,
             id: job.at.run.clone(),
@@ -222,8 +228,7 @@ impl App {
     fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
         // A run that went on in another request is not known by what it was asked for.
         if then.is_some() && now.is_some() && then != now {
-            let message = "this Idempotency-Key came with another request before: take a new key";
-            return Err(ApiError::new(http::StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message));
+            return Err(ApiError::idempotency_mismatch());
         }
         Ok(found)
     }

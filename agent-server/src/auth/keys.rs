@@ -1,7 +1,7 @@
 //! Bearer keys, of which only hashes are kept.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    caller::{Caller, CallerLimits, Scope},
+    caller::{Caller, CallerLimits, Scope, TenantLimits},
+    spending::Allowance,
     webhooks::Webhook,
 };
 
@@ -142,6 +143,7 @@ pub struct Keys {
     rows: Vec<Key>,
     /// Whoever comes with a key is found by its hash: how long that takes tells nothing of a key. With when the key expires.
     callers: HashMap<String, (Caller, Option<u64>)>,
+    tenants: BTreeMap<String, TenantLimits>,
     /// The file that they are from.
     file: Option<PathBuf>,
 }
@@ -151,6 +153,8 @@ pub struct Keys {
 #[serde(deny_unknown_fields)]
 struct File {
     keys: Vec<Key>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    tenants: BTreeMap<String, TenantLimits>,
 }
 
 impl Keys {
@@ -166,9 +170,27 @@ impl Keys {
         Ok(keys)
     }
 
+    /// Sets what all keys of a tenant may use together.
+    #[must_use]
+    pub fn tenant(mut self, name: impl Into<String>, limits: TenantLimits) -> Self {
+        self.tenants.insert(name.into(), limits);
+        self
+    }
+
+    /// True if somebody may not spend without a limit.
+    pub(crate) fn limit_spending(&self) -> bool {
+        self.rows.iter().any(|row| !Allowance::of(&self.limited(row.caller())).is_empty())
+    }
+
+    fn limited(&self, caller: Caller) -> Caller {
+        let limits = self.tenants.get(caller.tenant()).copied().unwrap_or_default();
+        caller.tenant_limits(limits)
+    }
+
     /// Reads a file of keys, which a server reads again when it changes: a key whose row is gone opens nothing any more.
     ///
-    /// The file is `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`.
+    /// The file is `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`, and perhaps
+    /// `"tenants": {"teapots": {"cost_per_month": 50000000}}`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if it cannot be read, with what is wrong.
@@ -209,7 +231,7 @@ impl Keys {
     pub fn caller(&self, secret: &str) -> Option<Caller> {
         let (caller, expires) = self.callers.get(&hash(secret))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        expires.is_none_or(|at| now < u128::from(at)).then(|| caller.clone())
+        expires.is_none_or(|at| now < u128::from(at)).then(|| self.limited(caller.clone()))
     }
 
     /// True if there is none.
@@ -222,13 +244,13 @@ impl TryFrom<File> for Keys {
     type Error = Error;
 
     fn try_from(file: File) -> Result<Self> {
-        Self::new(file.keys)
+        Ok(Self { tenants: file.tenants, ..Self::new(file.keys)? })
     }
 }
 
 impl From<Keys> for File {
     fn from(keys: Keys) -> Self {
-        Self { keys: keys.rows }
+        Self { keys: keys.rows, tenants: keys.tenants }
     }
 }
 

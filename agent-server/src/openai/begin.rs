@@ -3,9 +3,10 @@
 use agent::{RunRequest, core::dispatch::Signal};
 use http::HeaderMap;
 
-use super::{error::OpenAiError, items::read_id, wire::Asked};
+use super::{again, error::OpenAiError, items::read_id, wire::Asked};
 use crate::{
-    ApiError, App, Caller, FoundRun, Scope, Start, client_tools,
+    ApiError, App, Caller, FoundRun, Scope, Start,
+    client_tools::{self, CallResult},
     conversation::{Began, check_media},
     extract::idempotency_key,
     follow::{self, WhenGone},
@@ -29,13 +30,24 @@ pub(super) async fn begin(
     let shape = move |request: RunRequest| tools.bring(request).params(params);
     check_media(&asked.messages)?;
     check_media(&asked.newest)?;
-    if let Some((run, answers)) = waiting(app, caller, asked).await? {
-        let after = follow::at_rest(app, &run).await?;
-        let run = app.go_on(caller, &run, answers, shape).await?;
-        for message in &asked.newest {
-            run.tell_run(Signal::Steer(message.clone())).await.map_err(OpenAiError::of_run)?;
+    let key = idempotency_key(headers)?;
+    let gone = if key.is_some() { WhenGone::GoOn } else { WhenGone::Cancel };
+    if let Some((run, results)) = answered(app, caller, asked).await {
+        if key.is_some()
+            && let Some(after) = again::taken(app, &run, &results).await?
+        {
+            return Ok((Began { run, after: Some(after) }, gone));
         }
-        return Ok((Began { run, after: Some(after) }, WhenGone::Cancel));
+        let open = run.checkpoint().await?;
+        let answers = open.map(|open| client_tools::answers(&open, &results)).unwrap_or_default();
+        if !answers.is_empty() {
+            let after = follow::at_rest(app, &run).await?;
+            let run = app.go_on(caller, &run, answers, shape).await?;
+            for message in &asked.newest {
+                run.tell_run(Signal::Steer(message.clone())).await.map_err(OpenAiError::of_run)?;
+            }
+            return Ok((Began { run, after: Some(after) }, gone));
+        }
     }
     let named =
         headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("'agent-session' is no text")));
@@ -50,31 +62,24 @@ pub(super) async fn begin(
     }
     let start = Start::new(&asked.agent, shape(RunRequest::new(messages.clone())));
     let start = session.into_iter().fold(start, Start::session);
-    let (start, gone) = match idempotency_key(headers)? {
-        Some(key) => (start.key(key).body(&serde_json::to_vec(&asked.body).unwrap_or_default()), WhenGone::GoOn),
-        None => (start, WhenGone::Cancel),
+    let start = match key {
+        Some(key) => start.key(key).body(&serde_json::to_vec(&asked.body).unwrap_or_default()),
+        None => start,
     };
     Ok((Began { run: app.start(caller, start).await?, after: None }, gone))
 }
 
-/// The run that waits for the results in the request. One that is not found is somebody else's, or long gone: then the messages are
-/// all that there is.
-async fn waiting(
-    app: &App,
-    caller: &Caller,
-    asked: &Asked,
-) -> Result<Option<(FoundRun, Vec<(String, agent::run::Answer)>)>, ApiError> {
-    let ids = || asked.items.results.iter().filter_map(|result| read_id(&result.call));
-    let Some((_, run)) = ids().next_back() else { return Ok(None) };
-    let Ok(run) = app.run(caller, run, None).await else { return Ok(None) };
-    let Some(open) = run.checkpoint().await? else { return Ok(None) };
-    let own = |result: &client_tools::CallResult| {
+/// The run of whose calls the request brings results, and these by the calls' own ids. One that is not found is somebody else's, or long gone:
+/// then the messages are all that there is.
+async fn answered(app: &App, caller: &Caller, asked: &Asked) -> Option<(FoundRun, Vec<CallResult>)> {
+    let (_, run) = asked.items.results.iter().filter_map(|result| read_id(&result.call)).next_back()?;
+    let run = app.run(caller, run, None).await.ok()?;
+    let own = |result: &CallResult| {
         let (call, of) = read_id(&result.call)?;
-        (of == run.id()).then(|| client_tools::CallResult { call: call.to_owned(), ..result.clone() })
+        (of == run.id()).then(|| CallResult { call: call.to_owned(), ..result.clone() })
     };
-    let results: Vec<_> = asked.items.results.iter().filter_map(own).collect();
-    let answers = client_tools::answers(&open, &results);
-    Ok((!answers.is_empty()).then_some((run, answers)))
+    let results = asked.items.results.iter().filter_map(own).collect();
+    Some((run, results))
 }
 
 /// The run whose response the request goes on from.

@@ -1,7 +1,5 @@
 //! `/v1`: models, chat completions, responses.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -19,7 +17,8 @@ use super::{
     wire::Wire,
 };
 use crate::{
-    ApiError, App, Caller, Scope,
+    ApiError, App, Caller, FoundRun, Scope,
+    clock::now,
     conversation::Began,
     extract::JsonBody,
     follow::{finish, follow},
@@ -59,7 +58,7 @@ async fn chat(
     let open = asked.stream.then(|| app.stream()).transpose()?;
     let (Began { run, after }, gone) = begin(&app, &caller, &headers, &asked).await?;
     let with_usage = asked.body.get("stream_options").is_some_and(|options| options["include_usage"] == true);
-    let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
+    let head = head(&run, asked.agent).await?;
     let mut chat = Chat::new(head, with_usage);
     if let Some(open) = open {
         return Ok(sse::plain(follow(open, run, after, gone, chat).await.map_err(OpenAiError::of_run)?));
@@ -80,7 +79,7 @@ async fn responses(
     let (Began { run, after }, gone) = begin(&app, &caller, &headers, &asked).await?;
     let previous = asked.body.get("previous_response_id").cloned().unwrap_or_default();
     let client_tools = asked.client_tools();
-    let head = Head { run: run.id().to_owned(), agent: asked.agent, created: now() };
+    let head = head(&run, asked.agent).await?;
     let mut told = Told::new(head, client_tools, previous);
     if let Some(open) = open {
         return Ok(sse::plain(follow(open, run, after, gone, told).await.map_err(OpenAiError::of_run)?));
@@ -90,6 +89,8 @@ async fn responses(
     Ok(Json(whole).into_response())
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// The same for the same run, however often it is asked for.
+async fn head(run: &FoundRun, agent: String) -> Result<Head, OpenAiError> {
+    let began = run.record().await.map_err(OpenAiError::of_run)?.map_or_else(now, |record| record.started);
+    Ok(Head { run: run.id().to_owned(), agent, created: began / 1_000 })
 }

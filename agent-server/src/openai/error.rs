@@ -16,6 +16,9 @@ use crate::{
 /// By which OpenAI's clients are told whether to send a request again. Without it they do so after 409 and 5xx.
 const RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
+/// The code of the error that what may be spent is spent.
+const SPENT: &str = "spent";
+
 /// An error in OpenAI's form.
 #[derive(Debug)]
 pub(super) struct OpenAiError {
@@ -45,20 +48,20 @@ impl From<agent::Error> for OpenAiError {
 
 impl IntoResponse for OpenAiError {
     fn into_response(self) -> Response {
-        let status = self.error.status();
+        let (status, is_spent) = (self.error.status(), self.error.code() == SPENT);
         let kind = match status.as_u16() {
             401 => "authentication_error",
             403 => "permission_error",
+            429 if is_spent => "insufficient_quota",
             429 => "rate_limit_error",
             500.. => "server_error",
             _ => "invalid_request_error",
         };
-        let body =
-            json!({"error": {"message": self.error.message(), "type": kind, "param": null, "code": self.error.code()}});
+        let body = json!({"error": {"message": self.error.message(), "type": kind, "param": null, "code": if is_spent { "insufficient_quota" } else { self.error.code() }}});
         let mut response = self.error.into_response();
         *response.body_mut() = Json(body).into_response().into_body();
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
-        if self.began {
+        if self.began || is_spent {
             response.headers_mut().insert(RETRY, HeaderValue::from_static("false"));
         }
         response

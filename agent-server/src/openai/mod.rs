@@ -3,6 +3,7 @@
 //! The agent's own tools run here. Those that the request brings are called at the client: the run waits, in the journal, and the
 //! call's id says which run it is, so a client that knows nothing of runs goes on with it by sending the result.
 
+mod again;
 mod begin;
 mod chat;
 mod endpoint;

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent::{
     Drain, Error, Result,
-    core::dispatch::Dispatch,
+    core::dispatch::{Dispatch, Upkeep},
     journal::{Journal, MemoryJournal},
 };
 
@@ -16,6 +16,7 @@ use crate::{
     files::Files,
     guard::Guard,
     router::Guards,
+    spending::Spending,
     studio::Studio,
     webhooks::Webhooks,
 };
@@ -44,8 +45,10 @@ pub struct ServerBuilder {
     recovers: bool,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
+    queue: Option<Arc<dyn Upkeep>>,
     webhooks: Option<Webhooks>,
     files: Option<Files>,
+    spending: Option<Spending>,
 }
 
 impl Default for ServerBuilder {
@@ -65,8 +68,10 @@ impl Default for ServerBuilder {
             recovers: true,
             studio: None,
             dispatch: None,
+            queue: None,
             webhooks: None,
             files: None,
+            spending: None,
         }
     }
 }
@@ -156,6 +161,12 @@ impl ServerBuilder {
         self
     }
 
+    /// As [`dispatch`](Self::dispatch), to workers that take their jobs from this queue: `GET /api/runs` lists what is in it.
+    pub fn queue<Q: Upkeep>(mut self, queue: Arc<Q>) -> Self {
+        self.queue = Some(queue.clone());
+        self.dispatch(queue)
+    }
+
     /// Serves a page for people, at `/studio/`. Default: none.
     pub fn studio(mut self, studio: Studio) -> Self {
         self.studio = Some(studio);
@@ -174,11 +185,18 @@ impl ServerBuilder {
         self
     }
 
+    /// Counts what keys and tenants spend, in a day and in a month, and lets no run begin or go on for whoever has spent what they may: it is
+    /// answered 429. Runs under way end with what they have. Default: nothing is counted, and no key may have such a limit.
+    pub fn spending(mut self, spending: Spending) -> Self {
+        self.spending = Some(spending);
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
-    /// different stores and the server has none, if there are keys without a row, or for webhooks that
+    /// different stores and the server has none, if there are keys without a row, if a key has a limit of money in a day or a month and nobody counts it, or for webhooks that
     /// cannot be.
     pub fn build(self) -> Result<Server> {
         if self.agents.is_empty() && self.journal.is_none() {
@@ -197,6 +215,11 @@ impl ServerBuilder {
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
         }
+        if self.spending.is_none() && self.keys.as_ref().is_some_and(Keys::limit_spending) {
+            return Err(Error::config(
+                "keys have 'cost_per_day' or 'cost_per_month', which nobody counts: set spending(..)",
+            ));
+        }
         let auth = Auth::new(
             self.keys,
             #[cfg(feature = "oidc")]
@@ -212,7 +235,8 @@ impl ServerBuilder {
         };
         let teller = self.webhooks.map(Webhooks::build).transpose()?;
         let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
-        let app = App::new(agents, journal, drain, self.streams, self.dispatch, hooks, self.files);
+        let app =
+            App::new(agents, journal, drain, self.streams, self.dispatch, self.queue, hooks, self.files, self.spending);
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }

@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use agent::{ErrorKind, Message, Result, RunRequest};
-use futures::StreamExt;
+use agent::{Message, Result, RunRequest};
+use futures::{StreamExt, future::BoxFuture};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    task::JoinSet,
-};
 
-use super::{
-    client,
-    lines::{self, Out},
-};
+use super::{Desk, Serving};
 use crate::{
-    ApiError, App, Caller, FoundRun, Start,
+    ApiError, FoundRun, Start,
     ag_ui::Projection,
     follow::{self, WhenGone, follow},
     speech::Ending,
@@ -31,7 +24,7 @@ const INVALID: i32 = -32602;
 const FAILED: i32 = -32000;
 
 #[derive(Deserialize)]
-struct Request {
+pub(super) struct Request {
     id: Value,
     method: String,
     #[serde(default)]
@@ -78,43 +71,26 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// Who asks, and what is served.
-struct Desk {
-    app: App,
-    caller: Caller,
-    agent: Arc<str>,
-    out: Out,
-}
+/// A program that asks, and what is served to it.
+pub(super) struct Program(Serving);
 
-/// Answers until the client closes its end.
-pub(super) async fn serve(
-    app: App,
-    agent: &str,
-    reader: impl AsyncRead + Send + Unpin + 'static,
-    writer: impl AsyncWrite + Send + Unpin + 'static,
-) -> Result<()> {
-    let caller = client();
-    app.agent(&caller, agent)
-        .map_err(|error| agent::Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
-    let (mut lines, out, writing) = lines::open(reader, writer);
-    let desk = Arc::new(Desk { app, caller, agent: agent.into(), out });
-    // What is under way when the client goes away is dropped with its task, which cancels it.
-    let mut under_way = JoinSet::new();
-    while let Some(line) = lines.next().await? {
-        let request = line.and_then(|line| serde_json::from_value::<Request>(line).map_err(|e| e.to_string()));
-        match request {
-            Ok(request) => drop(under_way.spawn(desk.clone().answer(request))),
-            Err(message) => desk.reply(&Value::Null, Err(Refusal(INVALID, message))).await,
-        }
-        while under_way.try_join_next().is_some() {}
+impl Desk for Program {
+    type Message = Request;
+
+    fn new(serving: Serving) -> Self {
+        Self(serving)
     }
-    under_way.shutdown().await;
-    drop(desk);
-    let _ = writing.await;
-    Ok(())
+
+    fn take(self: Arc<Self>, request: Request) -> Option<BoxFuture<'static, ()>> {
+        Some(Box::pin(self.answer(request)))
+    }
+
+    async fn refuse(&self, why: String) {
+        self.reply(&Value::Null, Err(Refusal(INVALID, why))).await;
+    }
 }
 
-impl Desk {
+impl Program {
     async fn answer(self: Arc<Self>, request: Request) {
         let answered = match request.method.as_str() {
             "agent.stream" => self.stream(&request).await,
@@ -126,13 +102,13 @@ impl Desk {
     }
 
     async fn stream(&self, request: &Request) -> Result<Value, Refusal> {
-        let open = self.app.stream()?;
+        let open = self.0.app.stream()?;
         let run = self.begin(request).await?;
         let projection = Projection::new(&*run.session(), run.id());
         let mut events = Box::pin(follow(open, run.clone(), None, WhenGone::Cancel, projection).await?);
         while let Some(event) = events.next().await {
             let event = snake_case(serde_json::to_value(event).expect("an event has texts for keys"));
-            self.out.tell(&json!({"jsonrpc": VERSION, "id": request.id, "event": event})).await;
+            self.0.out.tell(&json!({"jsonrpc": VERSION, "id": request.id, "event": event})).await;
         }
         Ok(Value::Null)
     }
@@ -154,7 +130,7 @@ impl Desk {
 
     fn stop(&self, request: &Request) -> Result<Value, Refusal> {
         let stop: Stop = read(&request.params)?;
-        let runs = self.app.runs(&self.caller).into_iter().filter(|run| *run.session() == *stop.session_id);
+        let runs = self.0.app.runs(&self.0.caller).into_iter().filter(|run| *run.session() == *stop.session_id);
         let stopped = runs.filter(FoundRun::cancel).count();
         Ok(json!({"status": if stopped > 0 { "success" } else { "not_running" }}))
     }
@@ -163,8 +139,8 @@ impl Desk {
         let ask: Ask = read(&request.params)?;
         let mut wanted = RunRequest::new(ask.messages.read()?);
         wanted.inputs = ask.context.unwrap_or_default();
-        let start = Start::new(&*self.agent, wanted);
-        Ok(self.app.start(&self.caller, ask.session_id.into_iter().fold(start, Start::session)).await?)
+        let start = Start::new(&*self.0.agent, wanted);
+        Ok(self.0.app.start(&self.0.caller, ask.session_id.into_iter().fold(start, Start::session)).await?)
     }
 
     async fn reply(&self, id: &Value, answered: Result<Value, Refusal>) {
@@ -173,7 +149,7 @@ impl Desk {
             Ok(result) => reply["result"] = result,
             Err(Refusal(code, message)) => reply["error"] = json!({"code": code, "message": message}),
         }
-        self.out.tell(&reply).await;
+        self.0.out.tell(&reply).await;
     }
 }
 

@@ -6,14 +6,67 @@ mod acp;
 mod json_lines;
 mod lines;
 
-use agent::Result;
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::sync::Arc;
 
-use crate::{Caller, Scope, server::Server};
+use agent::{Error, ErrorKind, Result};
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
 
-/// Who the client is.
-fn client() -> Caller {
-    Caller::new("local", "local").scopes(Scope::ALL)
+use self::lines::Out;
+use crate::{App, Caller, Scope, server::Server};
+
+/// What a protocol's desk is made of.
+struct Serving {
+    app: App,
+    /// Who the client is.
+    caller: Caller,
+    /// The agent that is served.
+    agent: Arc<str>,
+    out: Out,
+}
+
+/// Who answers a client in a protocol.
+trait Desk: Send + Sync + 'static {
+    /// What the client says in a line.
+    type Message: DeserializeOwned;
+
+    fn new(serving: Serving) -> Self;
+
+    /// Takes what the client says; gives what there is to do, while others are heard.
+    fn take(self: Arc<Self>, message: Self::Message) -> Option<BoxFuture<'static, ()>>;
+
+    /// Says that a line is none of the protocol's, and why.
+    fn refuse(&self, why: String) -> impl Future<Output = ()> + Send;
+}
+
+/// Answers until the client closes its end.
+async fn serve<D: Desk>(
+    app: App,
+    agent: &str,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<()> {
+    let caller = Caller::new("local", "local").scopes(Scope::ALL);
+    app.agent(&caller, agent).map_err(|error| Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
+    let (mut lines, out, writing) = lines::open(reader, writer);
+    let desk = Arc::new(D::new(Serving { app, caller, agent: agent.into(), out }));
+    // What is under way when the client goes away is dropped with its task, which cancels it.
+    let mut under_way = JoinSet::new();
+    while let Some(line) = lines.next().await? {
+        match line.and_then(|line| serde_json::from_value(line).map_err(|e| e.to_string())) {
+            Ok(message) => desk.clone().take(message).into_iter().for_each(|work| drop(under_way.spawn(work))),
+            Err(why) => desk.refuse(why).await,
+        }
+        while under_way.try_join_next().is_some() {}
+    }
+    under_way.shutdown().await;
+    drop(desk);
+    let _ = writing.await;
+    Ok(())
 }
 
 impl Server {
@@ -33,7 +86,7 @@ impl Server {
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<()> {
-        acp::serve(self.app().clone(), agent, reader, writer).await
+        serve::<acp::Editor>(self.app().clone(), agent, reader, writer).await
     }
 
     /// Serves one of the agents over lines of JSON, as NexAU's programs have it (`2.0-stream`), until the client closes its end. What is under
@@ -50,6 +103,6 @@ impl Server {
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Result<()> {
-        json_lines::serve(self.app().clone(), agent, reader, writer).await
+        serve::<json_lines::Program>(self.app().clone(), agent, reader, writer).await
     }
 }

@@ -10,8 +10,9 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rust_embed::Embed;
 
-/// The page may load, run and reach nothing but what is of its own origin; an image may also be in the conversation itself.
-const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page may load, run and reach nothing but what is of its own origin; an image may also be in the conversation itself, or
+/// have been fetched with the page's key.
+const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What every answer says, so that no browser guesses, frames or tells others of the page.
 const SECURE: [(HeaderName, &str); 5] = [

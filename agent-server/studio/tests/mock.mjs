@@ -6,7 +6,7 @@ import { extname } from "node:path";
 import { entries, folded, large } from "./recordings/read.mjs";
 
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
-const POLICY = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Serves the page; what `api(request, response, url)` does not answer is a file of it. */
 async function serve(api, port) {

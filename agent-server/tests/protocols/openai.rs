@@ -153,6 +153,32 @@ async fn an_idempotency_key_makes_a_completion_safe_to_send_again() {
 }
 
 #[tokio::test]
+async fn a_response_and_what_follows_a_call_of_the_clients_are_given_again_for_their_keys() {
+    let served = Served::start().await;
+    let send = async |path: &str, key: &str, body: &Value| {
+        let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+        served.send("POST", path, &headers, &body.to_string()).await
+    };
+    let hello = json!({"model": "actor", "input": "hello"});
+    let first = send("/v1/responses", "k1", &hello).await.json();
+    assert_eq!(first["output"][0]["content"][0]["text"], "You said: hello.");
+    assert_eq!(send("/v1/responses", "k1", &hello).await.json(), first);
+
+    let mut messages = vec![user("color")];
+    let body = |messages: &[Value]| json!({"model": "actor", "messages": messages, "tools": [pick_color()]});
+    let asked = send("/v1/chat/completions", "k2", &body(&messages)).await.json();
+    assert_eq!(send("/v1/chat/completions", "k2", &body(&messages)).await.json(), asked);
+    let said = &asked["choices"][0]["message"];
+    messages.push(said.clone());
+    messages.push(json!({"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "blue"}));
+    let answer = send("/v1/chat/completions", "k3", &body(&messages)).await.json();
+    assert_eq!(answer["choices"][0]["message"]["content"], "So it is: blue.");
+    assert_eq!(send("/v1/chat/completions", "k3", &body(&messages)).await.json(), answer);
+    messages[2]["content"] = "red".into();
+    assert_eq!(send("/v1/chat/completions", "k3", &body(&messages)).await.status, 422);
+}
+
+#[tokio::test]
 async fn errors_have_the_protocols_form() {
     let served = Served::start().await;
     let unknown = served.post("/v1/chat/completions", &json!({"model": "nobody", "messages": [user("hi")]})).await;

@@ -1,6 +1,6 @@
 //! Requests that mean no good, and such as are just wrong.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agent::testing::Turn;
 use agent_server::Server;
@@ -62,7 +62,7 @@ async fn a_body_that_is_wrong_is_told_what_is() {
 
 #[tokio::test]
 async fn what_is_too_large_too_deep_or_no_json_is_refused_before_it_is_looked_at() {
-    let (_serving, client) = serving().await;
+    let (serving, client) = serving().await;
     let path = "/api/agents/support/runs";
     let large = client.post(path, &json!({"input": "x".repeat(20_000)})).await;
     assert_eq!((large.status, large.code().as_str()), (413, "too_large"));
@@ -70,6 +70,10 @@ async fn what_is_too_large_too_deep_or_no_json_is_refused_before_it_is_looked_at
         let request = client.request(Method::POST, path).header("content-type", kind);
         client.answer(request.body(Full::from(body)).expect("a request")).await
     };
+    let said = "POST /api/agents/support/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10001\r\n\r\n";
+    let begun = Instant::now();
+    assert!(raw(&serving, said.as_bytes()).await.starts_with("HTTP/1.1 413"));
+    assert!(begun.elapsed() < Duration::from_secs(10), "what says that it is too large is not waited for");
     let deep = send("application/json", format!("{{\"input\": {}1{}}}", "[".repeat(1_000), "]".repeat(1_000))).await;
     assert_eq!(deep.status, 400);
     assert!(deep.text.contains("deep"), "{}", deep.text);

@@ -11,6 +11,7 @@ use agent::{
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
     run::Answer,
+    store::MemoryQueue,
     testing::{ScriptedModel, Turn},
 };
 use agent_server::{Server, answer_of, request_of};
@@ -159,6 +160,26 @@ async fn runs_are_started_answered_and_followed_where_nothing_runs() {
     assert_eq!(answered.status, 202, "{}", answered.text);
     let told = frames(&client.get(&format!("/api/runs/{id}/events")).await.text);
     assert_eq!(told.last().expect("an end").data["answer"], "Refunded.");
+    let listed = async |query: &str| client.get(&format!("/api/runs?{query}")).await.json()["runs"].clone();
+    let second = client.start(&json!({"input": "Hi."})).await;
+    let all = listed("").await;
+    assert_eq!((&all[0]["run"], &all[1]["run"], &all[1]["answer"]), (&second["run"], &run["run"], &json!("Refunded.")));
+    assert_eq!(listed("session=s").await.as_array().map(Vec::len), Some(1));
+    assert_eq!(listed("limit=1").await.as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn what_waits_in_a_queue_is_listed_for_its_tenant() {
+    let agent = Agent::builder("support", ScriptedModel::new([])).build().expect("an agent");
+    let queue = Arc::new(MemoryQueue::default());
+    let of_others = Job::new("support", &RunRequest::user("Hi.").session("kettles/s")).expect("a job");
+    queue.dispatch(of_others.tenant("kettles")).await.expect("it is taken");
+    let serving = Serving::new(Server::builder().agent(agent).queue(queue)).await;
+    let client = serving.client();
+    let run = client.start(&json!({"input": "Hi."})).await;
+    let listed = client.get("/api/runs").await.json();
+    assert_eq!((&listed["runs"][0]["run"], &listed["runs"][0]["status"]), (&run["run"], &json!("queued")));
+    assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed}");
 }
 
 #[tokio::test]

@@ -154,3 +154,25 @@ async fn a_drain_does_not_let_a_waiting_message_begin_before_the_run_that_it_pau
     assert_eq!(stands(&client, &first, "finished").await["answer"], "A-1 is refunded.");
     assert_eq!(stands(&client, &second, "finished").await["answer"], "That is all.");
 }
+
+#[tokio::test]
+async fn what_a_request_brought_is_kept_no_longer_than_its_run_can_go_on() {
+    let agent =
+        Agent::builder("support", ScriptedModel::new([call("c1", "A-1"), Turn::text("Hello."), call("c2", "A-2")]));
+    let agent = agent.tool(refund).middleware(Approval::new().ask("refund")).build().expect("an agent");
+    let server = Server::builder().agent(agent).build().expect("a server");
+    let serving = Serving::serve(server.clone()).await;
+    let client = serving.client();
+    let ask = |input: &str| json!({"input": input, "session": "s", "params": {"temperature": 0.5}, "when_waiting": "supersede"});
+    let kept = async || {
+        let index = server.app().journal().index("local/s").await.expect("an index");
+        let asked = |key: &&String| key.starts_with("agent-server/asked/");
+        index.look(|index| index.globals().keys().filter(asked).count())
+    };
+    assert_eq!(client.run(&ask("Refund A-1.")).await["status"], "waiting");
+    assert_eq!(kept().await, 1);
+    assert_eq!(client.run(&ask("Hi.")).await["status"], "finished");
+    assert_eq!(kept().await, 0);
+    assert_eq!(client.run(&ask("Refund A-2.")).await["status"], "waiting");
+    assert_eq!(kept().await, 1);
+}

@@ -14,6 +14,7 @@ mod questions;
 mod replaced;
 mod runs;
 mod sessions;
+mod spending;
 mod stops;
 mod support;
 mod tenants;

@@ -11,7 +11,7 @@ async fn a_run_that_waits_keeps_its_agent_and_one_that_begins_has_the_new_one() 
     let old = support([call("c1", "A-1"), Turn::text("From the old one.")]).build().expect("an agent");
     let server = Server::builder().agent(old).build().expect("a server");
     let app = server.app().clone();
-    let serving = Serving::of_server(server).await;
+    let serving = Serving::serve(server).await;
     let client = serving.client();
     let waits = client.run(&json!({"input": "Refund A-1.", "session": "s"})).await;
     assert_eq!(waits["status"], "waiting");

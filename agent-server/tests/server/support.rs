@@ -79,10 +79,10 @@ impl Serving {
     }
 
     pub(crate) async fn new(builder: ServerBuilder) -> Self {
-        Self::of_server(builder.build().expect("a server")).await
+        Self::serve(builder.build().expect("a server")).await
     }
 
-    pub(crate) async fn of_server(server: Server) -> Self {
+    pub(crate) async fn serve(server: Server) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();

@@ -2,7 +2,11 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
-use agent_core::{Error, Journal, Result, journal::MemoryJournal};
+use agent_core::{
+    Error, Journal, Result,
+    budget::{Ledger, MemoryLedger},
+    journal::MemoryJournal,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -64,6 +68,23 @@ impl StoreAddress {
             }
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => Arc::new(crate::PostgresJournal::builder(url).lease_ttl(lease).connect().await?),
+            #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+            _ => return Err(self.off()),
+        })
+    }
+
+    /// Opens the ledger beside the sessions: what budgets count there, all processes count together that have the store. That of a file is a file
+    /// beside it, `runs.ledger.db` of `runs.db`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_ledger(&self) -> Result<Arc<dyn Ledger>> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryLedger::new()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => Arc::new(crate::SqliteLedger::open(path.with_extension("ledger.db"))?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Arc::new(crate::store::PostgresLedger::connect(url).await?),
             #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
             _ => return Err(self.off()),
         })

@@ -15,7 +15,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{content, told};
-use crate::{ApiError, App, Caller, stdio::lines::Out};
+use crate::{
+    ApiError, App, Caller,
+    stdio::{Serving, lines::Out},
+};
 
 /// The version that is spoken.
 const VERSION: u64 = 1;
@@ -55,7 +58,7 @@ impl From<ApiError> for Refusal {
 }
 
 /// One client, and what it has under way.
-pub(super) struct Desk {
+pub(in crate::stdio) struct Editor {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) agent: Arc<str>,
@@ -82,8 +85,8 @@ struct Prompt {
     prompt: Vec<Value>,
 }
 
-impl Desk {
-    pub(super) fn new(app: App, caller: Caller, agent: Arc<str>, out: Out) -> Self {
+impl Editor {
+    pub(super) fn of(Serving { app, caller, agent, out }: Serving) -> Self {
         let (asked, turns) = (Mutex::default(), Mutex::default());
         Self { app, caller, agent, out, asked, next: AtomicU64::new(0), turns }
     }
@@ -181,7 +184,7 @@ impl Desk {
 }
 
 /// Forgets a turn when it is over, however that comes.
-struct Over<'a>(&'a Desk, &'a str);
+struct Over<'a>(&'a Editor, &'a str);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    desk::{Desk, Refusal},
+    desk::{Editor, Refusal},
     permission,
     told::{self, Told},
 };
@@ -16,7 +16,7 @@ use crate::{
     speech::Ending,
 };
 
-impl Desk {
+impl Editor {
     /// Has the agent answer, and says why it stopped, in the protocol's words.
     pub(super) async fn turn(
         &self,

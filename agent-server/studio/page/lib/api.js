@@ -71,6 +71,8 @@ export const api = {
   runs: (wanted = {}) => get(`/api/runs${query(wanted)}`).then((all) => all.runs),
   questions: (wanted = {}) => get(`/api/questions${query(wanted)}`).then((all) => all.questions),
 
+  /** A file that the server keeps, as a picture's source: an address cannot carry the key. */
+  picture: (path, signal) => send("GET", path, { signal }).then((response) => response.blob()),
   upload: (file) => ask("POST", `/api/files${query({ name: file.name })}`, { file }),
   start: (agent, body) => post(`/api/agents/${name(agent)}/runs`, body, { "idempotency-key": crypto.randomUUID() }),
   act: (it, what, of) => post(`${run(it)}/${what}${query({ session: of })}`),

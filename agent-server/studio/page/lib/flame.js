@@ -1,6 +1,6 @@
 // Where each span of a flame chart stands: its times, and the lane that it has alone for as long as it lasts.
 
-const SPANS = new Set(["run", "model", "tool", "wait"]);
+const SPANS = new Set(["run", "model", "tool", "wait", "retry", "compaction"]);
 
 /**
  * Lays spans out: `{spans: [{node, start, end, lane}], lanes, start, end}`, times in milliseconds. What runs at the same time is in

@@ -46,15 +46,16 @@ export class Fold {
     run.before = entry.time;
   }
 
-  /** An event that no entry tells of: it is seen as long as this page is open. */
-  passing(id, event) {
+  /** An event that no entry tells of: it is seen as long as this page is open. It has no time of its own: it is what came `now`. */
+  passing(id, event, now = Date.now()) {
     const run = this.runs.get(id);
     const [kind, body] = Object.entries(event)[0];
     const told = passing[kind]?.(body);
     if (!run || !told) return;
     this.version += 1;
-    const time = Math.max(this.last, run.before);
-    this.#note(run, { time, seq: null }, told.kind ?? "note", { passing: true, ...told });
+    const time = Math.max(this.last, run.before, now);
+    const { kind: look = "note", lasts = 0, ...fields } = told;
+    this.#note(run, { time, seq: null }, look, { passing: true, end: time + lasts * 1000, ...fields });
   }
 
   /** The newest run of an agent at the top. */
@@ -259,7 +260,7 @@ export class Fold {
 
 /** What events tell that are in no journal. */
 const passing = {
-  retry: ({ attempt, delay, kind, error }) => ({ kind: "retry", label: `retry ${attempt}`, detail: line(`in ${delay} s, after ${kind}: ${error}`) }),
+  retry: ({ attempt, delay, kind, error }) => ({ kind: "retry", lasts: delay, label: `retry ${attempt}`, detail: line(`in ${delay} s, after ${kind}: ${error}`) }),
   failover: ({ from, to, error }) => ({ kind: "retry", label: "failover", detail: line(`${from} → ${to}: ${error}`) }),
   hedge: ({ delay }) => ({ kind: "retry", label: "hedge", detail: `a second call after ${delay} s` }),
   circuit: ({ key, state }) => ({ kind: "retry", label: "circuit", detail: `${key} is ${state}` }),

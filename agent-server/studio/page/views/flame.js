@@ -8,6 +8,8 @@ import { Empty } from "./parts.js";
 
 const LANE = 22;
 const AXIS = 24;
+/** Pixels of a moment. */
+const MARK = 4;
 
 export function Flame({ session, name, readOnly, version }) {
   const { fold } = session;
@@ -53,7 +55,7 @@ export function Flame({ session, name, readOnly, version }) {
       <span class="bar"><button onClick=${() => zoom(0.6)} aria-label="Closer">+</button>
         <button onClick=${() => zoom(1 / 0.6)} aria-label="Further away">−</button>
         <button onClick=${() => setView(null)} disabled=${!view}>All</button></span>
-      <span class="legend"><i class="model"></i>model <i class="tool"></i>tool <i class="pause"></i>waits</span>
+      <span class="legend"><i class="model"></i>model <i class="tool"></i>tool <i class="pause"></i>waits, is tried again <i class="compaction"></i>compaction</span>
     </div>
     <p class="unseen">
       ${chart.spans.length} spans in ${duration(chart.end - chart.start)}. ${longest ? `The longest is ${longest.node.label} with ${duration(longest.end - longest.start)}.` : ""} The trace has the same as a list.</p>
@@ -130,7 +132,7 @@ function draw(canvas, chart, view, width, height, picked) {
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
   const styles = getComputedStyle(document.documentElement);
   const colour = (name) => styles.getPropertyValue(`--${name}`).trim();
-  const colours = { run: colour("sunken"), model: colour("model"), tool: colour("tool"), wait: colour("pause") };
+  const colours = { run: colour("sunken"), model: colour("model"), tool: colour("tool"), wait: colour("pause"), retry: colour("pause"), compaction: colour("accent") };
   const [text, quiet, line, bad, accent] = ["text", "quiet", "line", "bad", "accent"].map(colour);
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
@@ -149,8 +151,10 @@ function draw(canvas, chart, view, width, height, picked) {
   for (const span of chart.spans) {
     if (span.end < view.from || span.start > view.to) continue;
     const x = Math.max(0, (span.start - view.from) * scale);
-    const size = Math.max(1, Math.min(width, (span.end - view.from) * scale) - x);
-    if (size <= 1 && last.get(span.lane) === Math.floor(x)) continue;
+    // What takes no time is seen all the same.
+    const least = span.node.kind === "retry" || span.node.kind === "compaction" ? MARK : 1;
+    const size = Math.max(least, Math.min(width, (span.end - view.from) * scale) - x);
+    if (size <= least && last.get(span.lane) === Math.floor(x)) continue;
     last.set(span.lane, Math.floor(x));
     const y = AXIS + span.lane * LANE;
     const { node } = span;
@@ -162,7 +166,7 @@ function draw(canvas, chart, view, width, height, picked) {
       pen.strokeRect(x + 1, y + 2, size - 2, LANE - 5);
     }
     if (size > 34) {
-      pen.fillStyle = node.kind === "run" ? text : node.kind === "wait" ? "#1c1e22" : "#fff";
+      pen.fillStyle = node.kind === "run" ? text : node.kind === "wait" || node.kind === "retry" ? "#1c1e22" : "#fff";
       pen.save();
       pen.beginPath();
       pen.rect(x, y, size - 4, LANE);

@@ -1,5 +1,6 @@
 // Small parts that all views are made of.
 import purify from "../vendor/dompurify/purify.js";
+import { api } from "../lib/api.js";
 import { columns, difference } from "../lib/diff.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { clean, hardenLinks } from "../lib/markdown.js";
@@ -113,10 +114,28 @@ export function Pieces({ pieces, plain }) {
 
 function Picture({ media }) {
   const url = imageUrl(media);
-  if (url) return html`<img class="picture" src=${url} alt=${media.name ?? "image"} />`;
+  if (url?.startsWith("data:")) return html`<img class="picture" src=${url} alt=${media.name ?? "image"} />`;
+  if (url) return html`<${Kept} key=${url} path=${url} name=${media.name ?? "image"} />`;
   const where = /^https?:\/\//.test(media.source?.url) ? media.source.url : null;
   return html`<p class="quiet">Image ${media.name ?? ""} ${where && html`at <a href=${where} target="_blank" rel="noopener noreferrer">
     ${where}</a>`}</p>`;
+}
+
+/** A picture that the server keeps. */
+function Kept({ path, name }) {
+  const [shown, show] = useState(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    let url = null;
+    const found = (blob) => show((url = URL.createObjectURL(blob)));
+    api.picture(path, stop.signal).then(found, (error) => error.name !== "AbortError" && show(""));
+    return () => {
+      stop.abort();
+      if (url) URL.revokeObjectURL(url);
+    };
+  }, [path]);
+  if (shown) return html`<img class="picture" src=${shown} alt=${name} />`;
+  return html`<p class="quiet">Image ${name} ${shown === "" && "is not kept any more"}</p>`;
 }
 
 /** A long list of rows of one height, of which those that are seen are drawn. `at` is kept in sight when it changes. */

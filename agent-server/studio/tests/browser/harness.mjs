@@ -1,6 +1,6 @@
 // A browser, the real server behind the page, and the model that it talks to.
 import { spawn } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -46,6 +46,24 @@ export async function studio({ store, agents = [SUPPORT], options = [], command 
     model.server.close();
   };
   return { url: disk?.url ?? url, store: place, stop };
+}
+
+/** The server over a store of these lines, which are an export's. */
+export async function ofLines(lines) {
+  const file = join(mkdtempSync(join(tmpdir(), "studio-")), "lines.jsonl");
+  writeFileSync(file, lines.join("\n"));
+  const env = { ...process.env, STUDIO_LINES: file };
+  const child = spawn(process.env.STUDIO_SERVER, ["--ignored", "--nocapture", "the_session_of_a_file"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const url = await new Promise((found, failed) => {
+    let said = "";
+    child.stdout.on("data", (text) => {
+      said += text;
+      const match = /http:\/\/[\d.]+:\d+\/studio\//.exec(said);
+      if (match) found(match[0]);
+    });
+    child.on("exit", (code) => failed(new Error(`the server ended with ${code}: ${said}`)));
+  });
+  return { url, stop: () => child.kill() };
 }
 
 /** A page that fails the test by `check()` if something stood in the console, was thrown, or broke the page's policy. */

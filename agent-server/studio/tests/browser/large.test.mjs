@@ -1,20 +1,21 @@
 // A session of 50,000 entries: it is seen quickly, and scrolled without gaps.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { mock } from "../mock.mjs";
-import { launch, open } from "./harness.mjs";
+import { launch, open, ofLines } from "./harness.mjs";
+import { large } from "../recordings/read.mjs";
 
 const EVENTS = 50_000;
 let browser;
 let server;
 
 before(async () => {
-  [browser, server] = await Promise.all([launch(), mock({ events: EVENTS })]);
+  const lines = large(EVENTS).map((entry) => JSON.stringify({ session: "large", entry }));
+  [browser, server] = await Promise.all([launch(), ofLines(lines)]);
 });
 
 after(async () => {
   await browser?.close();
-  server?.close();
+  server?.stop();
 });
 
 test("the first rows of a large run are there within 1.5 seconds", async () => {

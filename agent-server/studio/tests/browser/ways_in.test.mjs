@@ -33,21 +33,22 @@ for (const options of [[], ["--read-only"]]) {
   });
 }
 
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 test("a file is uploaded where the server keeps files, and shown from there", async () => {
   const folder = mkdtempSync(join(tmpdir(), "studio-"));
   const [browser, server] = await Promise.all([launch(), studio({ command: ["serve", SUPPORT, "--store", "memory", "--files", folder] })]);
   const it = await open(browser, server.url);
   const { page } = it;
   try {
-    const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     await page.goto(`${server.url}#/new`);
     await page.getByLabel("Session").fill("picture");
-    await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
+    await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(PIXEL, "base64") });
     await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
     await say(page, "What is this?");
     const shown = page.getByRole("img", { name: "pot.png" });
     await shown.waitFor();
-    assert.match(await shown.getAttribute("src"), /^\/api\/files\/[0-9a-f]{64}$/);
+    assert.match(await shown.getAttribute("src"), /^blob:/);
     assert.equal(await shown.evaluate((image) => image.decode().then(() => image.naturalWidth)), 1);
     assert.deepEqual(it.faults, []);
   } finally {
@@ -59,7 +60,8 @@ test("a file is uploaded where the server keeps files, and shown from there", as
 test("a server with keys asks for one, which is kept in the tab and never in an address", async () => {
   const keys = join(mkdtempSync(join(tmpdir(), "studio-")), "keys.json");
   const secret = execFileSync(process.env.AGENT, ["serve", "--new-key", "ada", "--keys", keys], { encoding: "utf8" }).trim();
-  const [browser, server] = await Promise.all([launch(), studio({ command: ["serve", SUPPORT, "--store", "memory", "--keys", keys] })]);
+  const command = ["serve", SUPPORT, "--store", "memory", "--keys", keys, "--files", mkdtempSync(join(tmpdir(), "studio-"))];
+  const [browser, server] = await Promise.all([launch(), studio({ command })]);
   const it = await open(browser, server.url);
   const { page } = it;
   const asked = [];
@@ -77,6 +79,12 @@ test("a server with keys asks for one, which is kept in the tab and never in an 
     await page.getByText("You said: Hello.").waitFor();
     await page.reload();
     await page.getByText("You said: Hello.").waitFor();
+    await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(PIXEL, "base64") });
+    await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+    await say(page, "What is this?");
+    const shown = page.getByRole("img", { name: "pot.png" });
+    await shown.waitFor();
+    assert.equal(await shown.evaluate((image) => image.decode().then(() => image.naturalWidth)), 1, "it is fetched with the key");
     assert.ok(asked.length > 10 && !asked.some((url) => url.includes(secret)));
     assert.ok(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(secret));
     const other = await (await browser.newContext()).newPage();

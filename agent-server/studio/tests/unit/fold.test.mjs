@@ -104,10 +104,12 @@ test("a budget's reservations are set aside until they are settled", () => {
 test("events that no journal has are rows as long as the page is open", () => {
   const fold = folded(entries("garden").slice(0, 3));
   const { run } = entries("garden")[0];
-  fold.passing(run, { retry: { attempt: 2, delay: 1.5, kind: "Overloaded", error: "too busy" } });
+  const now = fold.last + 500;
+  fold.passing(run, { retry: { attempt: 2, delay: 1.5, kind: "Overloaded", error: "too busy" } }, now);
   fold.passing(run, { chunk: { text: { index: 0, delta: "x" } } });
   const node = fold.tree.nodes.at(-1);
   assert.deepEqual([node.kind, node.label, node.parent.label, node.passing], ["retry", "retry 2", "Step 1", true]);
+  assert.deepEqual([node.start, node.duration], [now, 1500], "it lasts as long as is waited");
 });
 
 test("rows leave out what is below a closed node", () => {

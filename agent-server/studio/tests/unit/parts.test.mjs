@@ -44,6 +44,17 @@ test("no two spans of a lane are there at the same time, and what belongs to a s
   assert.equal(spans.filter((span) => span.node.kind === "tool").length, 7);
 });
 
+test("what was tried again and what was compacted are in the chart", () => {
+  const all = entries("garden").slice(0, 3);
+  const { run, time, seq } = all.at(-1);
+  const body = { history_replaced: { reason: "compacted", before: 2, history: [] } };
+  const fold = folded([...all, { seq: seq + 1, run, time, version: 1, body }]);
+  fold.passing(run, { retry: { attempt: 1, delay: 2, kind: "Overloaded", error: "too busy" } }, time);
+  const { spans } = layout(fold.tree.roots, time);
+  const took = (kind) => spans.filter((span) => span.node.kind === kind).map((span) => span.end - span.start);
+  assert.deepEqual([took("compaction"), took("retry")], [[0], [2000]]);
+});
+
 test("a large run is laid out in as many lanes as it has things at the same time", () => {
   const { spans, lanes } = layout(folded(large(20_000)).tree.roots, 0);
   assert.ok(spans.length > 5_000);

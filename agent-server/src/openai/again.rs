@@ -1,0 +1,40 @@
+//! A request that brings the results of calls, and comes again.
+
+use agent::{
+    event::Position,
+    journal::{EntryBody, each_entry},
+};
+use serde_json::Value;
+
+use crate::{ApiError, App, FoundRun, client_tools::CallResult, speech::own_id};
+
+/// Where the run stood when it took these results; none if it has not taken them.
+///
+/// # Errors
+/// 422 if it took others for the same calls; those of the store.
+pub(super) async fn taken(app: &App, run: &FoundRun, results: &[CallResult]) -> Result<Option<Position>, ApiError> {
+    let Some(record) = run.record().await? else { return Ok(None) };
+    let (mut rested, mut taken, mut differs) = (0, None, false);
+    each_entry(&**app.journal(), run.store_name(), record.seq, |entry| {
+        if *entry.run != *run.id() {
+            return;
+        }
+        match &entry.body {
+            EntryBody::RunEnded { .. } => rested = entry.seq,
+            EntryBody::Answered { id, answer, .. } => {
+                let call = id.split('/').next().unwrap_or_default();
+                if let Some(result) = results.iter().rfind(|result| result.call == call || own_id(&result.call) == call)
+                {
+                    taken.get_or_insert(Position { seq: rested, after: 0 });
+                    differs |= answer["result"] != Value::from(result.text.as_str());
+                }
+            }
+            _ => {}
+        }
+    })
+    .await?;
+    match differs {
+        true => Err(ApiError::idempotency_mismatch()),
+        false => Ok(taken),
+    }
+}
