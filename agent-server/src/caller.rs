@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use axum::extract::FromRequestParts;
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::ApiError, webhooks::Webhook};
@@ -61,6 +61,7 @@ pub struct Caller {
     agents: Option<BTreeSet<String>>,
     limits: CallerLimits,
     webhook: Option<Arc<Webhook>>,
+    traceparent: Option<Arc<str>>,
 }
 
 /// What one caller may use. Nothing is limited by default.
@@ -93,6 +94,7 @@ impl Caller {
             agents: None,
             limits: CallerLimits::default(),
             webhook: None,
+            traceparent: None,
         }
     }
 
@@ -122,6 +124,11 @@ impl Caller {
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhook = Some(Arc::new(webhook));
         self
+    }
+
+    /// The trace that the caller's request belongs to.
+    pub(crate) fn traceparent(&self) -> Option<Arc<str>> {
+        self.traceparent.clone()
     }
 
     /// Who is told of the caller's runs.
@@ -166,6 +173,15 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY'"))
+        let mut caller =
+            caller.ok_or_else(|| ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY'"))?;
+        caller.traceparent = traceparent(&parts.headers);
+        Ok(caller)
     }
+}
+
+/// What a request says of the trace that it belongs to. What is too long to be that is passed over.
+fn traceparent(headers: &HeaderMap) -> Option<Arc<str>> {
+    const MOST: usize = 256;
+    headers.get("traceparent")?.to_str().ok().filter(|value| value.len() <= MOST).map(Into::into)
 }

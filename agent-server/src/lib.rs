@@ -48,6 +48,8 @@ mod speech;
 mod sse;
 mod stdio;
 mod studio;
+#[cfg(feature = "telemetry")]
+mod trace;
 mod ui_stream;
 mod webhooks;
 

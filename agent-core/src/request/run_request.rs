@@ -62,6 +62,10 @@ pub struct RunRequest {
     /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
     /// A run that goes on has the user that it began with, and one below another that one's.
     pub user: Option<Arc<str>>,
+    /// The worker that drives the run, by its name, for whoever reads the journal ([`RunIds::worker`](crate::RunIds)). One below another has that one's.
+    pub worker: Option<Arc<str>>,
+    /// The W3C trace context of whoever asks: the run's span lies below it. A run that goes on has the one that it began with.
+    pub traceparent: Option<Arc<str>>,
     /// What this run may use with everything below it, beside what others allow it.
     pub caps: Option<Caps>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
@@ -227,6 +231,8 @@ impl RunRequest {
             when_busy: None,
             when_waiting: None,
             user: None,
+            worker: None,
+            traceparent: None,
             caps: None,
             despite_changes: false,
             despite_newer: false,
@@ -345,6 +351,27 @@ impl RunRequest {
     #[must_use]
     pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
         self.user = Some(user.into());
+        self
+    }
+
+    /// Sets which worker drives the run, for whoever reads its journal.
+    #[must_use]
+    pub fn driven_by(mut self, worker: impl Into<Arc<str>>) -> Self {
+        self.worker = Some(worker.into());
+        self
+    }
+
+    /// Sets the trace that the run belongs to: the value of a header `traceparent` (W3C Trace Context).
+    ///
+    /// ```
+    /// use agent_core::RunRequest;
+    ///
+    /// let request = RunRequest::user("Hello").traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    /// # drop(request);
+    /// ```
+    #[must_use]
+    pub fn traceparent(mut self, traceparent: impl Into<Arc<str>>) -> Self {
+        self.traceparent = Some(traceparent.into());
         self
     }
 

@@ -74,8 +74,9 @@ impl Beginning {
             }
             RunInput::Recover { answers } => {
                 let checkpoint = resume::unfinished(agent, slot).await?;
-                let ids = Arc::new(checkpoint.ids.clone());
-                resume::begin(agent, terms, ids, Box::new(checkpoint), answers, writer).await
+                let mut ids = checkpoint.ids.clone();
+                ids.worker.clone_from(&slot.ids.worker);
+                resume::begin(agent, terms, Arc::new(ids), Box::new(checkpoint), answers, writer).await
             }
             RunInput::Replay => replay::begin(agent, terms.run_id.as_deref(), slot, writer).await,
             _ => Err(Error::config("this release does not know that kind of run input")),
