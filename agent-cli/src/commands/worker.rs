@@ -1,15 +1,15 @@
 //! `agent worker`.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, store::QueueLimits};
+use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, run::RunInput};
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
-use agent_server::request_of;
+use agent_server::{answer_of, request_of};
 use serde_json::json;
 
 use crate::{
     cli::{Global, Worker},
-    engine::{Engine, RestateAddress, queue_at},
+    engine::{Engine, LEASE, RestateAddress, queue_at},
     load::assemble_all,
     output::{End, announce, cannot, plain, print_json},
 };
@@ -18,25 +18,45 @@ use crate::{
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let (agents, address) = assemble_all(&wanted.files, global)?;
     let agents = agents.into_iter().map(|(builder, _)| builder).collect();
+    let of_restate = [
+        ("--listen", wanted.listen.is_some()),
+        ("--advertise", wanted.advertise.is_some()),
+        ("--blobs", wanted.blobs.is_some()),
+    ];
+    let of_workers = [
+        ("--at-once", wanted.at_once.is_some()),
+        ("--per-tenant", wanted.queue.per_tenant.is_some()),
+        ("--pooled", wanted.queue.pooled),
+        ("--drain", wanted.drain.is_some()),
+        ("--lease", wanted.lease.is_some()),
+    ];
     match &wanted.engine {
-        Engine::Restate(restate) => of_restate(restate, agents, &wanted, global).await,
-        _ => of_queue(agents, &address, wanted, global).await,
+        Engine::Restate(restate) => {
+            wanted.engine.refuse(&of_workers)?;
+            serve_restate(restate, agents, &wanted, global).await
+        }
+        Engine::Workers => {
+            wanted.engine.refuse(&of_restate)?;
+            work(agents, &address, wanted, global).await
+        }
+        Engine::Here => {
+            Err(Error::config("a worker runs what others send: its engine is 'workers' or restate://HOST:PORT"))
+        }
     }
 }
 
 /// A worker of the queue beside the store.
-async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
-    let limits = wanted.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
-    let queue = queue_at(address)?.limits(limits).listen(!wanted.pooled).connect().await?;
-    let lease = Duration::from_secs(wanted.lease);
+async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
+    let queue = queue_at(address, &wanted.queue)?.connect().await?;
+    let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
     let journal = address.open_leased(lease).await?;
-    let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once).lease(lease);
-    worker = worker.drain_within(Duration::from_secs(wanted.drain));
+    let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
+    worker = worker.drain_within(Duration::from_secs(wanted.drain.unwrap_or(20)));
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);
-    for builder in agents {
-        worker = worker.agent(builder.store(journal.clone()).build()?);
-    }
-    let worker = worker.build()?;
+    let agents: Vec<_> =
+        agents.into_iter().map(|builder| builder.store(journal.clone()).build()).collect::<Result<_>>()?;
+    worker = agents.iter().cloned().fold(worker, agent::WorkerBuilder::agent);
+    let worker = worker.shape(move |job, request| shaped(&agents, job, request)).build()?;
     match global.json {
         true => print_json(&json!({"worker": worker.name()}))?,
         false => eprintln!("{}", plain(&format!("agent: worker '{}' is at work; Ctrl-C ends it", worker.name()))),
@@ -46,24 +66,33 @@ async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Wor
 }
 
 /// A service of Restate, which the server is told of.
-async fn of_restate(
+async fn serve_restate(
     restate: &RestateAddress,
     agents: Vec<AgentBuilder>,
     wanted: &Worker,
     global: &Global,
 ) -> Result<End> {
+    let listen = wanted.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 9080)));
+    if listen.ip().is_unspecified() && wanted.advertise.is_none() {
+        return Err(Error::config(format!(
+            "{listen} is where the service listens, and no address at which Restate reaches it: say that with --advertise \
+             http://HOST:{}",
+            listen.port()
+        )));
+    }
     let agents: Vec<Agent> = agents.into_iter().map(AgentBuilder::build).collect::<Result<_>>()?;
     let mut endpoint = AgentEndpoint::builder().request({
         let agents = agents.clone();
-        move |job| shaped(&agents, job)
+        move |job| shaped(&agents, job, job.request())
     });
     endpoint = agents.into_iter().fold(endpoint, AgentEndpointBuilder::agent);
-    if let Some(folder) = &wanted.blobs {
-        endpoint = endpoint.blobs(FileBlobs::new(folder));
+    endpoint = wanted.worker.iter().fold(endpoint, AgentEndpointBuilder::name);
+    if let Some(place) = &wanted.blobs {
+        endpoint = with_blobs(endpoint, place)?;
     }
     let endpoint = endpoint.build()?;
-    let at = |e| cannot(wanted.listen, e);
-    let listener = AgentEndpoint::listen(wanted.listen).map_err(at)?;
+    let at = |e| cannot(listen, e);
+    let listener = AgentEndpoint::listen(listen).map_err(at)?;
     let address = format!("http://{}", listener.local_addr().map_err(at)?);
     let public = wanted.advertise.clone().unwrap_or_else(|| address.clone());
     let (server, stop) = (restate.open()?, tokio_util::sync::CancellationToken::new());
@@ -84,11 +113,24 @@ async fn of_restate(
     registered.and(served).map(|()| End::Finished)
 }
 
-/// The request that a job is, as its agent takes it.
-fn shaped(agents: &[Agent], job: &Job) -> Result<RunRequest> {
-    match agents.iter().find(|agent| *agent.name() == *job.at.agent) {
-        Some(agent) if !job.extra.is_null() => request_of(job, agent),
-        _ => Ok(job.request()),
+/// Keeps large results in a folder, or in a bucket.
+fn with_blobs(endpoint: AgentEndpointBuilder, place: &str) -> Result<AgentEndpointBuilder> {
+    if !place.starts_with("s3://") {
+        return Ok(endpoint.blobs(FileBlobs::new(place)));
+    }
+    #[cfg(feature = "s3")]
+    return Ok(endpoint.blobs(agent_restate::S3Blobs::from_env(place)?));
+    #[cfg(not(feature = "s3"))]
+    Err(Error::config("this program was built without buckets: build it with the feature s3, or name a folder"))
+}
+
+/// The request that a job is, or that goes on with it, as its agent takes it: with what a server sent along.
+fn shaped(agents: &[Agent], job: &Job, request: RunRequest) -> Result<RunRequest> {
+    let agent = agents.iter().find(|agent| *agent.name() == *job.at.agent);
+    let Some(agent) = agent.filter(|_| !job.extra.is_null()) else { return Ok(request) };
+    match request.input {
+        RunInput::Recover { answers } => answer_of(job, agent, answers),
+        _ => request_of(job, agent),
     }
 }
 
