@@ -2,8 +2,16 @@
 
 use std::{fmt, str::FromStr};
 
-use agent::{Error, PostgresQueue, Result, config::StoreAddress, store::PostgresQueueBuilder};
+use agent::{
+    Error, PostgresQueue, Result,
+    config::StoreAddress,
+    store::{PostgresQueueBuilder, QueueLimits},
+};
 use agent_restate::Restate;
+use clap::Args;
+
+/// Seconds for which a process that died keeps its runs from others, unless it is said.
+pub(crate) const LEASE: u64 = 30;
 
 /// Who runs the runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +23,17 @@ pub(crate) enum Engine {
     Workers,
     /// Services of a Restate server.
     Restate(RestateAddress),
+}
+
+/// What is said of the queue by all who share it, so that they say it alike.
+#[derive(Debug, Default, Args)]
+pub(crate) struct QueueOptions {
+    /// For workers: how many runs of one tenant are under way at once, on all machines; give all servers and workers the same
+    #[arg(long, value_name = "N")]
+    pub(crate) per_tenant: Option<u64>,
+    /// For workers: the database is behind a pooler that gives each transaction another connection
+    #[arg(long)]
+    pub(crate) pooled: bool,
 }
 
 /// Where a Restate server is.
@@ -55,6 +74,21 @@ impl FromStr for Engine {
     }
 }
 
+impl Engine {
+    /// Refuses what was given of these options, which mean nothing with this engine.
+    ///
+    /// # Errors
+    /// If one was.
+    pub(crate) fn refuse(&self, options: &[(&str, bool)]) -> Result<()> {
+        match options.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => {
+                Err(Error::config(format!("{option} means nothing with the engine {self}: leave it out")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 impl RestateAddress {
     /// The server, with the token of the environment.
     ///
@@ -73,10 +107,21 @@ impl RestateAddress {
 ///
 /// # Errors
 /// If the store is in no database that workers can share.
-pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
+pub(crate) fn queue_at(address: &StoreAddress, options: &QueueOptions) -> Result<PostgresQueueBuilder> {
+    let limits = options.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
     match address {
-        StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url)),
+        StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url).limits(limits).listen(!options.pooled)),
         _ => Err(Error::config("workers share a queue in PostgreSQL: name the database, with --store postgres://..")),
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Here => "'here'",
+            Self::Workers => "'workers'",
+            Self::Restate(_) => "of Restate",
+        })
     }
 }
 

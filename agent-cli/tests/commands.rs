@@ -273,6 +273,37 @@ fn workers_and_their_queue_need_a_database_that_processes_share() {
 }
 
 #[test]
+fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let restate = ["--engine", "restate://127.0.0.1:1"];
+    let refused = |args: &[&str], option: &str| {
+        let (code, _, err) = end(&mut agent(dir.path()), args);
+        assert!(code == 2 && err.contains(option), "{args:?}: {code} {err}");
+    };
+    for option in [&["--per-tenant", "2"][..], &["--pooled"], &["--at-once", "4"], &["--lease", "9"], &["--drain", "9"]]
+    {
+        refused(&[&["worker"][..], &restate, option].concat(), option[0]);
+    }
+    for option in [&["--per-tenant", "2"][..], &["--webhook", "https://a.example"], &["--lease", "9"]] {
+        refused(&[&["serve"][..], &restate, option].concat(), option[0]);
+    }
+    for option in [["--listen", "127.0.0.1:1"], ["--advertise", "http://a"], ["--blobs", "b"]] {
+        refused(&[&["worker", "--store", "postgres://127.0.0.1:1/a"], &option[..]].concat(), option[0]);
+    }
+    refused(&["worker", "--engine", "here"], "'workers' or restate://");
+}
+
+#[test]
+fn a_service_that_listens_everywhere_must_say_where_it_is_reached() {
+    let dir = tempfile::tempdir().unwrap();
+    for listen in ["0.0.0.0:9080", "[::]:9080"] {
+        let args = ["worker", "--engine", "restate://127.0.0.1:1", "--listen", listen];
+        let (code, _, err) = end(&mut agent(dir.path()), &args);
+        assert!(code == 2 && err.contains("--advertise http://HOST:9080"), "{listen}: {code} {err}");
+    }
+}
+
+#[test]
 fn tools_are_served_over_standard_input_and_output() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = agent(dir.path())

@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::json;
 use support::{
-    Model, Reply, agent_on, postgres,
+    Model, Reply, agent_on, end, postgres,
     served::{Server, allow, start},
 };
 
@@ -60,16 +60,27 @@ fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
     let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
     assert_eq!(server.get(&format!("/api/runs/{run}"))["status"], "queued", "nobody is at work");
 
-    let args = ["--store", &store, "--lease", "1"];
-    let first = Worker::begin(dir.path(), &model, &args);
+    let worker = |name| Worker::begin(dir.path(), &model, &["--store", &store, "--lease", "1", "--worker", name]);
+    let first = worker("first");
     server.until(&run, "waiting");
     first.kill();
-    let _second = Worker::begin(dir.path(), &model, &args);
+    let _second = worker("second");
     assert_eq!(allow(&server, &run)[0]["payload"]["tool"], "write_file");
     assert_eq!(server.until(&run, "finished")["answer"], "Written.");
     assert_eq!(std::fs::read_to_string(dir.path().join("a.txt")).unwrap(), "hello");
     assert_eq!(model.asked.lock().unwrap().len(), 2, "no finished step is made again");
     server.kill();
+    let inspect = |how: &[&str]| {
+        let args = [&["inspect", "local/garden", "--timeline", "--store", &store][..], how].concat();
+        let (code, said, err) = end(&mut agent_on(dir.path(), &model), &args);
+        assert_eq!(code, 0, "{err}");
+        said
+    };
+    let told = inspect(&[]);
+    assert!(told.contains("agent on first") && told.contains("agent on second"), "{told}");
+    let told: serde_json::Value = serde_json::from_str(&inspect(&["--json"])).unwrap();
+    let tool = told["timeline"].as_array().unwrap().iter().find(|row| row["what"] == "tool").unwrap();
+    assert_eq!(tool["worker"], "second", "{told}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_server_that_is_killed_under_runs_goes_on_with_them_when_it_begins_again() {
         Reply::Text("Bees do."),
     ];
     let model = Model::new(replies);
-    let args = ["--dir", "."];
+    let args = ["--dir", ".", "--lease", "1"];
     let server = Server::begin(dir.path(), &model, &args);
     let run = start(&server, &json!({"input": "What hums?", "session": "garden"}));
     // The tool has run, and the second answer has begun.
@@ -63,7 +63,7 @@ fn a_question_outlives_a_server_that_is_killed() {
     let dir = tempfile::tempdir().unwrap();
     let call = Reply::Call("write_file", json!({"path": "a.txt", "content": "hello"}));
     let model = Model::new([call, Reply::Text("Written.")]);
-    let args = ["--dir", "."];
+    let args = ["--dir", ".", "--lease", "1"];
     let server = Server::begin(dir.path(), &model, &args);
     let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
     server.until(&run, "waiting");

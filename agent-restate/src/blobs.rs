@@ -38,9 +38,14 @@ impl FileBlobs {
     }
 
     fn path(&self, name: &str) -> Result<PathBuf> {
-        let is_hash = name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        is_hash.then(|| self.0.join(name)).ok_or_else(|| Error::new(ErrorKind::Store, "that is no name of a blob"))
+        Ok(self.0.join(checked(name)?))
     }
+}
+
+/// The name, if it is one of a blob.
+pub(crate) fn checked(name: &str) -> Result<&str> {
+    let is_hash = name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_hash { Ok(name) } else { Err(Error::new(ErrorKind::Store, "that is no name of a blob")) }
 }
 
 #[async_trait]
@@ -143,40 +148,45 @@ impl fmt::Debug for Blobs {
     }
 }
 
+/// What every store of blobs must do.
+#[cfg(test)]
+pub(crate) mod conformance {
+    use super::*;
+
+    /// Checks a store that is empty.
+    pub(crate) async fn check(store: Arc<dyn BlobStore>) {
+        let blobs = Blobs::new(Some(store.clone()), 100);
+        assert!(matches!(blobs.store(&"small").await.expect("is kept"), Stored::Here(_)));
+        let large = "x".repeat(1_000_000);
+        let twice = tokio::join!(blobs.store(&large), blobs.store(&large));
+        for stored in [twice.0, twice.1, blobs.store(&large).await] {
+            let stored = stored.expect("is kept");
+            assert!(matches!(stored, Stored::Blob(_)));
+            let found = blobs.fetch(&stored).await.expect("is there");
+            assert_eq!(serde_json::from_str::<String>(found.get()).expect("JSON"), large);
+        }
+        let name = hex(&Sha256::digest(b"what was said"));
+        let error = store.get(&name).await.expect_err("nobody put it");
+        assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+        store.put(&name, Bytes::from_static(b"\"something else\"")).await.expect("is kept");
+        let error = blobs.fetch(&Stored::Blob(name)).await.expect_err("it is damaged");
+        assert!(error.message().contains("damaged"), "{error}");
+        let error = store.get("../etc/passwd").await.expect_err("it is refused");
+        assert!(error.message().contains("no name of a blob"), "{error}");
+        let error = store.put("../etc/passwd", Bytes::new()).await.expect_err("it is refused");
+        assert!(error.message().contains("no name of a blob"), "{error}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_large_is_kept_once_by_its_content_and_found_again() {
+    async fn files_keep_what_is_large_once_by_its_content() {
         let folder = tempfile::tempdir().expect("a folder");
-        let blobs = Blobs::new(Some(Arc::new(FileBlobs::new(folder.path().join("blobs")))), 100);
-        let small = blobs.store(&"small").await.expect("is kept");
-        assert!(matches!(small, Stored::Here(_)));
-        let large = "x".repeat(1_000);
-        for _ in 0..2 {
-            let stored = blobs.store(&large).await.expect("is kept");
-            assert!(matches!(stored, Stored::Blob(_)));
-            let found = blobs.fetch(&stored).await.expect("is there");
-            assert_eq!(serde_json::from_str::<String>(found.get()).expect("JSON"), large);
-        }
-        assert_eq!(std::fs::read_dir(folder.path().join("blobs")).expect("a folder").count(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_damaged_blob_is_not_taken_for_the_result() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let blobs = Blobs::new(Some(Arc::new(FileBlobs::new(folder.path()))), 1);
-        let stored = blobs.store(&"what was said").await.expect("is kept");
-        let Stored::Blob(name) = &stored else { panic!("it is large") };
-        std::fs::write(folder.path().join(name), "\"something else\"").expect("writes");
-        let error = blobs.fetch(&stored).await.expect_err("it is damaged");
-        assert!(error.message().contains("damaged"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_name_that_is_no_hash_leads_nowhere() {
-        let error = FileBlobs::new("/").get("../etc/passwd").await.expect_err("it is refused");
-        assert!(error.message().contains("no name of a blob"), "{error}");
+        let blobs = folder.path().join("blobs");
+        conformance::check(Arc::new(FileBlobs::new(&blobs))).await;
+        assert_eq!(std::fs::read_dir(blobs).expect("a folder").count(), 2);
     }
 }

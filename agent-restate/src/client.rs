@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent_core::{
-    Answer, Error, ErrorKind, Result, async_trait,
+    Answer, Error, ErrorKind, Result, WhenBusy, WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::RunStatus,
 };
@@ -149,6 +149,21 @@ impl Restate {
     }
 }
 
+/// Refuses what Restate would pass over.
+fn takes(job: &Job) -> Result<()> {
+    if job.priority != 0 {
+        return Err(Error::config(
+            "Restate takes runs in the order in which they came: send this one without a priority",
+        ));
+    }
+    match job.when_busy {
+        Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork) => Err(Error::config(
+            "over Restate a run waits for the one that its session is busy with: send it without when_busy, or steer that one",
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The key by which a run is one invocation, however often it is sent.
 fn key(run: &RunAddress) -> String {
     format!("{}:{}", run.agent, run.run)
@@ -162,23 +177,45 @@ enum Known {
     Failed(String),
 }
 
+impl Restate {
+    /// Cancels the run that the session waits with, so that this one, which was sent after it, has its turn.
+    async fn supersede(&self, by: &RunAddress) -> Result<()> {
+        let open: Option<Open> = self.call(&by.session, "open", &()).await?;
+        if let Some(open) = open.filter(|open| !open.asked.is_empty() && open.run != by.run) {
+            let _: bool = self.call(&by.session, "tell", &TellRun { run: open.run, tell: Tell::Cancel }).await?;
+        }
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl Dispatch for Restate {
+    /// Sends it. If it is to supersede a run that waits for answers, that run is cancelled.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a priority, and for a job that is not to wait for its session: Restate has neither.
     async fn dispatch(&self, job: Job) -> Result<Dispatched> {
         #[derive(Deserialize)]
         struct Sent {
             status: String,
         }
+        takes(&job)?;
         let path = [self.service(), &job.at.session, "run", "send"];
         let mut request = self.0.ingress.request(Method::POST, &path).header("idempotency-key", key(&job.at));
         if let Some(at) = job.not_before {
-            request = request.query(&[("delay", format!("{}ms", at.saturating_sub(crate::ledger::now())))]);
+            request = request.query(&[("delay", format!("{}ms", at.saturating_sub(crate::step_log::now())))]);
         }
         if let Some(trace) = &job.traceparent {
-            request = request.header("traceparent", trace);
+            request = request.header("traceparent", &**trace);
         }
         let Sent { status } = parsed(&answer(request.json(&job)).await?)?;
-        Ok(if status == "PreviouslyAccepted" { Dispatched::Known } else { Dispatched::New })
+        if status == "PreviouslyAccepted" {
+            return Ok(Dispatched::Known);
+        }
+        if job.when_waiting == Some(WhenWaiting::Supersede) {
+            self.supersede(&job.at).await?;
+        }
+        Ok(Dispatched::New)
     }
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
@@ -267,5 +304,26 @@ impl fmt::Debug for Restate {
 impl fmt::Debug for RestateBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RestateBuilder").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::RunRequest;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_restate_would_pass_over_is_refused_before_it_is_asked() {
+        let restate = Restate::builder("http://127.0.0.1:1").build().expect("a URL");
+        let job = |request: RunRequest| Job::new("a", &request).expect("is data");
+        let hello = || RunRequest::user("hello");
+        let busy = [WhenBusy::Reject, WhenBusy::Steer, WhenBusy::Fork].map(|busy| job(hello().when_busy(busy)));
+        for job in busy.into_iter().chain([job(hello()).priority(1)]) {
+            let error = restate.dispatch(job).await.expect_err("is refused");
+            assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+        }
+        let error = restate.dispatch(job(hello().when_busy(WhenBusy::queue()))).await.expect_err("nobody is there");
+        assert_eq!(error.kind(), ErrorKind::Store, "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use agent_core::{Error, Result, RunRequest, dispatch::Job};
+use agent_core::{Error, Result, RunRequest, dispatch::Job, run::new_id};
 use agent_exec::Agent;
 use restate_sdk::{
     discovery,
@@ -50,6 +50,7 @@ pub struct AgentEndpointBuilder {
     limits: Limits,
     to_request: ToRequest,
     identity: Option<String>,
+    name: Option<String>,
 }
 
 impl AgentEndpoint {
@@ -68,6 +69,7 @@ impl AgentEndpoint {
             },
             to_request: Arc::new(|job| Ok(job.request())),
             identity: None,
+            name: None,
         }
     }
 
@@ -190,6 +192,12 @@ impl AgentEndpointBuilder {
         self
     }
 
+    /// Sets what the process calls itself: the [worker](agent_core::RunIds::worker) that a run's journal names. Default: a name that nobody else has.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// The endpoint.
     ///
     /// # Errors
@@ -214,7 +222,8 @@ impl AgentEndpointBuilder {
         let blobs = Blobs::new(self.blobs, self.large);
         // Restate asks a silent run to leave: that must not cut off a step beside one that is done.
         let patience = self.limits.leaves_after / 2;
-        let sessions = Arc::new(Sessions::new(agents, blobs, patience, self.to_request));
+        let worker = self.name.unwrap_or_else(new_id).into();
+        let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request));
         let endpoint = AgentEndpoint { service: self.service, sessions, limits: self.limits, identity: self.identity };
         endpoint.endpoint()?;
         Ok(endpoint)

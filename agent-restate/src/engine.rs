@@ -9,30 +9,28 @@ use std::{
 use agent_core::{
     Answer, Error, ErrorKind, Journal, Question, Result, async_trait,
     engine::{Durable, Step, StepBody, StepKind, StepResult},
-    run::new_id,
 };
 use agent_exec::RunHandle;
 use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
-    ledger::{Ledger, now},
     past::{SessionHandle, SessionLog},
     record::{Record, parsed},
+    step_log::{StepLog, now},
 };
 
 /// One attempt at a run: what its executor sees of Restate.
 pub(crate) struct Engine {
-    attempt: String,
-    ledger: Arc<Ledger>,
+    steps: Arc<StepLog>,
     blobs: Blobs,
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
 }
 
 impl Engine {
-    pub(crate) fn new(ledger: Arc<Ledger>, blobs: Blobs, session: Arc<SessionLog>) -> Self {
-        Self { attempt: new_id(), ledger, blobs, session, run: OnceLock::new() }
+    pub(crate) fn new(steps: Arc<StepLog>, blobs: Blobs, session: Arc<SessionLog>) -> Self {
+        Self { steps, blobs, session, run: OnceLock::new() }
     }
 
     /// Tells it what steers the run that it is the engine of.
@@ -44,9 +42,9 @@ impl Engine {
     pub(crate) async fn obey<T>(&self) -> T {
         let mut paused = 0;
         loop {
-            self.ledger.until_told(|told| told.cancel || told.pause > Some(paused)).await;
+            self.steps.until_told(|told| told.cancel || told.pause > Some(paused)).await;
             let Some(run) = self.run.get() else { continue };
-            let (cancel, pause) = self.ledger.told(|told| (told.cancel, told.pause));
+            let (cancel, pause) = self.steps.told(|told| (told.cancel, told.pause));
             paused = pause.unwrap_or(paused);
             if pause.is_some() {
                 run.pause();
@@ -62,12 +60,12 @@ impl Engine {
     async fn begin(&self, step: &Step) -> Result<()> {
         let Some(run) = self.run.get() else { return Ok(()) };
         if matches!(step.kind, StepKind::Steering { .. }) && step.run == *self.session.run() {
-            self.ledger.look().await;
-            for message in self.ledger.told(|told| std::mem::take(&mut told.steer)) {
+            self.steps.look().await;
+            for message in self.steps.told(|told| std::mem::take(&mut told.steer)) {
                 run.steer(message)?;
             }
         }
-        let (cancel, pause) = self.ledger.told(|told| (told.cancel, told.pause));
+        let (cancel, pause) = self.steps.told(|told| (told.cancel, told.pause));
         if pause.is_some() {
             run.pause();
         }
@@ -83,7 +81,7 @@ impl Engine {
         let result = parsed(kept)?;
         if let StepResult::Messages(taken) = &result {
             // They are not to be taken again.
-            self.ledger.told(|told| {
+            self.steps.told(|told| {
                 for message in taken {
                     if let Some(at) = told.steer.iter().position(|told| told == message) {
                         told.steer.remove(at);
@@ -98,7 +96,7 @@ impl Engine {
 #[async_trait]
 impl Durable for Engine {
     fn attempt(&self) -> &str {
-        &self.attempt
+        self.steps.attempt()
     }
 
     fn journal(&self) -> Option<Arc<dyn Journal>> {
@@ -107,41 +105,41 @@ impl Durable for Engine {
 
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let name = step.name();
-        if let Some(kept) = self.ledger.earlier(&name).await {
+        if let Some(kept) = self.steps.earlier(&name).await {
             return self.open(&self.blobs.fetch(&kept).await?);
         }
         self.begin(step).await?;
-        let running = self.ledger.running();
+        let running = self.steps.running();
         let made = body.await?;
         let result = self.blobs.store(&made).await?;
         if matches!(step.kind, StepKind::Steering { .. }) {
-            self.ledger.keep_later(name, result);
+            self.steps.keep_later(name, result);
             return Ok(made);
         }
-        self.ledger.push(Record::Kept { name: name.clone(), result });
+        self.steps.push(Record::Kept { name: name.clone(), result });
         drop(running);
-        self.ledger.kept(&name).await;
+        self.steps.kept(&name).await;
         Ok(made)
     }
 
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let name = step.name();
         let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
-        let kept = self.ledger.wish(&name, None, asks).await;
+        let kept = self.steps.wish(&name, None, asks).await;
         let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
-        if self.ledger.is_known_by(&answer.digest, &step.run, question) {
+        if self.steps.is_known_by(&answer.digest, &step.run, question) {
             answer.digest.clone_from(&question.digest);
         }
         Ok(answer)
     }
 
     async fn paused(&self, step: &Step) -> Result<()> {
-        let Some(pause) = self.ledger.told(|told| told.pause) else {
+        let Some(pause) = self.steps.told(|told| told.pause) else {
             return Err(Error::new(ErrorKind::Interrupted, "the run paused itself, and nobody outside knows"));
         };
         // By the number of the pause: an attempt that begins after it does not pause again.
         let name = format!("{}/pause/{pause}", step.run);
-        self.ledger.wish(&name, None, Record::Rests { name: name.clone(), pause }).await;
+        self.steps.wish(&name, None, Record::Rests { name: name.clone(), pause }).await;
         Ok(())
     }
 
@@ -149,13 +147,13 @@ impl Durable for Engine {
         let name = step.name();
         let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let sleeps = Record::Sleeps { name: name.clone(), until };
-        self.ledger.wish(&name, Some(until), sleeps).await;
+        self.steps.wish(&name, Some(until), sleeps).await;
         Ok(())
     }
 }
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("attempt", &self.attempt).field("ledger", &self.ledger).finish_non_exhaustive()
+        f.debug_struct("Engine").field("steps", &self.steps).finish_non_exhaustive()
     }
 }

@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
-    ledger::{Ledger, Taken, now},
     record::{Batch, Noted, Record, Stored},
     session::{self, Head, Open, TO_GO_ON},
+    step_log::{StepLog, Taken, now},
     tell::Tell,
 };
 
@@ -29,7 +29,7 @@ type Given = Box<RawValue>;
 /// the run again makes the same commands.
 pub(crate) struct Handler<'a> {
     pub(crate) ctx: &'a ContextInternal,
-    pub(crate) ledger: &'a Ledger,
+    pub(crate) steps: &'a StepLog,
     pub(crate) blobs: &'a Blobs,
     pub(crate) head: Head,
     pub(crate) open: Open,
@@ -44,20 +44,20 @@ pub(crate) struct Handler<'a> {
 impl<'a> Handler<'a> {
     pub(crate) fn new(
         ctx: &'a ContextInternal,
-        ledger: &'a Ledger,
+        steps: &'a StepLog,
         blobs: &'a Blobs,
         head: Head,
         open: Open,
         fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
     ) -> Self {
-        Self { ctx, ledger, blobs, head, open, fits, pending: Vec::new(), told: told(ctx) }
+        Self { ctx, steps, blobs, head, open, fits, pending: Vec::new(), told: told(ctx) }
     }
 
     /// Goes on until the run's end is kept.
     pub(crate) async fn run(mut self) -> Result<Given, HandlerError> {
         loop {
-            let (ctx, ledger, blobs) = (self.ctx, self.ledger, self.blobs);
-            let taking = || async { Ok(Json(take(ledger, blobs).await?)) };
+            let (ctx, steps, blobs) = (self.ctx, self.steps, self.blobs);
+            let taking = || async { Ok(Json(take(steps, blobs).await?)) };
             let Ok(Json(batch)) = ctx.run(taking).name("steps").await else {
                 self.cancelled(); // the only error of a batch: what was in it is not lost
                 continue;
@@ -70,20 +70,20 @@ impl<'a> Handler<'a> {
     }
 
     fn cancelled(&self) {
-        self.ledger.put_back();
-        self.ledger.tell(|told| told.cancel = true);
+        self.steps.put_back();
+        self.steps.tell(|told| told.cancel = true);
     }
 
     /// Reads a batch, and does what it says; the run's end if that is in it.
     async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
         if let Some(noted) = batch.noted {
-            if !self.ledger.is_live() {
+            if !self.steps.is_live() {
                 let entries = session::entries_of(&noted.entries, self.blobs).await?;
-                self.ledger.know(&entries);
+                self.steps.know(&entries);
             }
             session::append(self.ctx, &mut self.head, noted);
         }
-        self.ledger.landed();
+        self.steps.landed();
         for record in batch.records {
             match &record {
                 Record::Began { fingerprint } => (self.fits)(fingerprint)?,
@@ -103,7 +103,7 @@ impl<'a> Handler<'a> {
                 Record::Ended { outcome } => return Ok(Some(outcome.clone())),
                 Record::Kept { .. } => {}
             }
-            self.ledger.read(&record);
+            self.steps.read(&record);
         }
         if batch.looks {
             self.look().await;
@@ -148,13 +148,13 @@ impl<'a> Handler<'a> {
                 Err(_) => self.cancelled(),
             }
         }
-        self.ledger.has_looked();
+        self.steps.has_looked();
     }
 
     async fn is_told(&mut self) {
         let tell = std::mem::replace(&mut self.told, told(self.ctx));
         match tell.await {
-            Ok(Json(tell)) => self.ledger.tell(|told| tell.add_to(told)),
+            Ok(Json(tell)) => self.steps.tell(|told| tell.add_to(told)),
             Err(_) => self.cancelled(),
         }
     }
@@ -169,7 +169,7 @@ impl<'a> Handler<'a> {
                 if self.open.asked.len() < before {
                     session::set_open(self.ctx, Some(&self.open));
                 }
-                self.ledger.comes_true(&name, Stored::Here(given));
+                self.steps.comes_true(&name, Stored::Here(given));
             }
             Err(_) => {
                 // It was polled, and gives nothing more.
@@ -181,8 +181,8 @@ impl<'a> Handler<'a> {
 }
 
 /// What the executor has for the journal. This is not called for a place where a batch is kept.
-async fn take(ledger: &Ledger, blobs: &Blobs) -> Result<Batch, HandlerError> {
-    let Taken { mut batch, noted } = ledger.next().await;
+async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
+    let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
         let (count, anchors) = (noted.len() as u64, Noted::anchor_in(&noted));
         batch.noted = Some(Noted { count, anchors, entries: blobs.store(&noted).await? });

@@ -28,13 +28,17 @@ mod handler;
 mod http;
 mod journal;
 mod known;
-mod ledger;
 mod past;
 mod record;
+#[cfg(feature = "s3")]
+mod s3;
 mod service;
 mod session;
+mod step_log;
 mod tell;
 
+#[cfg(feature = "s3")]
+pub use self::s3::S3Blobs;
 pub use self::{
     blobs::{BlobStore, FileBlobs},
     client::{Restate, RestateBuilder},

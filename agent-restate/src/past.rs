@@ -10,7 +10,7 @@ use agent_core::{
     journal::{Ack, Entry, EntryBody, IndexCache, JournalWriter, SharedIndex},
 };
 
-use crate::{ledger::Ledger, session::numbered};
+use crate::{session::numbered, step_log::StepLog};
 
 /// A session in the memory of the process that drives its newest run: its entries from the newest anchor on, and those that the
 /// run notes, which go on to Restate.
@@ -19,12 +19,12 @@ pub(crate) struct SessionLog {
     session: Arc<str>,
     entries: Mutex<Vec<Arc<Entry>>>,
     indexes: IndexCache,
-    ledger: Arc<Ledger>,
+    steps: Arc<StepLog>,
 }
 
 impl SessionLog {
-    pub(crate) fn new(run: Arc<str>, session: Arc<str>, past: Vec<Arc<Entry>>, ledger: Arc<Ledger>) -> Self {
-        Self { run, session, entries: Mutex::new(past), indexes: IndexCache::new(1), ledger }
+    pub(crate) fn new(run: Arc<str>, session: Arc<str>, past: Vec<Arc<Entry>>, steps: Arc<StepLog>) -> Self {
+        Self { run, session, entries: Mutex::new(past), indexes: IndexCache::new(1), steps }
     }
 
     /// The run that notes.
@@ -37,7 +37,7 @@ impl SessionLog {
     }
 
     fn append(&self, entries: Vec<Entry>) -> u64 {
-        self.ledger.note(&entries);
+        self.steps.note(&entries);
         let mut kept = self.lock();
         let first = kept.last().map_or(0, |entry| entry.seq) + 1;
         let new = (first..).zip(entries).map(|(seq, entry)| numbered(seq, entry));

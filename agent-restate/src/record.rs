@@ -40,6 +40,13 @@ pub(crate) enum Record {
     Ended { outcome: Box<RawValue> },
 }
 
+impl Record {
+    /// True if somebody outside acts on it, who is to see then what the run noted before.
+    pub(crate) fn is_seen(&self) -> bool {
+        matches!(self, Self::Asks { .. } | Self::Rests { .. } | Self::Ended { .. })
+    }
+}
+
 /// Entries of the run, in their order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Noted {

@@ -23,10 +23,10 @@ use crate::{
     blobs::Blobs,
     engine::Engine,
     handler::Handler,
-    ledger::Ledger,
     past::SessionLog,
     record::{Record, raw},
     session::{self, Open, TO_GO_ON},
+    step_log::StepLog,
     tell::{AnswerRun, Outcome, ReadEntries, Tell, TellRun},
 };
 
@@ -38,9 +38,11 @@ pub(crate) struct Sessions {
     pub(crate) agents: HashMap<Arc<str>, Agent>,
     pub(crate) blobs: Blobs,
     pub(crate) patience: Duration,
+    /// As the process calls itself.
+    pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
     /// The runs that this process drives.
-    present: Mutex<HashMap<Arc<str>, Weak<Ledger>>>,
+    present: Mutex<HashMap<Arc<str>, Weak<StepLog>>>,
 }
 
 /// [`Sessions`] as Restate's kit for services calls it.
@@ -83,9 +85,10 @@ impl Sessions {
         agents: HashMap<Arc<str>, Agent>,
         blobs: Blobs,
         patience: Duration,
+        worker: Arc<str>,
         to_request: ToRequest,
     ) -> Self {
-        Self { agents, blobs, patience, to_request, present: Mutex::default() }
+        Self { agents, blobs, patience, worker, to_request, present: Mutex::default() }
     }
 
     /// Drives a run to its end.
@@ -97,16 +100,16 @@ impl Sessions {
         let past = session::since_anchor(ctx, head, &self.blobs).await?;
         session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
-        let ledger = Arc::new(Ledger::new(self.patience));
-        let _present = self.present(&open.run, &ledger);
-        let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, ledger.clone()));
-        let engine = Arc::new(Engine::new(ledger.clone(), self.blobs.clone(), log));
-        ledger.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
+        let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
+        let _present = self.present(&open.run, &steps);
+        let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone()));
+        let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log));
+        steps.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
         let fits = |fingerprint: &str| fits(agent, fingerprint);
-        let handler = Handler::new(ctx, &ledger, &self.blobs, head, open, &fits);
+        let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits);
         let drives = async {
             let outcome = self.outcome(agent, &job, &engine).await;
-            ledger.push(Record::Ended { outcome: raw(&outcome)? });
+            steps.push(Record::Ended { outcome: raw(&outcome)? });
             std::future::pending::<HandlerResult<Box<RawValue>>>().await
         };
         tokio::select! {
@@ -120,7 +123,7 @@ impl Sessions {
     /// Runs the agent.
     async fn outcome(&self, agent: &Agent, job: &Job, engine: &Arc<Engine>) -> Outcome {
         let end = async {
-            let mut request = (self.to_request)(job)?.durable(engine.clone());
+            let mut request = (self.to_request)(job)?.driven_by(self.worker.clone()).durable(engine.clone());
             request.session = Some(job.at.session.clone());
             request.run_id = Some(job.at.run.clone());
             let run = agent.start(request);
@@ -138,9 +141,9 @@ impl Sessions {
     }
 
     /// Lets whoever tells the run something find it, until the guard is dropped.
-    fn present<'a>(&'a self, run: &Arc<str>, ledger: &Arc<Ledger>) -> Gone<'a> {
+    fn present<'a>(&'a self, run: &Arc<str>, steps: &Arc<StepLog>) -> Gone<'a> {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        present.insert(run.clone(), Arc::downgrade(ledger));
+        present.insert(run.clone(), Arc::downgrade(steps));
         Gone { sessions: self, run: run.clone() }
     }
 
@@ -155,8 +158,8 @@ impl Sessions {
         // If the run is in this process and busy, it looks at once: a moment later, when Restate has passed on the signal.
         ctx.sleep(Duration::from_millis(20)).await?;
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
-        if let Some(ledger) = present {
-            ledger.poke();
+        if let Some(steps) = present {
+            steps.poke();
         }
         Ok(true)
     }

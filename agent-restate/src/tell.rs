@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{Answer, ErrorKind, Message, journal::RunStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Told;
+use crate::step_log::Told;
 
 /// What a run is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -14,9 +14,9 @@ use std::{
 
 use agent_core::{
     Answer, AssistantMessage, Block, Effect, Journal, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
-    journal::RunStatus,
+    journal::{EntryBody, RunStatus},
 };
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, FileBlobs, Outcome, Restate, RestateJournal};
@@ -229,6 +229,52 @@ async fn a_question_is_answered_after_the_run_left_its_process_and_the_server_di
     assert_eq!(world.deeds(), 1, "what was done is not done again");
     let late = world.restate.answer(&at, BTreeMap::new()).await.expect_err("it waits for nothing");
     assert_eq!(late.kind(), agent_core::ErrorKind::Stale);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
+    let steps = [("d1", "deed", json!({"asks": true})), ("d2", "deed", json!({}))];
+    let short = Duration::from_millis(200);
+    let Some(mut world) = World::with(&steps, |builder| builder.name("first").leaves_after(short)).await else {
+        return;
+    };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    let journal = RestateJournal::new(world.restate.clone());
+    let index = journal.index(&at.session).await.expect("is read");
+    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+
+    let second = AgentEndpoint::builder().name("second").agent(agent(&steps, &world.deed)).leaves_after(short).build();
+    drop(world.process.take());
+    tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
+    world.process = Some(Process::start(&second.expect("an endpoint"), world.address));
+    world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
+
+    let entries = journal.read(&at.session, 0, 1_000).await.expect("is read");
+    let drivers = entries.iter().filter_map(|entry| match &entry.body {
+        EntryBody::RunStarted { ids, .. } => Some(("begins", ids.worker.clone()?)),
+        EntryBody::RunResumed { ids, .. } => Some(("goes on", ids.worker.clone()?)),
+        _ => None,
+    });
+    // It goes on when the second worker takes it over, and when the answer has come.
+    let told = [("begins", "first".into()), ("goes on", "second".into()), ("goes on", "second".into())];
+    assert_eq!(drivers.collect::<Vec<_>>(), told);
+    assert_eq!(journal.index(&at.session).await.expect("is read").look(|index| index.history("clerk").len()), 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_supersedes_the_one_that_waits_has_its_turn() {
+    let Some(world) = World::new(&[("d1", "deed", json!({"asks": true}))]).await else { return };
+    let first = world.dispatch("hello", "r1").await;
+    world.stands(&first, |standing| *standing == Standing::AtRest).await;
+    let mut second = job("never mind", "r2");
+    second.when_waiting = Some(WhenWaiting::Supersede);
+    world.restate.dispatch(second.clone()).await.expect("is taken");
+    assert_eq!(world.end(&first).await.status, RunStatus::Cancelled);
+    world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
+    world.restate.dispatch(second.clone()).await.expect("is known");
+    world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

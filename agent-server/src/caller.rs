@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use axum::extract::FromRequestParts;
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::ApiError, webhooks::Webhook};
@@ -62,6 +62,7 @@ pub struct Caller {
     limits: CallerLimits,
     tenant_limits: TenantLimits,
     webhook: Option<Arc<Webhook>>,
+    traceparent: Option<Arc<str>>,
 }
 
 /// What one caller may use. Nothing is limited by default.
@@ -75,10 +76,10 @@ pub struct CallerLimits {
     /// Runs under way at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
-    /// Tokens that one run may use, with all below it.
+    /// Tokens that one run may use, with all its descendants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_run: Option<u64>,
-    /// What one run may cost, with all below it, in millionths of a dollar. The agent's budget needs prices for it.
+    /// What one run may cost, with all its descendants, in millionths of a dollar. The agent's budget needs prices for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_run: Option<u64>,
     /// What all runs of a day of UTC may cost, in millionths of a dollar, if the server [counts that](crate::ServerBuilder::spending).
@@ -114,6 +115,7 @@ impl Caller {
             limits: CallerLimits::default(),
             tenant_limits: TenantLimits::default(),
             webhook: None,
+            traceparent: None,
         }
     }
 
@@ -150,6 +152,11 @@ impl Caller {
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhook = Some(Arc::new(webhook));
         self
+    }
+
+    /// The trace that the caller's request belongs to.
+    pub(crate) fn traceparent(&self) -> Option<Arc<str>> {
+        self.traceparent.clone()
     }
 
     /// Who is told of the caller's runs.
@@ -199,6 +206,15 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY'"))
+        let mut caller =
+            caller.ok_or_else(|| ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY'"))?;
+        caller.traceparent = traceparent(&parts.headers);
+        Ok(caller)
     }
+}
+
+/// What a request says of the trace that it belongs to. What is too long to be that is passed over.
+fn traceparent(headers: &HeaderMap) -> Option<Arc<str>> {
+    const MOST: usize = 256;
+    headers.get("traceparent")?.to_str().ok().filter(|value| value.len() <= MOST).map(Into::into)
 }

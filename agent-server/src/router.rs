@@ -50,6 +50,8 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .merge(mcp::router())
         .merge(health::metrics())
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
+    #[cfg(feature = "telemetry")]
+    let guarded = guarded.layer(middleware::from_fn(crate::trace::traced));
     Router::new()
         .merge(health::router())
         .merge(for_all)

@@ -23,6 +23,7 @@ mod turn_bench;
 mod vector_bench;
 mod worker_bench;
 mod worker_kill;
+mod worker_week;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,8 @@ enum Program {
     WorkerBench(worker_bench::Args),
     #[command(name = worker_kill::NAME)]
     WorkerKill(worker_kill::Args),
+    #[command(name = worker_week::NAME)]
+    WorkerWeek(worker_week::Args),
 }
 
 impl Program {
@@ -84,6 +87,7 @@ impl Program {
             Self::VectorBench(args) => block_on(vector_bench::run(args))??,
             Self::WorkerBench(args) => block_on(worker_bench::run(args))??,
             Self::WorkerKill(args) => block_on(worker_kill::run(args))??,
+            Self::WorkerWeek(args) => block_on(worker_week::run(args))??,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, QueueOptions};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -22,33 +22,29 @@ pub(crate) struct Worker {
     /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT` (`?admin=URL` if that is not at port 9070)
     #[arg(long, value_name = "ENGINE", default_value = "workers")]
     pub(crate) engine: Engine,
-    /// For Restate: the address at which it serves
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9080")]
-    pub(crate) listen: SocketAddr,
-    /// For Restate: the URL at which the server reaches it [default: the address]
+    /// For Restate: the address at which it serves [default: 127.0.0.1:9080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// For Restate: the URL at which the server reaches it [default: the address, unless that is 0.0.0.0]
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// For Restate: a folder that all services share, for results that are too large for its journal
-    #[arg(long, value_name = "DIR")]
-    pub(crate) blobs: Option<PathBuf>,
-    /// How many runs are under way at once
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) at_once: usize,
+    /// For Restate: a folder that all services share, or `s3://BUCKET/FOLDER` (feature `s3`), for results that are too large for its journal
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) blobs: Option<String>,
     /// What the worker calls itself [default: a new name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker: Option<String>,
-    /// How many runs of one tenant are under way at once, on all machines; give all workers the same
+    /// For workers: how many runs are under way at once [default: 16]
     #[arg(long, value_name = "N")]
-    pub(crate) per_tenant: Option<u64>,
-    /// The database is behind a pooler that gives each transaction another connection
-    #[arg(long)]
-    pub(crate) pooled: bool,
-    /// How long runs have to reach a safe point when the worker is told to end
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    pub(crate) drain: u64,
-    /// How long a worker that died keeps its runs from others
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub(crate) lease: u64,
+    pub(crate) at_once: Option<usize>,
+    #[command(flatten)]
+    pub(crate) queue: QueueOptions,
+    /// For workers: how long runs have to reach a safe point when the worker is told to end [default: 20]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) drain: Option<u64>,
+    /// For workers: how long a worker that died keeps its runs from others [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lease: Option<u64>,
 }
 
 #[derive(Debug, Args)]

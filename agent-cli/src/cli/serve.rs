@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, QueueOptions};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -74,9 +74,11 @@ pub(crate) struct Serve {
     /// How long runs have to reach a safe point when the server is told to end
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) drain: u64,
-    /// How long a server that died keeps its runs from others
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub(crate) lease: u64,
+    /// How long a server that died keeps its runs from others [default: 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lease: Option<u64>,
+    #[command(flatten)]
+    pub(crate) queue: QueueOptions,
     /// Take files that clients upload, and keep them in this folder
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,

@@ -10,14 +10,18 @@ use serde_json::json;
 
 use crate::{
     cli::{Global, Queue, QueueAct, Stands},
-    engine::queue_at,
+    engine::{QueueOptions, queue_at},
     output::{End, line, moment, print, print_json, table},
     store,
 };
 
 /// Looks at the queue, and after it.
 pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
-    let queue = queue_at(&store::address(global, None)?)?.listen(false).connections(1).connect().await?;
+    let queue = queue_at(&store::address(global, None)?, &QueueOptions::default())?
+        .listen(false)
+        .connections(1)
+        .connect()
+        .await?;
     let Some(act) = &wanted.act else { return list(&queue, &wanted, global).await };
     match act {
         QueueAct::Send { agent, session, prompt } => {

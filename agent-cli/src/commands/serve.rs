@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    engine::{Engine, queue_at},
+    engine::{Engine, LEASE, queue_at},
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
@@ -59,17 +59,24 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     for agent in agents {
         server = server.agent(following.served(agent, follows)?);
     }
-    let lease = Duration::from_secs(wanted.lease);
+    let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
     if wanted.keys.is_some() && !matches!(wanted.engine, Engine::Restate(_)) {
         server = server.spending(Spending::new(address.open_ledger().await?, Catalogue::builtin()));
     }
+    let of_queue = [("--per-tenant", wanted.queue.per_tenant.is_some()), ("--pooled", wanted.queue.pooled)];
     Ok(match &wanted.engine {
-        Engine::Here => server.store(address.open_leased(lease).await?),
+        Engine::Here => {
+            wanted.engine.refuse(&of_queue)?;
+            server.store(address.open_leased(lease).await?)
+        }
         Engine::Workers => {
-            let queue = queue_at(&address)?.connect().await?;
+            let queue = queue_at(&address, &wanted.queue)?.connect().await?;
             server.store(address.open_leased(lease).await?).queue(Arc::new(queue))
         }
         Engine::Restate(restate) => {
+            wanted.engine.refuse(&of_queue)?;
+            // Notes of webhooks are written into the journal by the server, and Restate's is written by runs alone.
+            wanted.engine.refuse(&[("--webhook", !wanted.webhook.is_empty()), ("--lease", wanted.lease.is_some())])?;
             let restate = restate.open()?;
             server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))
         }
@@ -82,6 +89,7 @@ fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<
         server = server.files(Files::new(DiskFiles::open(folder)?));
     }
     match std::env::var("AGENT_WEBHOOK_SECRET") {
+        Ok(_) if matches!(wanted.engine, Engine::Restate(_)) => Ok(server), // a request that names one is refused
         Ok(secret) => {
             let webhooks = wanted.webhook.iter().fold(Webhooks::new(secret), Webhooks::url);
             Ok(server.webhooks(wanted.webhook_allow.iter().fold(webhooks, Webhooks::allow)))

@@ -1,18 +1,17 @@
 //! `agent worker`.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use agent::{
     Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
-    store::QueueLimits,
 };
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
-use agent_server::{Spending, request_of, shape};
+use agent_server::{Spending, shape};
 use serde_json::json;
 
 use crate::{
     cli::{Global, Worker},
-    engine::{Engine, RestateAddress, queue_at},
+    engine::{Engine, LEASE, RestateAddress, queue_at},
     load::assemble_all,
     output::{End, announce, cannot, plain, print_json},
 };
@@ -21,20 +20,40 @@ use crate::{
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let (agents, address) = assemble_all(&wanted.files, global)?;
     let agents = agents.into_iter().map(|agent| agent.builder).collect();
+    let of_restate = [
+        ("--listen", wanted.listen.is_some()),
+        ("--advertise", wanted.advertise.is_some()),
+        ("--blobs", wanted.blobs.is_some()),
+    ];
+    let of_workers = [
+        ("--at-once", wanted.at_once.is_some()),
+        ("--per-tenant", wanted.queue.per_tenant.is_some()),
+        ("--pooled", wanted.queue.pooled),
+        ("--drain", wanted.drain.is_some()),
+        ("--lease", wanted.lease.is_some()),
+    ];
     match &wanted.engine {
-        Engine::Restate(restate) => of_restate(restate, agents, &wanted, global).await,
-        _ => of_queue(agents, &address, wanted, global).await,
+        Engine::Restate(restate) => {
+            wanted.engine.refuse(&of_workers)?;
+            serve_restate(restate, agents, &wanted, global).await
+        }
+        Engine::Workers => {
+            wanted.engine.refuse(&of_restate)?;
+            work(agents, &address, wanted, global).await
+        }
+        Engine::Here => {
+            Err(Error::config("a worker runs what others send: its engine is 'workers' or restate://HOST:PORT"))
+        }
     }
 }
 
 /// A worker of the queue beside the store.
-async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
-    let limits = wanted.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
-    let queue = queue_at(address)?.limits(limits).listen(!wanted.pooled).connect().await?;
-    let lease = Duration::from_secs(wanted.lease);
+async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
+    let queue = queue_at(address, &wanted.queue)?.connect().await?;
+    let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
     let journal = address.open_leased(lease).await?;
-    let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once).lease(lease);
-    worker = worker.drain_within(Duration::from_secs(wanted.drain));
+    let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
+    worker = worker.drain_within(Duration::from_secs(wanted.drain.unwrap_or(20)));
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);
     let agents = agents.into_iter().map(|builder| builder.store(journal.clone()).build());
     let agents: Vec<Agent> = agents.collect::<Result<_>>()?;
@@ -54,24 +73,33 @@ async fn of_queue(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Wor
 }
 
 /// A service of Restate, which the server is told of.
-async fn of_restate(
+async fn serve_restate(
     restate: &RestateAddress,
     agents: Vec<AgentBuilder>,
     wanted: &Worker,
     global: &Global,
 ) -> Result<End> {
+    let listen = wanted.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 9080)));
+    if listen.ip().is_unspecified() && wanted.advertise.is_none() {
+        return Err(Error::config(format!(
+            "{listen} is where the service listens, and no address at which Restate reaches it: say that with --advertise \
+             http://HOST:{}",
+            listen.port()
+        )));
+    }
     let agents: Vec<Agent> = agents.into_iter().map(AgentBuilder::build).collect::<Result<_>>()?;
     let mut endpoint = AgentEndpoint::builder().request({
         let agents = agents.clone();
         move |job| shaped(&agents, job)
     });
     endpoint = agents.into_iter().fold(endpoint, AgentEndpointBuilder::agent);
-    if let Some(folder) = &wanted.blobs {
-        endpoint = endpoint.blobs(FileBlobs::new(folder));
+    endpoint = wanted.worker.iter().fold(endpoint, AgentEndpointBuilder::name);
+    if let Some(place) = &wanted.blobs {
+        endpoint = with_blobs(endpoint, place)?;
     }
     let endpoint = endpoint.build()?;
-    let at = |e| cannot(wanted.listen, e);
-    let listener = AgentEndpoint::listen(wanted.listen).map_err(at)?;
+    let at = |e| cannot(listen, e);
+    let listener = AgentEndpoint::listen(listen).map_err(at)?;
     let address = format!("http://{}", listener.local_addr().map_err(at)?);
     let public = wanted.advertise.clone().unwrap_or_else(|| address.clone());
     let (server, stop) = (restate.open()?, tokio_util::sync::CancellationToken::new());
@@ -92,14 +120,25 @@ async fn of_restate(
     registered.and(served).map(|()| End::Finished)
 }
 
+/// Keeps large results in a folder, or in a bucket.
+fn with_blobs(endpoint: AgentEndpointBuilder, place: &str) -> Result<AgentEndpointBuilder> {
+    if !place.starts_with("s3://") {
+        return Ok(endpoint.blobs(FileBlobs::new(place)));
+    }
+    #[cfg(feature = "s3")]
+    return Ok(endpoint.blobs(agent_restate::S3Blobs::from_env(place)?));
+    #[cfg(not(feature = "s3"))]
+    Err(Error::config("this program was built without buckets: build it with the feature s3, or name a folder"))
+}
+
 /// The agent of a job that a server sent.
 fn of_server<'a>(agents: &'a [Agent], job: &Job) -> Option<&'a Agent> {
     agents.iter().find(|agent| *agent.name() == *job.at.agent && !job.extra.is_null())
 }
 
-/// The request that a job is, as its agent takes it.
+/// The request that a job is, as its agent takes it: with what a server sent along.
 fn shaped(agents: &[Agent], job: &Job) -> Result<RunRequest> {
-    of_server(agents, job).map_or_else(|| Ok(job.request()), |agent| request_of(job, agent))
+    of_server(agents, job).map_or_else(|| Ok(job.request()), |agent| shape(job, agent, job.request()))
 }
 
 /// Waits until somebody ends the program, and says what becomes of runs.

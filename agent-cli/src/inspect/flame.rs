@@ -58,8 +58,16 @@ mod tests {
 
     #[test]
     fn a_bar_stands_where_its_time_was_and_is_never_outside_the_chart() {
-        let span =
-            |kind, start, end| Span { kind, name: "x".into(), depth: 0, start, end, usage: None, is_open: false };
+        let span = |kind, start, end| Span {
+            kind,
+            name: "x".into(),
+            depth: 0,
+            start,
+            end,
+            usage: None,
+            is_open: false,
+            worker: None,
+        };
         assert_eq!(bar(&span(Kind::Tool, 50, 100), 0, 100, 10), "     ▒▒▒▒▒");
         assert_eq!(bar(&span(Kind::Model, 100, 100), 0, 100, 10), "         █", "what took no time is still seen");
         assert_eq!(bar(&span(Kind::Run, 5, 5), 5, 5, 10), "─");

@@ -30,6 +30,8 @@ pub(super) struct Span {
     pub(super) usage: Option<Usage>,
     /// It has no end in the journal: it is under way, or its process died.
     pub(super) is_open: bool,
+    /// The worker that did it last, by its name, if a worker did.
+    pub(super) worker: Option<Arc<str>>,
 }
 
 impl Span {
@@ -41,9 +43,20 @@ impl Span {
         };
         json!({
             "kind": kind, "name": self.name, "depth": self.depth, "start": self.start, "end": self.end,
-            "usage": self.usage, "open": self.is_open,
+            "usage": self.usage, "open": self.is_open, "worker": self.worker.as_deref(),
         })
     }
+}
+
+/// A run, as far as it was read.
+struct Run {
+    depth: usize,
+    /// Its span.
+    own: usize,
+    /// When something of it was written last.
+    before: u64,
+    /// Who drives it.
+    worker: Option<Arc<str>>,
 }
 
 /// The spans of a tree of runs, in the order in which they began.
@@ -52,30 +65,34 @@ impl Span {
 pub(super) fn spans(entries: &[Entry]) -> Vec<Span> {
     let last = entries.last().map_or(0, |entry| entry.time);
     let mut spans: Vec<Span> = Vec::new();
-    // By run: its depth, its span, and when something of it was written last.
-    let mut runs: HashMap<Arc<str>, (usize, usize, u64)> = HashMap::new();
+    let mut runs: HashMap<Arc<str>, Run> = HashMap::new();
     let mut open: HashMap<(Arc<str>, Arc<str>), usize> = HashMap::new();
     for entry in entries {
         let time = entry.time;
-        if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body
-            && !runs.contains_key(&entry.run)
-        {
-            let above = ids.parent_run_id.as_ref().and_then(|above| runs.get(above));
-            let depth = above.map_or(0, |(depth, ..)| depth + 2);
-            runs.insert(entry.run.clone(), (depth, spans.len(), time));
-            spans.push(span(Kind::Run, ids.agent.to_string(), depth, time, last));
+        if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
+            if !runs.contains_key(&entry.run) {
+                let above = ids.parent_run_id.as_ref().and_then(|above| runs.get(above));
+                let depth = above.map_or(0, |above| above.depth + 2);
+                runs.insert(entry.run.clone(), Run { depth, own: spans.len(), before: time, worker: None });
+                spans.push(span(Kind::Run, ids.agent.to_string(), depth, time, last));
+            }
+            if let Some(run) = runs.get_mut(&entry.run) {
+                run.worker.clone_from(&ids.worker);
+                spans[run.own].worker.clone_from(&ids.worker);
+            }
         }
-        let Some((depth, own, before)) = runs.get_mut(&entry.run) else { continue };
+        let Some(Run { depth, own, before, worker }) = runs.get_mut(&entry.run) else { continue };
         match &entry.body {
             EntryBody::ModelFinished { step, response } => {
                 let model = response.model.as_deref().unwrap_or("model");
                 let mut call = span(Kind::Model, format!("{step} {model}"), *depth + 1, *before, time);
-                (call.usage, call.is_open) = (Some(response.usage), false);
+                (call.usage, call.is_open, call.worker) = (Some(response.usage), false, worker.clone());
                 spans.push(call);
             }
             EntryBody::ToolStarted { call_id, name, .. } => {
                 open.insert((entry.run.clone(), call_id.clone()), spans.len());
-                spans.push(span(Kind::Tool, name.to_string(), *depth + 1, time, last));
+                let call = span(Kind::Tool, name.to_string(), *depth + 1, time, last);
+                spans.push(Span { worker: worker.clone(), ..call });
             }
             EntryBody::ToolFinished { call_id, .. }
             | EntryBody::ToolAnswered { call_id, .. }
@@ -94,5 +111,5 @@ pub(super) fn spans(entries: &[Entry]) -> Vec<Span> {
 }
 
 fn span(kind: Kind, name: String, depth: usize, start: u64, end: u64) -> Span {
-    Span { kind, name, depth, start, end, usage: None, is_open: true }
+    Span { kind, name, depth, start, end, usage: None, is_open: true, worker: None }
 }

@@ -1,7 +1,10 @@
 //! What happened when.
 
+use std::{collections::HashMap, sync::Arc};
+
 use agent::{
     Message,
+    core::RunIds,
     journal::{Entry, EntryBody},
 };
 use serde_json::{Value, json};
@@ -15,11 +18,14 @@ pub(super) struct Row {
     depth: u32,
     what: &'static str,
     about: String,
+    /// The worker that did it, by its name, if a worker did.
+    worker: Option<Arc<str>>,
 }
 
 impl Row {
     pub(super) fn to_json(&self) -> Value {
-        json!({"after_ms": self.after, "depth": self.depth, "what": self.what, "about": self.about})
+        let worker = self.worker.as_deref();
+        json!({"after_ms": self.after, "depth": self.depth, "what": self.what, "about": self.about, "worker": worker})
     }
 }
 
@@ -35,25 +41,34 @@ pub(super) fn text(entries: &[Entry]) -> String {
 
 pub(super) fn rows(entries: &[Entry]) -> Vec<Row> {
     let began = entries.first().map_or(0, |entry| entry.time);
-    let mut depths = std::collections::HashMap::new();
+    let mut runs = HashMap::new();
     let mut rows = Vec::new();
     for entry in entries {
         if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
-            depths.insert(entry.run.clone(), ids.depth);
+            runs.insert(entry.run.clone(), ids.clone());
         }
         if let Some((what, about)) = told(&entry.body) {
-            let depth = depths.get(&entry.run).copied().unwrap_or_default();
-            rows.push(Row { after: entry.time.saturating_sub(began), depth, what, about });
+            let ids = runs.get(&entry.run);
+            let (depth, worker) = (ids.map_or(0, |ids| ids.depth), ids.and_then(|ids| ids.worker.clone()));
+            rows.push(Row { after: entry.time.saturating_sub(began), depth, what, about, worker });
         }
     }
     rows
 }
 
+/// An agent, and the worker that drives it.
+fn who(ids: &RunIds) -> String {
+    match &ids.worker {
+        Some(worker) => format!("{} on {worker}", ids.agent),
+        None => ids.agent.to_string(),
+    }
+}
+
 /// What an entry tells a person; nothing if it is only for the machine.
 fn told(body: &EntryBody) -> Option<(&'static str, String)> {
     Some(match body {
-        EntryBody::RunStarted { ids, .. } => ("begins", ids.agent.to_string()),
-        EntryBody::RunResumed { ids, .. } => ("goes on", ids.agent.to_string()),
+        EntryBody::RunStarted { ids, .. } => ("begins", who(ids)),
+        EntryBody::RunResumed { ids, .. } => ("goes on", who(ids)),
         EntryBody::Imported { .. } => ("imported", String::new()),
         EntryBody::MessageAppended { message } => (message.role(), message.text()),
         EntryBody::Steered { message } => ("steered", message.text()),

@@ -23,7 +23,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
         let mut command = agent_on(dir, model);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--lease", "1"]).args(args).stderr(Stdio::piped());
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
         let mut said = BufReader::new(process.stderr.take().unwrap());

@@ -134,7 +134,7 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), terms, ..parts }))
     }
 
-    /// The budget of a run below one that has this budget: it draws on this, on `other` (the agent's own, of which each
+    /// The budget of a child of a run that has this budget: it draws on this, on `other` (the agent's own, of which each
     /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
     #[must_use]
     pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {

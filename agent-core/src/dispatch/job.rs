@@ -68,9 +68,9 @@ pub struct Job {
     /// When it may begin: milliseconds since 1970, UTC. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<u64>,
-    /// W3C trace context of whoever sent it, so that the run belongs to the sender's trace.
+    /// As [`RunRequest::traceparent`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traceparent: Option<String>,
+    pub traceparent: Option<Arc<str>>,
     /// What the sender has to tell whoever makes the job a request, such as the tools of a client. Default: null.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extra: Value,
@@ -121,7 +121,7 @@ impl Job {
             tenant: String::new(),
             priority: 0,
             not_before: None,
-            traceparent: None,
+            traceparent: request.traceparent.clone(),
             extra: Value::Null,
         })
     }
@@ -149,7 +149,7 @@ impl Job {
 
     /// Sets the W3C trace context that the run belongs to.
     #[must_use]
-    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
+    pub fn traceparent(mut self, traceparent: impl Into<Arc<str>>) -> Self {
         self.traceparent = Some(traceparent.into());
         self
     }
@@ -178,6 +178,7 @@ impl Job {
         request.user_prompt.clone_from(&self.user_prompt);
         (request.when_busy, request.when_waiting) = (self.when_busy, self.when_waiting);
         request.user.clone_from(&self.user);
+        request.traceparent.clone_from(&self.traceparent);
         request.caps = self.caps;
         request
     }
@@ -201,6 +202,7 @@ mod tests {
             .input("city", "Bern")
             .tools_named(["look"])
             .on_behalf_of("ada")
+            .traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
             .caps(Caps::default().tokens(9))
             .when_busy(WhenBusy::queue());
         let job = Job::new("helper", &request).expect("it is data");

@@ -63,9 +63,13 @@ pub struct RunRequest {
     /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
     /// A run that goes on has the user that it began with, and a child run its parent's.
     pub user: Option<Arc<str>>,
+    /// The worker that drives the run, by its name, for whoever reads the journal ([`RunIds::worker`](crate::RunIds)). A child run has its parent's.
+    pub worker: Option<Arc<str>>,
+    /// The W3C trace context of whoever asks: the run's span lies below it. A run that goes on has the one that it began with.
+    pub traceparent: Option<Arc<str>>,
     /// What this run may use with all its descendants, beside what others allow it.
     pub caps: Option<Caps>,
-    /// What the run and everything below it draw on beside the agent's budget.
+    /// What the run and all its descendants draw on beside the agent's budget.
     pub budget: Option<Budget>,
     /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
     pub despite_changes: bool,
@@ -230,6 +234,8 @@ impl RunRequest {
             when_busy: None,
             when_waiting: None,
             user: None,
+            worker: None,
+            traceparent: None,
             caps: None,
             budget: None,
             despite_changes: false,
@@ -352,6 +358,27 @@ impl RunRequest {
         self
     }
 
+    /// Sets which worker drives the run, for whoever reads its journal.
+    #[must_use]
+    pub fn driven_by(mut self, worker: impl Into<Arc<str>>) -> Self {
+        self.worker = Some(worker.into());
+        self
+    }
+
+    /// Sets the trace that the run belongs to: the value of a header `traceparent` (W3C Trace Context).
+    ///
+    /// ```
+    /// use agent_core::RunRequest;
+    ///
+    /// let request = RunRequest::user("Hello").traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    /// # drop(request);
+    /// ```
+    #[must_use]
+    pub fn traceparent(mut self, traceparent: impl Into<Arc<str>>) -> Self {
+        self.traceparent = Some(traceparent.into());
+        self
+    }
+
     /// Sets what this run may use with all its descendants. It can only be less than what the agent's budget allows.
     #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
@@ -359,7 +386,7 @@ impl RunRequest {
         self
     }
 
-    /// Sets what this run and everything below it draw on beside the agent's budget: an account of whoever asks for it, say. Its windows
+    /// Sets what this run and all its descendants draw on beside the agent's budget: an account of whoever asks for it, say. Its windows
     /// open none. It lives in this process: a run that goes on draws on it if that request says so again.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {

@@ -28,6 +28,13 @@ pub struct RunIds {
     /// On whose behalf the agent runs, if it was said: [`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
+    /// The worker that drives it, by its name, if a worker does: [`RunRequest::driven_by`](crate::RunRequest::driven_by). A run that went on with
+    /// another has several, one in each entry of its journal that says that it begins or goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<Arc<str>>,
+    /// The W3C trace context of whoever asked for it, at the top of a tree, if it was said: [`RunRequest::traceparent`](crate::RunRequest::traceparent).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Arc<str>>,
 }
 
 impl RunIds {
@@ -44,6 +51,8 @@ impl RunIds {
             session: session.into(),
             depth: 0,
             user: None,
+            worker: None,
+            traceparent: None,
         }
     }
 
@@ -62,6 +71,8 @@ impl RunIds {
             session: self.session.clone(),
             depth: self.depth + 1,
             user: self.user.clone(),
+            worker: self.worker.clone(),
+            traceparent: None,
         }
     }
 }

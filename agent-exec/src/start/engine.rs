@@ -24,13 +24,13 @@ pub(super) async fn drive_on(
     loop {
         let checkpoint = match drive(agent, prepared, slot.clone(), writer.clone()).await? {
             RunEnd::Interrupted(checkpoint) => checkpoint,
-            RunEnd::Paused(checkpoint) => match steps.paused(&checkpoint.ids.run_id).await {
+            RunEnd::Paused(checkpoint) => match unless_cancelled(&slot, steps.paused(&checkpoint.ids.run_id)).await {
                 Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Paused(checkpoint)),
                 goes_on => goes_on.map(|()| checkpoint)?,
             },
             end => return Ok(end),
         };
-        let answers = match answers_to(&checkpoint, steps, &terms).await {
+        let answers = match unless_cancelled(&slot, answers_to(&checkpoint, steps, &terms)).await {
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Interrupted(checkpoint)),
             answers => answers?,
         };
@@ -38,6 +38,15 @@ pub(super) async fn drive_on(
         slot.pause.withdraw();
         let input = RunInput::Resume { checkpoint, answers };
         prepared = Prepared { input, state: BTreeMap::new(), system: None, terms: terms.clone() };
+    }
+}
+
+/// What the run waits for. A run that is cancelled waits for nothing: it goes on without, and ends as it is.
+async fn unless_cancelled<T: Default>(slot: &RunSlot, waits: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        biased;
+        () = slot.cancel.cancelled() => Ok(T::default()),
+        waited = waits => waited,
     }
 }
 

@@ -72,24 +72,29 @@ impl RunSlot {
 }
 
 fn ids(agent: &AgentParts, request: &RunRequest) -> RunIds {
-    if let RunInput::Resume { checkpoint, .. } = &request.input {
-        return checkpoint.ids.clone();
-    }
-    match &request.parent {
-        Some(Parent { cx, .. }) => cx.ids().child(agent.name.clone(), request.agent_id.clone(), request.run_id.clone()),
-        None => {
-            // The same one whenever an engine drives the run.
-            let of_run = || request.steps.as_ref().and(request.run_id.clone());
-            let session = request.session.clone().or_else(of_run).unwrap_or_else(|| new_id().into());
-            let mut ids = RunIds::root(agent.name.clone(), session);
-            ids.user = request.user.clone();
-            if let Some(agent_id) = &request.agent_id {
-                ids.agent_id = agent_id.clone();
-            }
-            if let Some(run_id) = &request.run_id {
-                (ids.run_id, ids.root_run_id) = (run_id.clone(), run_id.clone());
-            }
-            ids
+    let mut ids = match (&request.input, &request.parent) {
+        (RunInput::Resume { checkpoint, .. }, _) => checkpoint.ids.clone(),
+        (_, Some(Parent { cx, .. })) => {
+            cx.ids().child(agent.name.clone(), request.agent_id.clone(), request.run_id.clone())
         }
+        (_, None) => root_ids(agent, request),
+    };
+    let above = request.parent.as_ref().map(|parent| parent.cx.ids());
+    ids.worker = above.map_or_else(|| request.worker.clone(), |above| above.worker.clone());
+    ids
+}
+
+fn root_ids(agent: &AgentParts, request: &RunRequest) -> RunIds {
+    // The same one whenever an engine drives the run.
+    let of_run = || request.steps.as_ref().and(request.run_id.clone());
+    let session = request.session.clone().or_else(of_run).unwrap_or_else(|| new_id().into());
+    let mut ids = RunIds::root(agent.name.clone(), session);
+    (ids.user, ids.traceparent) = (request.user.clone(), request.traceparent.clone());
+    if let Some(agent_id) = &request.agent_id {
+        ids.agent_id = agent_id.clone();
     }
+    if let Some(run_id) = &request.run_id {
+        (ids.run_id, ids.root_run_id) = (run_id.clone(), run_id.clone());
+    }
+    ids
 }

@@ -43,7 +43,9 @@ async fn run(shift: &Shift, claimed: &Claimed) -> Outcome {
     let attempt: Result<_> = async {
         let agent = shift.worker.agent(&claimed.job.at.agent)?;
         let request = match Beginning::of(agent, claimed).await? {
-            Beginning::Run(request) => (shift.worker.shape)(&claimed.job, *request)?,
+            Beginning::Run(request) => {
+                (shift.worker.shape)(&claimed.job, *request)?.driven_by(shift.worker.claim.worker.as_str())
+            }
             Beginning::Ends(outcome) => return Ok(Err(outcome)),
         };
         let run = agent.start(request);

@@ -122,6 +122,18 @@ max-interval = "200ms"
         format!("http://127.0.0.1:{}", self.ingress)
     }
 
+    /// What a query of the server's own tables gives: rows, as JSON.
+    pub(crate) async fn query(&self, sql: &str) -> serde_json::Value {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.admin));
+        let body = serde_json::json!({"query": sql}).to_string();
+        // 1.0, so that the answer comes in one piece.
+        let head = "POST /query HTTP/1.0\r\naccept: application/json\r\ncontent-type: application/json";
+        let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let answer = exchange(address, &request).await.expect("is answered");
+        let rows = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        serde_json::from_str(rows).unwrap_or_else(|e| panic!("{e}: {answer}"))
+    }
+
     /// The last lines that it logged.
     pub(crate) fn log(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();

@@ -14,12 +14,14 @@ use std::{
     net::SocketAddr,
     path::Path,
     process::{Child, Command, ExitCode, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use agent_core::{
     ErrorKind, Journal, Message, RunRequest,
     dispatch::{Dispatch, Job, RunAddress, Standing},
+    journal::{Entry, EntryBody},
     testing::SeededRng,
     tool::Doubt,
 };
@@ -126,7 +128,7 @@ impl Person<'_> {
         let (mut asked, mut seen) = (BTreeMap::new(), Seen::default());
         let began = Instant::now();
         while !matches!(patiently(|| restate.standing(&at)).await, Some(Standing::Done | Standing::Dead { .. })) {
-            if began.elapsed() > Duration::from_secs(60) {
+            if began.elapsed() > Duration::from_secs(300) {
                 seen.faults.push(format!("{} does not end: {:?}", at.run, restate.standing(&at).await));
                 return seen;
             }
@@ -176,7 +178,25 @@ impl Person<'_> {
         if (history.len(), results) != (18, 11) {
             seen.faults.push(format!("{} has {} messages, {results} results", at.run, history.len()));
         }
+        let entries = patiently(|| self.journal.read(&at.session, 0, usize::MAX)).await;
+        seen.faults.extend(
+            asked_again(&entries).map(|key| format!("{key} was asked about again, though nobody began it anew")),
+        );
     }
+}
+
+/// The calls in doubt, by idempotency key, about which a run asked more than once by what it asked and by the attempt that began the call.
+fn asked_again(entries: &[Arc<Entry>]) -> impl Iterator<Item = String> {
+    let mut asked = BTreeMap::<_, u32>::new();
+    for entry in entries {
+        if let EntryBody::Asked { question } = &entry.body
+            && question.kind == Doubt::KIND
+        {
+            let began = question.id.rsplit('/').next().unwrap_or_default();
+            *asked.entry((entry.run.clone(), question.payload.to_string(), began.to_owned())).or_default() += 1;
+        }
+    }
+    asked.into_iter().filter(|(_, times)| *times > 1).map(|((_, payload, _), _)| payload)
 }
 
 /// What a call gives that is made until the server is there.
@@ -220,6 +240,10 @@ impl Killer {
                 self.service.wait().expect("it is ours");
                 self.service = start(self.address, &self.world);
                 self.of_service += 1;
+            }
+            // On a machine that is busy, a process that is killed before it serves lets no run go on.
+            while tokio::net::TcpStream::connect(self.address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
     }

@@ -7,7 +7,7 @@ use agent_core::{
     dispatch::{Dispatch, Job},
 };
 use agent_exec::Agent;
-use agent_restate::AgentEndpoint;
+use agent_restate::{AgentEndpoint, Restate};
 use restate_sdk::prelude::*;
 
 use crate::common::{self, Server};
@@ -29,7 +29,7 @@ impl Bare {
     }
 }
 
-/// Calls a tool that is not there, until that was said often enough: a step of the journal each.
+/// Calls a tool that is not there, until that was said as often as the user wants: a step of the journal each.
 struct Chatty;
 
 #[async_trait]
@@ -40,7 +40,8 @@ impl Model for Chatty {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count() as u64;
-        Ok(ModelResponse::new(match step + 1 < STEPS {
+        let steps = req.messages.iter().next().and_then(|message| message.text().parse().ok()).unwrap_or(STEPS);
+        Ok(ModelResponse::new(match step + 1 < steps {
             true => AssistantMessage::new(vec![Block::tool_call(format!("c{step}"), "nothing", "{}")]),
             false => "done".into(),
         }))
@@ -57,7 +58,7 @@ pub(crate) async fn measure(server: &Server) {
     let bare_process = tokio::spawn(serving);
     restate.register(&format!("http://{bare}")).await.expect("registers");
 
-    let agent = Agent::builder("chatty", Chatty).max_steps(1_000).build().expect("an agent");
+    let agent = Agent::builder("chatty", Chatty).max_steps(1_000_000).build().expect("an agent");
     let endpoint = AgentEndpoint::builder().service("Chatty").agent(agent).build().expect("an endpoint");
     let address = common::free_address();
     let listener = AgentEndpoint::listen(address).expect("the address is free");
@@ -84,6 +85,37 @@ pub(crate) async fn measure(server: &Server) {
         each(agent_time),
         each(bare_time)
     );
+    journal(server, &chatty).await;
     process.abort();
     bare_process.abort();
+}
+
+/// Prints what the journal of a long run of `RESTATE_TURNS` steps is like, in its first and in its second half.
+async fn journal(server: &Server, chatty: &Restate) {
+    let turns = std::env::var("RESTATE_TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(300_u64);
+    let job = Job::new("chatty", &RunRequest::user(turns.to_string()).run_id("long")).expect("is data");
+    let mut samples = vec![size(server).await];
+    chatty.dispatch(job.clone()).await.expect("is taken");
+    let began = Instant::now();
+    let mut end = std::pin::pin!(chatty.outcome(&job.at));
+    while tokio::time::timeout(Duration::from_millis(500), &mut end).await.is_err() {
+        samples.push(size(server).await);
+    }
+    let took = began.elapsed().as_secs_f64() * 1_000. / turns as f64;
+    samples.push(size(server).await);
+    let (first, half, last) = (samples[0], samples[samples.len() / 2], samples[samples.len() - 1]);
+    let bytes = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
+    println!(
+        "a run of {turns:>5} steps      {took:>8.2} ms and {:.1} entries a step, of {:.0} bytes in its first half and {:.0} in its second",
+        (last.0 - first.0) / turns as f64,
+        bytes(first, half),
+        bytes(half, last)
+    );
+}
+
+/// The entries of all journals, and their bytes.
+async fn size(server: &Server) -> (f64, f64) {
+    let sql = "SELECT count(*) AS entries, coalesce(sum(raw_length), 0) AS bytes FROM sys_journal";
+    let row = server.query(sql).await["rows"][0].take();
+    (row["entries"].as_f64().unwrap_or_default(), row["bytes"].as_f64().unwrap_or_default())
 }

@@ -124,6 +124,7 @@ impl App {
         self.allow()?;
         request.stream = request.stream.or(Some(true));
         request.caps = caps(caller, request.caps);
+        request.traceparent = request.traceparent.or_else(|| caller.traceparent());
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
         let request = self.allow_spending(caller, request);

@@ -81,12 +81,12 @@ impl Dispatch for Workers {
 
 /// Takes jobs, and runs none.
 #[derive(Default)]
-struct Taker(Mutex<Vec<RunAddress>>);
+struct Taker(Mutex<Vec<Job>>);
 
 #[async_trait]
 impl Dispatch for Taker {
     async fn dispatch(&self, job: Job) -> Result<Dispatched> {
-        self.0.lock().expect("jobs").push(job.at);
+        self.0.lock().expect("jobs").push(job);
         Ok(Dispatched::New)
     }
 
@@ -99,7 +99,7 @@ impl Dispatch for Taker {
     }
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
-        Ok(self.0.lock().expect("jobs").contains(run).then_some(Standing::Queued))
+        Ok(self.0.lock().expect("jobs").iter().any(|job| job.at == *run).then_some(Standing::Queued))
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct Told {
     pub(crate) doubts: BTreeSet<String>,
     /// Questions that were asked.
     pub(crate) asked: BTreeSet<String>,
+    /// Calls about which a run asked two questions since they were begun, or one that was answered, by idempotency key.
+    pub(crate) asked_again: BTreeSet<String>,
 }
 
 impl Told {
@@ -89,6 +91,7 @@ impl Told {
             steps: walk.accepted,
             doubts: walk.doubts,
             asked: walk.asked,
+            asked_again: walk.asked_again,
         })
     }
 }
@@ -106,6 +109,12 @@ struct Walk {
     open: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
     doubts: BTreeSet<String>,
     asked: BTreeSet<String>,
+    /// The digests of the questions that each run asked about a call since it was begun, by the idempotency key that these name. A question that is open when
+    /// its run goes on is noted again, and is the same.
+    about: HashMap<String, HashMap<Arc<str>, String>>,
+    /// The digests of those that were answered.
+    answered: BTreeSet<Box<str>>,
+    asked_again: BTreeSet<String>,
 }
 
 impl Walk {
@@ -130,16 +139,24 @@ impl Walk {
             }
             EntryBody::ToolStarted { call_id, name, effect, attempt } if TOOLS.iter().any(|(t, _)| **t == **name) => {
                 let step = self.steps.get(run).copied().unwrap_or_default();
-                self.intents.insert(format!("{run}/{step}/{call_id}"), *effect);
+                let key = format!("{run}/{step}/{call_id}");
+                self.about.remove(&key);
+                self.intents.insert(key, *effect);
                 if *effect == Effect::AtMostOnce {
                     self.open.insert((run.clone(), call_id.clone()), attempt.clone());
                 }
             }
+            EntryBody::Answered { digest, .. } if !digest.is_empty() => _ = self.answered.insert(digest.clone()),
             EntryBody::ToolFinished { call_id, .. } => drop(self.open.remove(&(run.clone(), call_id.clone()))),
             EntryBody::Asked { question } if question.kind == Doubt::KIND => {
                 // In front of it are the calls of the runs above.
                 let end = question.id.rsplitn(4, '/').take(3).collect::<Vec<_>>();
                 self.asked.insert(end.into_iter().rev().collect::<Vec<_>>().join("/"));
+                let key = question.payload["idempotency_key"].as_str().unwrap_or_default().to_owned();
+                let before = self.about.entry(key.clone()).or_default().insert(run.clone(), question.digest.clone());
+                if before.is_some_and(|before| before != question.digest) || self.answered.contains(&*question.digest) {
+                    self.asked_again.insert(key);
+                }
             }
             _ => {}
         }

@@ -122,6 +122,9 @@ pub(crate) fn check(
         report.unasked += 1;
         report.faults.push(format!("nobody was asked about {doubt}"));
     }
+    for key in &told.asked_again {
+        report.faults.push(format!("{key} was asked about again, though nobody began it anew"));
+    }
     for question in told.asked.difference(&told.doubts) {
         report.faults.push(format!("{question} was asked without need"));
     }

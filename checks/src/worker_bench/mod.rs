@@ -8,7 +8,7 @@ use std::{
 use agent::{
     Agent, Error, Model, ModelRequest, ModelResponse, PostgresJournal, PostgresQueue, Result, RunRequest, ToolOutput,
     Worker,
-    core::{AssistantMessage, Block, BoxError, Message, ModelInfo, async_trait},
+    core::{AssistantMessage, Block, BoxError, Journal, Message, ModelInfo, async_trait, journal::EntryBody},
     dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
     tools::from_schema,
 };
@@ -21,7 +21,7 @@ use crate::worker_kill::database::Database;
 const STEPS: usize = 10;
 
 /// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second; and what a
-/// step of one run costs beyond its model, beside one bare INSERT.
+/// step of one run costs beyond its model, beside one bare INSERT; and what the first and the last steps of a long run take and leave.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Runs of ten steps for each worker.
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// What the model takes, in milliseconds.
     #[arg(long, default_value_t = 20)]
     model: u64,
+    /// Steps of the long run.
+    #[arg(long, default_value_t = 1000)]
+    turns: usize,
 }
 
 /// Always true: it measures.
@@ -44,53 +47,96 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     let model = Duration::from_millis(args.model);
     for workers in [1, 2, 4] {
         let runs = args.runs * workers;
-        let took = measure(&database, &format!("of{workers}"), workers, args.at_once, runs, model).await?;
+        let load = Load { workers, at_once: args.at_once, runs, steps: STEPS, model };
+        let took = load.measure(&database, &format!("of{workers}")).await?;
         println!("{workers} workers  {:>8.0} steps/s", runs as f64 * STEPS as f64 / took.as_secs_f64());
     }
-    let alone = measure(&database, "alone", 1, 1, args.runs.min(20), model).await?;
-    let step = alone.as_secs_f64() / (args.runs.min(20) as f64 * STEPS as f64) - model.as_secs_f64();
+    let alone = Load { workers: 1, at_once: 1, runs: args.runs.min(20), steps: STEPS, model };
+    let took = alone.measure(&database, "alone").await?;
+    let step = took.as_secs_f64() / (alone.runs as f64 * STEPS as f64) - model.as_secs_f64();
     let insert = insert(&database)?;
     println!("a step beyond its model   {:>8.3} ms", step * 1e3);
     println!("one bare INSERT           {:>8.3} ms", insert.as_secs_f64() * 1e3);
     println!("ratio                     {:>8.1}", step / insert.as_secs_f64());
+    let long = Load { workers: 1, at_once: 1, runs: 1, steps: args.turns, model: Duration::ZERO };
+    long.measure(&database, "long").await?;
+    let steps = steps_of(&database, "long").await?;
+    let hundred = args.turns.min(100);
+    for (which, steps) in [("first", &steps[..hundred]), ("last", &steps[steps.len() - hundred..])] {
+        let (bytes, time) = steps.iter().fold((0, 0), |(bytes, time), step| (bytes + step.0, time + step.1));
+        let each = |sum: u64| sum as f64 / hundred as f64;
+        println!(
+            "of {:>6} the {which:<5} {hundred}    {:>8.0} bytes and {:.2} ms a step",
+            args.turns,
+            each(bytes),
+            each(time)
+        );
+    }
     Ok(true)
 }
 
-async fn measure(
-    database: &Database,
-    schema: &str,
+/// What is run.
+struct Load {
     workers: u64,
     at_once: usize,
     runs: u64,
+    steps: usize,
     model: Duration,
-) -> Result<Duration, BoxError> {
+}
+
+impl Load {
+    /// How long it takes.
+    async fn measure(&self, database: &Database, schema: &str) -> Result<Duration, BoxError> {
+        let Self { workers, at_once, runs, steps, model } = *self;
+        let url = database.url(database.port());
+        let open = async || PostgresQueue::builder(&url).schema(format!("queue_{schema}")).connect().await;
+        let queue = open().await?;
+        for run in 0..runs {
+            let request = RunRequest::user("Go.").session(format!("s{run}")).run_id(format!("r{run}"));
+            queue.dispatch(Job::new("bench", &request)?).await?;
+        }
+        let mut working = tokio::task::JoinSet::new();
+        let begun = Instant::now();
+        for _ in 0..workers {
+            let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
+            let note = from_schema("note", "Notes.", json!({"type": "object"}), |_: Value, _| async {
+                Ok::<_, Error>(ToolOutput::text("noted"))
+            });
+            let agent = Agent::builder("bench", Slow { takes: model, steps })
+                .max_steps(u32::try_from(steps + 1)?)
+                .tool(note)
+                .store(journal)
+                .build()?;
+            let worker = Worker::builder(Arc::new(open().await?)).agent(agent).at_once(at_once).build()?;
+            drop(working.spawn(async move { worker.run_until(std::future::pending()).await }));
+        }
+        while !queue
+            .jobs(&Wanted::default().most(usize::MAX))
+            .await?
+            .iter()
+            .all(|job| job.standing.kind() == StandingKind::Done)
+        {
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(begun.elapsed())
+    }
+}
+
+/// The bytes that each step of the first run left, and the milliseconds that it took.
+async fn steps_of(database: &Database, schema: &str) -> Result<Vec<(u64, u64)>, BoxError> {
     let url = database.url(database.port());
-    let open = async || PostgresQueue::builder(&url).schema(format!("queue_{schema}")).connect().await;
-    let queue = open().await?;
-    for run in 0..runs {
-        let request = RunRequest::user("Go.").session(format!("s{run}")).run_id(format!("r{run}"));
-        queue.dispatch(Job::new("bench", &request)?).await?;
+    let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
+    let (mut steps, mut before) = (Vec::new(), None);
+    for entry in journal.read("s0", 0, usize::MAX).await? {
+        if let EntryBody::ModelFinished { .. } = entry.body {
+            steps.push((0, entry.time - before.unwrap_or(entry.time)));
+            before = Some(entry.time);
+        }
+        if let Some((bytes, _)) = steps.last_mut() {
+            *bytes += entry.body.to_json()?.len() as u64;
+        }
     }
-    let mut working = tokio::task::JoinSet::new();
-    let begun = Instant::now();
-    for _ in 0..workers {
-        let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
-        let note = from_schema("note", "Notes.", json!({"type": "object"}), |_: Value, _| async {
-            Ok::<_, Error>(ToolOutput::text("noted"))
-        });
-        let agent = Agent::builder("bench", Slow(model)).tool(note).store(journal).build()?;
-        let worker = Worker::builder(Arc::new(open().await?)).agent(agent).at_once(at_once).build()?;
-        drop(working.spawn(async move { worker.run_until(std::future::pending()).await }));
-    }
-    while !queue
-        .jobs(&Wanted::default().most(usize::MAX))
-        .await?
-        .iter()
-        .all(|job| job.standing.kind() == StandingKind::Done)
-    {
-        sleep(Duration::from_millis(20)).await;
-    }
-    Ok(begun.elapsed())
+    Ok(steps)
 }
 
 /// What one row costs that is inserted by itself.
@@ -110,7 +156,10 @@ fn insert(database: &Database) -> Result<Duration, BoxError> {
 }
 
 /// A model that takes its time, and calls a tool in each step but the last.
-struct Slow(Duration);
+struct Slow {
+    takes: Duration,
+    steps: usize,
+}
 
 #[async_trait]
 impl Model for Slow {
@@ -119,9 +168,9 @@ impl Model for Slow {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        sleep(self.0).await;
+        sleep(self.takes).await;
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count() + 1;
         let call = || AssistantMessage::new(vec![Block::tool_call(step.to_string(), "note", "{}")]);
-        Ok(ModelResponse::new(if step < STEPS { call() } else { "done".into() }))
+        Ok(ModelResponse::new(if step < self.steps { call() } else { "done".into() }))
     }
 }

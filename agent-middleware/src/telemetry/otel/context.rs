@@ -38,15 +38,35 @@ pub struct TraceContext(SpanContext);
 impl TraceContext {
     /// Where the trace stands now; `None` outside any span, and where spans are not exported.
     pub fn current() -> Option<Self> {
-        let here = Span::current().context().span().span_context().clone();
-        let here = if here.is_valid() { here } else { Context::current().span().span_context().clone() };
-        here.is_valid().then_some(Self(here))
+        let ambient = || Some(Context::current().span().span_context().clone()).filter(SpanContext::is_valid).map(Self);
+        Self::of(&Span::current()).or_else(ambient)
+    }
+
+    /// Where the trace stands in this span; `None` where spans are not exported.
+    pub fn of(span: &Span) -> Option<Self> {
+        Some(span.context().span().span_context().clone()).filter(SpanContext::is_valid).map(Self)
+    }
+
+    /// From the value of a header `traceparent`; `None` if it cannot be read.
+    pub fn of_header(traceparent: &str) -> Option<Self> {
+        Self::from_pairs([(PARENT, traceparent)])
+    }
+
+    /// The value of a header `traceparent`.
+    pub fn to_header(&self) -> String {
+        let (trace, span, flags) = (self.0.trace_id(), self.0.span_id(), self.0.trace_flags().to_u8());
+        format!("00-{trace}-{span}-{flags:02x}")
+    }
+
+    /// Makes `span`, which nobody has entered yet, a part of the trace.
+    pub fn above(&self, span: &Span) {
+        // Where spans are not exported, there is no trace to be a part of.
+        let _ = span.set_parent(Context::new().with_remote_span_context(self.0.clone()));
     }
 
     /// As headers, or as fields of an MCP request's `_meta`: `traceparent`, and `tracestate` if there is one.
     pub fn to_map(&self) -> BTreeMap<String, String> {
-        let (trace, span, flags) = (self.0.trace_id(), self.0.span_id(), self.0.trace_flags().to_u8());
-        let mut map = BTreeMap::from([(PARENT.to_owned(), format!("00-{trace}-{span}-{flags:02x}"))]);
+        let mut map = BTreeMap::from([(PARENT.to_owned(), self.to_header())]);
         let state = self.0.trace_state().header();
         if !state.is_empty() {
             map.insert(STATE.to_owned(), state);

@@ -41,7 +41,7 @@ const TARGET: &str = "agent::telemetry";
 ///
 /// | span | kind | lies below |
 /// |---|---|---|
-/// | `invoke_agent {agent}` | internal | the caller's span; for a sub-agent, the tool call that started it |
+/// | `invoke_agent {agent}` | internal | the span that the request names ([`RunRequest::traceparent`](agent_core::RunRequest::traceparent)), or else the caller's; for a sub-agent, the tool call that started it |
 /// | `chat {model}` | client | its run |
 /// | `execute_tool {tool}` | internal | its run |
 /// | `agent_step {number}` | internal | its run, and above its calls, if [`steps`](Self::steps) says so |

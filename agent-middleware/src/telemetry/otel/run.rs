@@ -15,6 +15,7 @@ use super::{
     Capture, TARGET, Telemetry,
     attributes::{self, OPERATION, PROVIDER, shared},
     content::Content,
+    context::TraceContext,
     metrics::Instruments,
 };
 
@@ -51,9 +52,15 @@ impl Run {
             )
         };
         let span = above.map_or_else(make, |above| above.span.in_scope(make));
+        if let Some(asked) = ids.traceparent.as_deref().and_then(TraceContext::of_header) {
+            asked.above(&span);
+        }
         span.set_attribute("gen_ai.agent.id", shared(&ids.agent_id));
         span.set_attribute("gen_ai.conversation.id", shared(&ids.session));
         span.set_attribute("agent.run.id", shared(&ids.run_id));
+        if let Some(worker) = &ids.worker {
+            span.set_attribute("agent.worker", shared(worker));
+        }
         if content.capture == Capture::Spans {
             span.set_attribute("gen_ai.input.messages", content.input(&cx.history()));
         }

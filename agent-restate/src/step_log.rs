@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Message, Question, journal::Entry};
+use agent_core::{Message, Question, journal::Entry, run::new_id};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -19,17 +19,27 @@ use crate::{
 /// How long the executor may do something between two steps before a run that only sleeps leaves this process.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long what a run noted waits for a batch that takes it along and was not to come anyway. Two pieces of the session's state are written with each such
+/// batch, as much again as a batch costs, so that a run of fast steps has them written for several at once.
+const RIDES: Duration = Duration::from_millis(50);
+
+/// How long what a run noted waits if no batch comes.
+const SEEN: Duration = Duration::from_secs(1);
+
 /// What the steps of a run came to, as far as it is in Restate's journal, and what is to come there.
 ///
 /// The executor pushes records and waits until they are durable; the handler takes them in batches, has Restate keep a batch, and
 /// reads it back. After a restart it first reads the batches that are kept: only then is the run live.
-pub(crate) struct Ledger {
+pub(crate) struct StepLog {
     state: Mutex<State>,
     /// Something changed.
     changed: Notify,
     /// How long results may wait for those of steps that still run before the handler asks Restate to keep them. Restate asks for
     /// a run that was silent for longer to leave the process as soon as it speaks again, and would cut off what still runs.
     patience: Duration,
+    /// Who makes the steps: the worker, and its attempt at the run.
+    worker: Arc<str>,
+    attempt: String,
 }
 
 #[derive(Default)]
@@ -45,6 +55,8 @@ struct State {
     /// Handed to Restate, and not read back.
     in_flight: InFlight,
     noted: Vec<Entry>,
+    /// When a batch took along last what was noted.
+    told_of: Option<Instant>,
     /// What earlier attempts noted.
     known: Known,
     /// Bodies under way.
@@ -84,9 +96,14 @@ pub(crate) struct Taken {
     pub(crate) noted: Vec<Entry>,
 }
 
-impl Ledger {
-    pub(crate) fn new(patience: Duration) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), patience }
+impl StepLog {
+    pub(crate) fn new(patience: Duration, worker: Arc<str>) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), patience, worker, attempt: new_id() }
+    }
+
+    /// The attempt's nonce.
+    pub(crate) fn attempt(&self) -> &str {
+        &self.attempt
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -114,7 +131,7 @@ impl Ledger {
 }
 
 /// The executor's side.
-impl Ledger {
+impl StepLog {
     /// The result of a step of an earlier attempt; none, once all of those are read, if it has none.
     pub(crate) async fn earlier(&self, name: &str) -> Option<Arc<Stored>> {
         self.find(|state| match state.kept.get(name) {
@@ -160,13 +177,14 @@ impl Ledger {
             }
             state.awaited.insert(name.to_owned(), due);
         });
-        let _awaited = Awaited { ledger: self, name };
+        let _awaited = Awaited { steps: self, name };
         self.kept(name).await
     }
 
-    /// Notes entries of the run: they are kept with the next batch.
+    /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes
+    /// them again.
     pub(crate) fn note(&self, entries: &[Entry]) {
-        self.lock().noted.extend_from_slice(entries);
+        self.change(|state| state.noted.extend_from_slice(entries));
     }
 
     /// True if this digest is the one by which people know the question: that of the attempt that asked it first.
@@ -206,7 +224,7 @@ impl Ledger {
 }
 
 /// The handler's side.
-impl Ledger {
+impl StepLog {
     /// What is to be kept next, as soon as there is something. Whoever asks has read all that was kept.
     pub(crate) async fn next(&self) -> Taken {
         let began = Instant::now();
@@ -217,7 +235,7 @@ impl Ledger {
             let wake = {
                 let mut state = self.lock();
                 let is_late = began.elapsed() > self.patience && state.running > 0;
-                if !is_late && let Some(taken) = state.take(began) {
+                if !is_late && let Some(taken) = state.take(began, &self.worker, &self.attempt) {
                     return taken;
                 }
                 state.wake(began, self.patience)
@@ -294,7 +312,7 @@ impl Ledger {
 
 impl State {
     /// What is to be kept now, if there is anything.
-    fn take(&mut self, began: Instant) -> Option<Taken> {
+    fn take(&mut self, began: Instant, worker: &Arc<str>, attempt: &str) -> Option<Taken> {
         let mut batch = Batch::default();
         let now = now();
         let due = self.awaited.extract_if(.., |_, due| due.is_some_and(|due| due <= now));
@@ -305,17 +323,31 @@ impl State {
         batch.records = std::mem::take(&mut self.out);
         batch.looks = self.look;
         let has_open_question = self.awaited.values().any(Option::is_none);
-        let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news();
+        // What is cancelled is about to end: nothing that it waited for comes true any more.
+        let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news() && !self.told.cancel;
         batch.waits =
             batch.records.is_empty() && !batch.looks && only_waits && (has_open_question || began.elapsed() >= GRACE);
-        if batch.records.is_empty() && !batch.looks && !batch.waits {
+        let Self { noted, known, .. } = self;
+        noted.retain(|entry| !known.has(entry));
+        if batch.records.is_empty() && !batch.looks && !batch.waits && !self.has_waited(SEEN) {
             return None;
         }
         batch.records.splice(..0, std::mem::take(&mut self.later));
-        let mut noted = std::mem::take(&mut self.noted);
-        noted.retain(|entry| !self.known.has(entry));
+        let noted = match batch.waits || batch.records.iter().any(Record::is_seen) || self.has_waited(RIDES) {
+            true => {
+                self.told_of = Some(Instant::now());
+                let over = self.known.taken_over(worker, attempt, now);
+                over.into_iter().chain(std::mem::take(&mut self.noted)).collect()
+            }
+            false => Vec::new(),
+        };
         self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };
         Some(Taken { batch, noted })
+    }
+
+    /// True if something is noted, and batches told of nothing for so long.
+    fn has_waited(&self, time: Duration) -> bool {
+        !self.noted.is_empty() && self.told_of.is_none_or(|at| at.elapsed() >= time)
     }
 
     /// True if the executor waits for something that came true already, and will go on.
@@ -329,7 +361,8 @@ impl State {
         let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
         let idle = (self.running == 0 && !self.awaited.is_empty()).then(|| began + GRACE);
         let late = Instant::now() + patience;
-        let wakes = due.into_iter().chain(idle.filter(|at| *at > Instant::now()));
+        let seen = self.told_of.filter(|_| !self.noted.is_empty()).map(|at| at + SEEN);
+        let wakes = due.into_iter().chain(idle.into_iter().chain(seen).filter(|at| *at > Instant::now()));
         wakes.chain([late]).min().unwrap_or(late)
     }
 }
@@ -340,7 +373,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// A body under way.
-pub(crate) struct Running<'a>(&'a Ledger);
+pub(crate) struct Running<'a>(&'a StepLog);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
@@ -350,21 +383,21 @@ impl Drop for Running<'_> {
 
 /// A wish that the executor waits for.
 struct Awaited<'a> {
-    ledger: &'a Ledger,
+    steps: &'a StepLog,
     name: &'a str,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.ledger.change(|state| _ = state.awaited.remove(self.name));
+        self.steps.change(|state| _ = state.awaited.remove(self.name));
     }
 }
 
-impl fmt::Debug for Ledger {
+impl fmt::Debug for StepLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         let State { live, running, awaited, told, .. } = &*state;
-        f.debug_struct("Ledger")
+        f.debug_struct("StepLog")
             .field("live", live)
             .field("running", running)
             .field("awaited", awaited)
