@@ -2,9 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use agent::{
-    Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
-};
+use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue};
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
 use agent_server::{Spending, shape};
 use serde_json::json;

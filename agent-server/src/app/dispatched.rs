@@ -114,12 +114,12 @@ impl App {
         let mut runs = Vec::new();
         for name in sessions {
             let index = self.journal().index(&name).await?;
-            let agents = self.agents(caller).map(Served::name);
-            let begun = |agent: &str| -> Vec<_> {
+            let begun = |served: Served| -> Vec<_> {
+                let agent = served.name();
                 let runs = index.look(|index| index.runs(agent).to_vec());
                 runs.into_iter().map(|run| (run.started, RunAddress::new(agent, name.as_str(), run.run_id))).collect()
             };
-            runs.extend(agents.flat_map(begun));
+            runs.extend(self.agents(caller).flat_map(begun));
         }
         runs.sort_by_key(|(started, _)| Reverse(*started));
         Ok(runs.into_iter().take(most).map(|(_, at)| at).collect())

@@ -11,7 +11,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::server_tools::server_call;
 use crate::wire::{
-    json::raw,
+    json::raw_text,
     lenient::{Content, Str, owned, part as lenient},
     open_struct::open_struct,
 };
@@ -102,7 +102,7 @@ pub(super) fn block(json: &str, origin: &Origin) -> Block {
         "tool_use" => tool_use(json, origin).map(Block::ToolCall),
         _ => None,
     };
-    block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
+    block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw_text(json, origin)))
 }
 
 /// The blocks of the assistant's message, or of its messages in a list.
@@ -138,14 +138,14 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
         "document" => media(json, origin).map(Part::Document),
         _ => None,
     };
-    part.unwrap_or_else(|| Part::Other(raw(json, origin)))
+    part.unwrap_or_else(|| Part::Other(raw_text(json, origin)))
 }
 
 /// Keeps its JSON if that says more than the text.
 fn text(json: &str, origin: &Origin) -> Option<Text> {
     let said: TextSaid<'_> = serde_json::from_str(json).ok()?;
     let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
-    let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw(json, origin)));
+    let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw_text(json, origin)));
     text.citations = said.citations.map(citations).unwrap_or_default();
     text.cache = said.cache_control.and_then(marked);
     Some(text)
@@ -194,7 +194,7 @@ fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
     let signature: Option<Str<'_>> = lenient(said.signature);
     let says_more = !said.rest.is_empty() || (said.signature.is_some() && signature.is_none());
     Some(Reasoning {
-        raw: says_more.then(|| raw(json, origin)),
+        raw: says_more.then(|| raw_text(json, origin)),
         text: said.thinking.unwrap_or_default().0.into_owned(),
         signature: owned(signature),
         encrypted: None,
@@ -203,14 +203,14 @@ fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
 
 fn redacted(json: &str, origin: &Origin) -> Option<Reasoning> {
     let said: RedactedSaid<'_> = serde_json::from_str(json).ok()?;
-    let raw = (!said.rest.is_empty()).then(|| raw(json, origin));
+    let raw = (!said.rest.is_empty()).then(|| raw_text(json, origin));
     Some(Reasoning { encrypted: Some(said.data?.0.into_owned()), raw, ..Reasoning::default() })
 }
 
 fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
     let said: ToolUseSaid<'_> = serde_json::from_str(json).ok()?;
     Some(ToolCall {
-        raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
+        raw: (!said.rest.is_empty()).then(|| raw_text(json, origin)),
         id: said.id?.0.into(),
         name: said.name?.0.into(),
         arguments: said.input.map_or("{}", RawValue::get).to_owned(),
@@ -228,7 +228,7 @@ fn media(json: &str, origin: &Origin) -> Option<Media> {
         "file" => MediaSource::File(source.file_id?.0.into_owned()),
         _ => return None,
     };
-    let mut media = Media::new(place).with_raw(says_more.then(|| raw(json, origin)));
+    let mut media = Media::new(place).with_raw(says_more.then(|| raw_text(json, origin)));
     media.mime = owned(source.media_type);
     media.name = owned(said.title);
     media.cache = said.cache_control.and_then(marked);

@@ -7,7 +7,7 @@ use agent_core::{
 };
 use serde_json::{Value, json};
 
-use crate::wire::{claude::Claude, content::is_file, json::raw, server_tools::Lack};
+use crate::wire::{claude::Claude, content::is_file, json::raw_text, server_tools::Lack};
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
@@ -122,7 +122,7 @@ pub(super) fn server_call(kind: &str, json: &str, origin: &Origin) -> Option<Blo
         None => (text("id")?, text("name")?),
     };
     let field = |name: &str| said.get(name).filter(|json| !json.is_null()).map(Value::to_string);
-    let mut call = ServerCall::new(id, name, raw(json, origin));
+    let mut call = ServerCall::new(id, name, raw_text(json, origin));
     call.server = text("server_name").map(str::to_owned);
     call.input = field("input").filter(|_| is_call);
     call.output = field("content").filter(|_| !is_call);

@@ -11,7 +11,7 @@ use super::media::Kind;
 #[cfg(feature = "requests")]
 use super::parts::mark_of;
 use crate::wire::{
-    json::{plain, raw},
+    json::{plain, raw_text},
     lenient::{Str, owned},
     open_struct::open_struct,
 };
@@ -110,7 +110,9 @@ open_struct! {
 
 /// A block of the assistant's. What is not understood is kept as it came.
 pub(super) fn block(json: &str, origin: &Origin) -> Block {
-    understood(json, origin).or_else(|| server_call(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
+    understood(json, origin)
+        .or_else(|| server_call(json, origin))
+        .unwrap_or_else(|| Block::Other(raw_text(json, origin)))
 }
 
 open_struct! {
@@ -129,7 +131,7 @@ open_struct! {
 /// What a tool did that the provider runs, told as the call or as its result.
 fn server_call(json: &str, origin: &Origin) -> Option<Block> {
     let said: ServersSaid<'_> = serde_json::from_str(json).ok()?;
-    let raw = raw(json, origin);
+    let raw = raw_text(json, origin);
     let call = match (said.call, said.result) {
         (Some(call), _) => {
             let mut made = ServerCall::new(&*call.id?.0, &*call.name?.0, raw);
@@ -215,7 +217,7 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
             said => text(said, json, origin).map(Part::Text),
         }
     });
-    part.unwrap_or_else(|| Part::Other(raw(json, origin)))
+    part.unwrap_or_else(|| Part::Other(raw_text(json, origin)))
 }
 
 /// The text that this block is.
@@ -226,10 +228,10 @@ pub(super) fn text_of(json: &str, origin: &Origin) -> Option<Text> {
 /// Keeps its JSON if that says more than the text.
 fn text(said: BlockSaid<'_>, json: &str, origin: &Origin) -> Option<Text> {
     let Some(cited) = said.cited else {
-        return Some(Text::new(said.text?.0).with_raw((!said.rest.is_empty()).then(|| raw(json, origin))));
+        return Some(Text::new(said.text?.0).with_raw((!said.rest.is_empty()).then(|| raw_text(json, origin))));
     };
     let words = cited.content.unwrap_or_default().into_iter().filter_map(|said| said.text);
-    let mut text = Text::new(words.map(|words| words.0).collect::<String>()).with_raw(raw(json, origin));
+    let mut text = Text::new(words.map(|words| words.0).collect::<String>()).with_raw(raw_text(json, origin));
     text.citations = cited.citations.unwrap_or_default().into_iter().map(citation).collect();
     Some(text)
 }
@@ -262,7 +264,7 @@ fn call(said: &RawValue, json: &str, is_more: bool, origin: &Origin) -> Option<T
     }
     let is_more = is_more || said.kind.is_some() || !said.rest.is_empty();
     Some(ToolCall {
-        raw: is_more.then(|| raw(json, origin)),
+        raw: is_more.then(|| raw_text(json, origin)),
         id: said.id?.0.into(),
         name: said.name?.0.into(),
         arguments: said.input.map_or("{}", RawValue::get).to_owned(),
@@ -279,7 +281,7 @@ fn reasoning(said: ReasoningSaid<'_>, json: &str, is_more: bool, origin: &Origin
     let thoughts = said.thoughts.unwrap_or_default();
     let is_more = is_more || is_both || !said.rest.is_empty() || !thoughts.rest.is_empty();
     Some(Reasoning {
-        raw: is_more.then(|| raw(json, origin)),
+        raw: is_more.then(|| raw_text(json, origin)),
         text: thoughts.text.unwrap_or_default().0.into_owned(),
         signature: owned(thoughts.signature),
         encrypted: owned(said.redacted),
@@ -295,7 +297,7 @@ fn media(said: MediaSaid<'_>, kind: Kind, json: &str, is_more: bool, origin: &Or
         (None, Some(place)) => (MediaSource::Url(place.uri?.0.into_owned()), is_more || !place.rest.is_empty()),
         _ => return None,
     };
-    let mut media = Media::new(place).with_raw(is_more.then(|| raw(json, origin)));
+    let mut media = Media::new(place).with_raw(is_more.then(|| raw_text(json, origin)));
     media.mime = Some(kind.mime_of(&said.format?.0)?.to_owned());
     media.name = owned(said.name);
     Some(media)

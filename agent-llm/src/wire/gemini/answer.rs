@@ -15,7 +15,7 @@ use crate::{
     Decoder, Progress,
     error::{not_the_protocol, refused, truncated},
     wire::{
-        json::raw,
+        json::raw_text,
         lenient::{Str, each, text},
         merge::merge,
         open_struct::open_struct,
@@ -173,7 +173,7 @@ impl Answer {
         let blocks = first.fold.finish(&first.rest, out);
         let raw = match sent {
             Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
-            None => first.content.map(|rest| raw(&content(&origin, &blocks, &rest), &origin)),
+            None => first.content.map(|rest| raw_text(&content(&origin, &blocks, &rest), &origin)),
         };
         let message = match raw {
             Some(raw) => AssistantMessage::from_provider(blocks, raw),

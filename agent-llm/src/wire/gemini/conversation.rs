@@ -15,7 +15,7 @@ use super::{
     request::Fields,
     wrapper::Wrapper,
 };
-use crate::wire::{json::raw, lenient::Str, open_struct::open_struct};
+use crate::wire::{json::raw_text, lenient::Str, open_struct::open_struct};
 
 /// A content, with its own JSON.
 struct Content<'a> {
@@ -74,12 +74,12 @@ fn assistant(contents: &[Content<'_>], at: usize, origin: &Origin) -> AssistantM
     }
     let mut blocks = fold.finish(&Map::new(), &mut nobody);
     if blocks.is_empty() {
-        blocks.push(Block::Other(raw("[]", origin))); // it said nothing, but it is there
+        blocks.push(Block::Other(raw_text("[]", origin))); // it said nothing, but it is there
     }
     let json: Vec<_> = contents.iter().map(|content| content.json).collect();
     let raw = match *json {
-        [only] => raw(only.get(), origin),
-        _ => raw(&write_list(&json), origin),
+        [only] => raw_text(only.get(), origin),
+        _ => raw_text(&write_list(&json), origin),
     };
     AssistantMessage::from_provider(blocks, raw)
 }
@@ -87,7 +87,7 @@ fn assistant(contents: &[Content<'_>], at: usize, origin: &Origin) -> AssistantM
 /// What somebody else than the model said. Whoever is not named is the user.
 fn spoken(content: &Content<'_>, origin: &Origin) -> Message {
     let parts = content.items().iter().map(|part| user_part(part, origin)).collect();
-    let raw = raw(content.json.get(), origin);
+    let raw = raw_text(content.json.get(), origin);
     match content.role.as_str() {
         "system" => Message::System(SystemMessage::new(parts).with_raw(raw)),
         _ => Message::User(UserMessage::new(parts).with_raw(raw)),
@@ -133,7 +133,7 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
                 [only] => only.get().to_owned(),
                 _ => write_list(&before),
             };
-            results.push((at, message(call, &said, origin).with_raw(raw(&json, origin))));
+            results.push((at, message(call, &said, origin).with_raw(raw_text(&json, origin))));
             before.clear();
             is_first = false;
         }
@@ -143,7 +143,7 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
         read += 1;
         if !before.is_empty() {
             let parts = before.iter().map(|part| user_part(part, origin)).collect();
-            let raw = raw(&write_list(&before), origin);
+            let raw = raw_text(&write_list(&before), origin);
             more.push(Message::User(UserMessage::new(parts).with_raw(raw)));
         }
     }

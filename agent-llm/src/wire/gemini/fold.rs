@@ -12,7 +12,7 @@ use super::{
     parts::{PartJson, write_list},
     read::{CallSaid, PartSaid},
 };
-use crate::wire::{blocks::Blocks, ids::call_id, json::raw, lenient::text};
+use crate::wire::{blocks::Blocks, ids::call_id, json::raw_text, lenient::text};
 
 /// A message under way.
 ///
@@ -65,7 +65,7 @@ impl Fold {
                 let name = || call_id(response, calls);
                 let block = match said {
                     Some(said) => said.block(json, &self.origin, name),
-                    None => Block::Other(raw(json, &self.origin)),
+                    None => Block::Other(raw_text(json, &self.origin)),
                 };
                 self.calls += usize::from(matches!(block, Block::ToolCall(_)));
                 self.end(block, out);
@@ -122,7 +122,7 @@ impl Fold {
     fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let Some(signature) = said.signed() else { return };
         self.cut(out);
-        let raw = Some(raw(part.get(), &self.origin));
+        let raw = Some(raw_text(part.get(), &self.origin));
         let proof = Reasoning { signature: Some(signature.to_owned()), raw, ..Reasoning::default() };
         self.end(Block::Reasoning(proof), out);
     }
@@ -182,7 +182,7 @@ impl Run {
         let mut parts = std::mem::take(&mut self.parts);
         match parts.len() {
             1 => parts.pop().map(|part| Raw::new(origin.clone(), part)),
-            _ => Some(raw(&write_list(&parts), origin)),
+            _ => Some(raw_text(&write_list(&parts), origin)),
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::read::{CallSaid, PartSaid};
 use crate::wire::{
-    json::raw,
+    json::raw_text,
     lenient::{Str, text},
     open_struct::open_struct,
 };
@@ -70,7 +70,7 @@ impl Partial {
         if let Some(signature) = self.signature {
             part["thoughtSignature"] = signature.into();
         }
-        let raw = says_more.then(|| raw(&part.to_string(), origin));
+        let raw = says_more.then(|| raw_text(&part.to_string(), origin));
         Block::ToolCall(ToolCall { id: self.id.into(), name: self.name.into(), arguments, raw })
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 use super::{partial::ArgSaid, server_tools::server_call};
 use crate::wire::{
     ids::NAMELESS,
-    json::raw,
+    json::raw_text,
     lenient::{Str, text},
     open_struct::open_struct,
 };
@@ -104,13 +104,13 @@ impl<'a> PartSaid<'a> {
                     id: id.map_or_else(name, |id| id.0.to_string()).into(),
                     name: call.name().into(),
                     arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
-                    raw: says_more.then(|| raw(json, origin)),
+                    raw: says_more.then(|| raw_text(json, origin)),
                 })
             }
             _ => match self.media(json, origin).filter(|_| !self.is_thought()) {
                 Some(media) if is_image(&media) => Block::Image(media),
                 Some(media) => Block::Document(media),
-                None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw(json, origin))),
+                None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw_text(json, origin))),
             },
         }
     }
@@ -128,7 +128,7 @@ impl<'a> PartSaid<'a> {
             _ => return None,
         };
         let says_more = says_more || self.says_more_than_text();
-        let mut media = Media::new(source).with_raw(says_more.then(|| raw(json, origin)));
+        let mut media = Media::new(source).with_raw(says_more.then(|| raw_text(json, origin)));
         media.mime = mime.as_ref().map(|mime| mime.0.to_string());
         Some(media)
     }
@@ -141,14 +141,14 @@ fn is_image(media: &Media) -> bool {
 /// A part of what a user said.
 pub(super) fn user_part(json: &RawValue, origin: &Origin) -> Part {
     let json = json.get();
-    let Some(said) = PartSaid::read(json) else { return Part::Other(raw(json, origin)) };
+    let Some(said) = PartSaid::read(json) else { return Part::Other(raw_text(json, origin)) };
     if said.is_text() && !said.is_thought() {
-        let raw = said.says_more_than_text().then(|| raw(json, origin));
+        let raw = said.says_more_than_text().then(|| raw_text(json, origin));
         return Part::Text(Text::new(said.text.unwrap_or_default().0).with_raw(raw));
     }
     match said.media(json, origin).filter(|_| said.call.is_none() && said.response.is_none()) {
         Some(media) if is_image(&media) => Part::Image(media),
         Some(media) => Part::Document(media),
-        None => Part::Other(raw(json, origin)),
+        None => Part::Other(raw_text(json, origin)),
     }
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     ParsedRequest,
     error::no_request,
-    wire::{json::raw, lenient::Str, open_struct::open_struct},
+    wire::{json::raw_text, lenient::Str, open_struct::open_struct},
 };
 
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
@@ -54,7 +54,7 @@ fn system(fields: &mut Fields<'_>, codec: &GeminiCodec) -> Option<SystemMessage>
     fields.remove(name);
     let parts = parts.into_iter().map(|part| user_part(part, &codec.origin)).collect();
     let field = format!("{{\"{name}\":{}}}", json.get());
-    Some(SystemMessage::new(parts).with_raw(raw(&field, &codec.origin)))
+    Some(SystemMessage::new(parts).with_raw(raw_text(&field, &codec.origin)))
 }
 
 open_struct! {
@@ -77,13 +77,13 @@ fn tools(tools: &RawValue, codec: &GeminiCodec) -> Option<Vec<ToolSpec>> {
         let functions = Wrapper::read(tool.get(), &DECLARATIONS).filter(|functions| !functions.items.is_empty());
         let Some(functions) = functions else {
             let name = Wrapper::fields(tool.get())?.into_keys().find(|name| !DECLARATIONS.contains(&name.as_str()));
-            specs.push(ToolSpec::server_side(name.unwrap_or_default(), raw(tool.get(), &codec.origin)));
+            specs.push(ToolSpec::server_side(name.unwrap_or_default(), raw_text(tool.get(), &codec.origin)));
             continue;
         };
         let is_plain = functions.fields.is_empty() && functions.is_named(DECLARATIONS[0]) && !has_functions;
         for (at, declaration) in functions.items.iter().enumerate() {
             let json = if at == 0 && !is_plain { functions.with(&[declaration]) } else { declaration.get().to_owned() };
-            specs.push(spec(declaration)?.with_raw(raw(&json, &codec.origin)));
+            specs.push(spec(declaration)?.with_raw(raw_text(&json, &codec.origin)));
         }
         has_functions = true;
     }

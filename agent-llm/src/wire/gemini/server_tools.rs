@@ -7,7 +7,7 @@ use agent_core::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::wire::{json::raw, server_tools::Lack};
+use crate::wire::{json::raw_text, server_tools::Lack};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
@@ -58,7 +58,7 @@ pub(super) fn server_call(json: &str, origin: &Origin) -> Option<Block> {
     let field = |spellings: [&str; 2]| spellings.into_iter().map(|name| &part[name]).find(|said| said.is_object());
     let text = |said: &Value, name: &str| said[name].as_str().map(str::to_owned);
     let made =
-        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw(json, origin));
+        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw_text(json, origin));
     let name = |said: &Value| text(said, "toolType").or(text(said, "tool_type")).unwrap_or_default().to_lowercase();
     let object = |said: &Value| if said.is_null() { "{}".to_owned() } else { said.to_string() };
     let call = if let Some(said) = field(["executableCode", "executable_code"]) {
