@@ -58,7 +58,9 @@ pub(super) async fn begin(
         }
         None => JournalSync::UpToDate,
     };
-    checkpoint.answers.extend(given);
+    // The run above may still have answers to questions that were settled long ago.
+    let asked = given.into_iter().filter(|(id, _)| checkpoint.questions.iter().any(|question| question.id == *id));
+    checkpoint.answers.extend(asked.collect::<Vec<_>>());
     Ok(Beginning { stands: checkpoint, messages: Vec::new(), origin: Origin::Checkpoint(sync) })
 }
 
