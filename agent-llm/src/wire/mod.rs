@@ -12,6 +12,7 @@ mod content;
 mod details;
 mod ended;
 pub(crate) mod endpoint;
+mod fields;
 pub(crate) mod gemini;
 mod ids;
 pub(crate) mod json;
@@ -21,7 +22,7 @@ pub(crate) mod ollama;
 mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
-mod params;
+
 pub(crate) mod profile;
 #[cfg(feature = "requests")]
 mod request;

@@ -1,39 +1,13 @@
 //! The settings of a request, in both directions: most wires call what [`ModelParams`] says as we do, or almost.
 
+#[cfg(feature = "requests")]
+use agent_core::ToolChoice;
 use agent_core::{ModelParams, OutputFormat};
-use serde::{Serialize, Serializer};
+#[cfg(feature = "requests")]
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::json::present;
-
-/// The fields of a request, in the order in which they are written.
-#[derive(Debug, Default)]
-pub(crate) struct Fields<'a>(Vec<(&'a str, Value)>);
-
-impl<'a> Fields<'a> {
-    /// Adds a field, unless nothing is said of it.
-    pub(crate) fn put(&mut self, name: &'a str, value: Option<impl Into<Value>>) {
-        self.0.extend(value.map(|value| (name, value.into())));
-    }
-
-    /// True if something is said of this field.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| *known == name)
-    }
-}
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-#[cfg(feature = "requests")]
-impl From<Fields<'_>> for Map<String, Value> {
-    fn from(fields: Fields<'_>) -> Self {
-        fields.0.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-}
+use super::{fields::Fields, json::present};
 
 /// What the parameters say, by the names of their fields.
 pub(crate) fn said(params: &ModelParams) -> Map<String, Value> {
@@ -65,4 +39,51 @@ pub(crate) fn form(output: &OutputFormat) -> Value {
 pub(crate) fn read_form(said: &Value) -> Value {
     let fields = ["name", "description", "schema", "strict"].into_iter();
     fields.filter_map(|name| Some((name, said.get(name).filter(|value| !value.is_null())?.clone()))).collect()
+}
+
+/// What a wire calls the settings that all models have.
+pub(crate) struct Names {
+    pub(crate) max_tokens: &'static str,
+    pub(crate) temperature: &'static str,
+    pub(crate) top_p: &'static str,
+    pub(crate) stop: &'static str,
+    /// None of a wire that has no word for it.
+    pub(crate) seed: Option<&'static str>,
+}
+
+impl Names {
+    /// Says `params`, and that an answer has at most `max_tokens`: for those that do not say, some wires must.
+    pub(crate) fn write(&self, params: &ModelParams, max_tokens: Option<u64>, fields: &mut Fields<'_>) {
+        fields.say(self.max_tokens, max_tokens);
+        fields.say(self.temperature, params.temperature);
+        fields.say(self.top_p, params.top_p);
+        fields.say(self.stop, Some(&*params.stop).filter(|stop| !stop.is_empty()));
+        if let Some(seed) = self.seed {
+            fields.say(seed, params.seed);
+        }
+    }
+
+    /// The parameters that these fields say.
+    #[cfg(feature = "requests")]
+    pub(crate) fn read(&self, fields: &Value) -> ModelParams {
+        let mut params = ModelParams::default();
+        params.max_tokens = fields[self.max_tokens].as_u64();
+        params.temperature = fields[self.temperature].as_f64();
+        params.top_p = fields[self.top_p].as_f64();
+        params.stop = Vec::deserialize(&fields[self.stop]).unwrap_or_default();
+        params.seed = self.seed.and_then(|name| fields[name].as_i64());
+        params
+    }
+}
+
+/// The choice that is written as `said`: reading is writing, sought. `name` is the tool that is named there.
+#[cfg(feature = "requests")]
+pub(crate) fn tool_choice(
+    said: &Value,
+    name: Option<&str>,
+    write: impl Fn(&ToolChoice) -> Value,
+) -> Option<ToolChoice> {
+    let named = name.map(|name| ToolChoice::Tool(name.to_owned()));
+    let choices = [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required].into_iter().chain(named);
+    choices.into_iter().find(|choice| !said.is_null() && write(choice) == *said)
 }

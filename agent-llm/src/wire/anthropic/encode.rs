@@ -19,16 +19,16 @@ use crate::wire::{
     cache_control::CacheControl,
     claude::Claude,
     content::{EMPTY, Input},
+    fields::Fields,
     ids::plain_id,
-    json::{own, write},
-    params::Fields,
+    json::{own, write, write_with},
     two_roles::{self, TwoRoles, Words, write_messages},
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, settings: Fields, codec: &AnthropicCodec, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, settings: Fields<'_>, codec: &AnthropicCodec, out: &mut Draft) {
     let (extra, origin) = (&req.params.extra, &codec.origin);
-    settings.write_with(extra, out);
+    write_with(&settings, extra, out);
     out.pop(); // the closing brace
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);
@@ -149,7 +149,7 @@ impl Messages<'_> {
 #[serde(untagged)]
 pub(super) enum ToolJson<'a> {
     Raw(&'a RawValue),
-    Function(Fields),
+    Function(Fields<'static>),
     /// The provider's own JSON with a cache mark, or of a tool that it has itself.
     Marked(Value),
 }

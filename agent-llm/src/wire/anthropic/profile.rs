@@ -9,7 +9,7 @@ use crate::{
     wire::{
         claude::ClaudeThinking,
         endpoint::{endpoint, percent_encoded},
-        params::Fields,
+        fields::Fields,
     },
 };
 
@@ -136,7 +136,7 @@ impl AnthropicProfile {
     }
 
     /// The fields with which a request to `model` begins, if it `needs` these betas.
-    pub(super) fn head(&self, model: &str, needs: &[&'static str]) -> Fields {
+    pub(super) fn head(&self, model: &str, needs: &[&'static str]) -> Fields<'static> {
         let mut head = Fields::default();
         match self.envelope {
             AnthropicEnvelope::Direct => head.say("model", Some(model)),

@@ -5,13 +5,9 @@ use agent_core::{ModelParams, Result, ToolChoice};
 use agent_core::{OutputFormat, model::Effort};
 use serde_json::{Value, json};
 
-use crate::wire::{
-    claude::Claude,
-    params::{Fields, Names},
-    schema::closed::closed,
-};
+use crate::wire::{claude::Claude, fields::Fields, schema::closed::closed, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{claude::word, json::laid_over, params::tool_choice};
+use crate::wire::{claude::word, json::laid_over, settings::tool_choice};
 
 const NAMES: Names =
     Names { max_tokens: "max_tokens", temperature: "temperature", top_p: "top_p", stop: "stop_sequences", seed: None };
@@ -20,7 +16,12 @@ const NAMES: Names =
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API does not take of a model that thinks.
-pub(super) fn settings(params: &ModelParams, has_tools: bool, claude: &Claude, head: Fields) -> Result<Fields> {
+pub(super) fn settings(
+    params: &ModelParams,
+    has_tools: bool,
+    claude: &Claude,
+    head: Fields<'static>,
+) -> Result<Fields<'static>> {
     let mut fields = head;
     NAMES.write(params, params.max_tokens.or(Some(claude.max_tokens)), &mut fields);
     // The API refuses a word about tools where there are none.
@@ -55,10 +56,14 @@ fn choice(choice: Option<&ToolChoice>, is_one_at_a_time: bool) -> Option<Value> 
 
 /// What is understood of `fields`, so far as writing it behind this `head` gives the same fields; `extra` has the others.
 #[cfg(feature = "requests")]
-pub(super) fn read(fields: &Value, has_tools: bool, claude: &Claude, head: impl Fn() -> Fields) -> ModelParams {
-    let written = |params: &ModelParams| {
-        settings(params, has_tools, claude, head()).map_or(Value::Null, |fields| Value::Object(fields.into_map()))
-    };
+pub(super) fn read(
+    fields: &Value,
+    has_tools: bool,
+    claude: &Claude,
+    head: impl Fn() -> Fields<'static>,
+) -> ModelParams {
+    let written =
+        |params: &ModelParams| settings(params, has_tools, claude, head()).map_or(Value::Null, |fields| json!(fields));
     let mut params = NAMES.read(fields);
     let said = &fields["tool_choice"];
     for is_one_at_a_time in [false, true] {

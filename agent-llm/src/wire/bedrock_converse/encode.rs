@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 use super::{messages::Messages, parts::parts_json, settings::TOOLS, tools::write_tools};
 use crate::wire::{
     body::Draft,
+    fields::Fields,
     json::{own, write, write_with},
-    params::Fields,
     two_roles::write_messages,
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, mut settings: Fields, origin: &Origin, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
     let of_tools = settings.take(TOOLS).unwrap_or_else(|| json!({}));
     let mut extra = Cow::Borrowed(&req.params.extra);
     let more_of_tools = if extra.contains_key(TOOLS) { extra.to_mut().remove(TOOLS) } else { None };
-    settings.write_with(&extra, out);
+    write_with(&settings, &extra, out);
     out.pop(); // the closing brace
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);

@@ -7,11 +7,8 @@ use serde_json::{Value, json};
 
 use super::family::Family;
 #[cfg(feature = "requests")]
-use crate::wire::{claude::word, json::laid_over, params::tool_choice};
-use crate::wire::{
-    params::{Fields, Names},
-    schema::closed::closed,
-};
+use crate::wire::{claude::word, json::laid_over, settings::tool_choice};
+use crate::wire::{fields::Fields, schema::closed::closed, settings::Names};
 
 const NAMES: Names =
     Names { max_tokens: "maxTokens", temperature: "temperature", top_p: "topP", stop: "stopSequences", seed: None };
@@ -23,7 +20,7 @@ pub(super) const TOOLS: &str = "toolConfig";
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API, or the model, has no word for.
-pub(super) fn settings(params: &ModelParams, has_tools: bool, family: &Family) -> Result<Fields> {
+pub(super) fn settings(params: &ModelParams, has_tools: bool, family: &Family) -> Result<Fields<'static>> {
     let (mut fields, mut inference) = (Fields::default(), Fields::default());
     NAMES.write(params, params.max_tokens, &mut inference);
     fields.say("inferenceConfig", inference.some());
@@ -58,9 +55,8 @@ fn choice(choice: &ToolChoice) -> Option<Value> {
 /// What is understood of the fields, so far as writing it says nothing else; `extra` has the others.
 #[cfg(feature = "requests")]
 pub(super) fn read(fields: &Value, has_tools: bool, family: &Family) -> ModelParams {
-    let written = |params: &ModelParams| {
-        settings(params, has_tools, family).map_or(Value::Null, |fields| Value::Object(fields.into_map()))
-    };
+    let written =
+        |params: &ModelParams| settings(params, has_tools, family).map_or(Value::Null, |fields| json!(fields));
     let mut params = NAMES.read(&fields["inferenceConfig"]);
     let said = &fields[TOOLS]["toolChoice"];
     let write = |known: &ToolChoice| choice(known).unwrap_or_default();

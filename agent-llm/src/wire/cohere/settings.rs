@@ -3,10 +3,7 @@
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde_json::{Value, json};
 
-use crate::wire::{
-    json::present,
-    settings::{Fields, said},
-};
+use crate::wire::{fields::Fields, json::present, settings::said};
 
 /// The settings that need no other form, by our names and by the API's.
 const PLAIN: [(&str, &str); 5] = [
@@ -20,17 +17,17 @@ const PLAIN: [(&str, &str); 5] = [
 /// The fields of the request. The server refuses a word about tools where there are none.
 pub(super) fn fields<'a>(model: &'a str, params: &ModelParams, has_tools: bool, stream: bool) -> Fields<'a> {
     let (mut said, mut fields) = (said(params), Fields::default());
-    fields.put("model", Some(model));
-    PLAIN.into_iter().for_each(|(own, name)| fields.put(name, said.remove(own)));
-    fields.put("tool_choice", params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice));
+    fields.say("model", Some(model));
+    PLAIN.into_iter().for_each(|(own, name)| fields.say(name, said.remove(own)));
+    fields.say("tool_choice", params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice));
     let thinking = match params.thinking_tokens {
         Some(0) => Some(thinking(Effort::None)),
         Some(most) => Some(json!({"type": "enabled", "token_budget": most})),
         None => params.effort.map(thinking),
     };
-    fields.put("thinking", thinking);
-    fields.put("response_format", params.output.as_deref().map(format));
-    fields.put("stream", stream.then_some(true));
+    fields.say("thinking", thinking);
+    fields.say("response_format", params.output.as_deref().map(format));
+    fields.say("stream", stream.then_some(true));
     fields
 }
 

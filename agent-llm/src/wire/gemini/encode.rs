@@ -2,7 +2,7 @@
 
 use agent_core::{ModelRequest, SystemMessage, ToolSpec};
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{json, value::RawValue};
 
 use super::{
     GeminiCodec,
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::wire::{
     body::Draft,
+    fields::Fields,
     json::{own, write as write_json},
-    params::Fields,
     schema::open_api::open_api,
 };
 
@@ -54,7 +54,7 @@ pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     let has_native = req.tools.iter().any(|spec| spec.server.as_ref().is_some_and(is_native) && spec.raw.is_none());
     // Needed where functions are called beside the provider's own tools.
     let shows_work = has_native && calls && codec.generation == GeminiGeneration::Gemini3;
-    let mut settings = Value::Object(settings(&req.params, calls, shows_work, codec).into_map());
+    let mut settings = json!(settings(&req.params, calls, shows_work, codec));
     lay_spelled(&mut settings, extra);
     for (name, value) in settings.as_object().into_iter().flatten() {
         write_field(name, value, out);

@@ -14,13 +14,9 @@ use super::{
     GeminiCodec,
     profile::{GeminiGeneration, GeminiSchemas},
 };
+use crate::wire::{fields::Fields, json::lay, schema::open_api::open_api, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{json::laid_over, params::tool_choice};
-use crate::wire::{
-    json::lay,
-    params::{Fields, Names},
-    schema::open_api::open_api,
-};
+use crate::wire::{json::laid_over, settings::tool_choice};
 
 const NAMES: Names = Names {
     max_tokens: "maxOutputTokens",
@@ -53,7 +49,7 @@ impl GeminiSchemas {
 
 /// The settings. `calls` says whether there are functions to be called: the API refuses a word about them where there are none.
 /// An answer that `shows_work` holds what the provider's own tools did.
-pub(super) fn settings(params: &ModelParams, calls: bool, shows_work: bool, codec: &GeminiCodec) -> Fields {
+pub(super) fn settings(params: &ModelParams, calls: bool, shows_work: bool, codec: &GeminiCodec) -> Fields<'static> {
     let (mut tools, mut config) = (Fields::default(), Fields::default());
     tools.say("functionCallingConfig", params.tool_choice.as_ref().filter(|_| calls).map(calling));
     tools.say("includeServerSideToolInvocations", shows_work.then_some(true));
@@ -163,7 +159,7 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
     let said = &fields["toolConfig"]["functionCallingConfig"];
     let name = said["allowedFunctionNames"][0].as_str();
     params.tool_choice = tool_choice(said, name, calling).filter(|_| calls);
-    let written = Value::Object(settings(&params, calls, false, codec).into_map());
+    let written = json!(settings(&params, calls, false, codec));
     if let Some(Value::Object(extra)) = laid_over(&written, fields) {
         params.extra = extra;
     }

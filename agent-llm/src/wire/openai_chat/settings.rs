@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::profile::Profile;
 use crate::wire::{
+    fields::Fields,
     json::present,
-    settings::{Fields, form, said},
+    settings::{form, said},
 };
 
 /// The settings that the API calls as we do.
@@ -34,7 +35,7 @@ impl<'a> Settings<'a> {
         let (extra, mut said, mut fields) = (&params.extra, said(params), Fields::default());
         let mut put = |usual: &'a str, value: Option<Value>| {
             if let Some(name) = profile.name_of(usual) {
-                fields.put(name, value);
+                fields.say(name, value);
             }
         };
         put("model", Some(self.model.into()));
@@ -65,7 +66,7 @@ impl<'a> Settings<'a> {
         }
         for (name, value) in &profile.fields {
             if !fields.has(name) {
-                fields.put(name, Some(value.clone()));
+                fields.say(name, Some(value.clone()));
             }
         }
         fields

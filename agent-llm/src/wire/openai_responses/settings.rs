@@ -12,8 +12,9 @@ use crate::{
     Profile,
     wire::{
         content::joined,
+        fields::Fields,
         json::present,
-        settings::{Fields, form, said},
+        settings::{form, said},
     },
 };
 
@@ -36,24 +37,24 @@ impl<'a> Settings<'a> {
         let Self { params, profile, manner, .. } = *self;
         let (server, model) = (&profile.responses, manner.origin.model());
         let (mut said, mut fields) = (said(params), Fields::default());
-        fields.put("model", Some(model));
+        fields.say("model", Some(model));
         let instructions = self.system.map(|system| joined(system.parts()));
-        fields.put("instructions", instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))));
+        fields.say("instructions", instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))));
         for (own, name) in PLAIN {
-            fields.put(name, said.remove(own).filter(|_| server.takes(name)));
+            fields.say(name, said.remove(own).filter(|_| server.takes(name)));
         }
         let effort = params.effort.map(|effort| profile.known(effort));
         let reasoning = present(json!({"effort": effort, "summary": server.reasoning_summary}));
-        fields.put("reasoning", Some(reasoning).filter(|reasoning| *reasoning != json!({})));
-        fields.put("text", params.output.as_deref().map(|output| json!({"format": format(output)})));
+        fields.say("reasoning", Some(reasoning).filter(|reasoning| *reasoning != json!({})));
+        fields.say("text", params.output.as_deref().map(|output| json!({"format": format(output)})));
         // Servers refuse a word about tools where there are none.
         let has_tools = !self.specs.is_empty() || params.extra.contains_key("tools");
         let choice = params.tool_choice.as_ref().filter(|_| has_tools);
-        fields.put("tool_choice", choice.map(|choice| self.choice(choice)));
-        fields.put("parallel_tool_calls", said.remove("parallel_tool_calls").filter(|_| has_tools));
-        fields.put("store", server.stateless.then_some(false));
-        fields.put("include", Some(self.include()).filter(|include| !include.is_empty()));
-        fields.put("stream", (self.stream || server.always_stream).then_some(true));
+        fields.say("tool_choice", choice.map(|choice| self.choice(choice)));
+        fields.say("parallel_tool_calls", said.remove("parallel_tool_calls").filter(|_| has_tools));
+        fields.say("store", server.stateless.then_some(false));
+        fields.say("include", Some(self.include()).filter(|include| !include.is_empty()));
+        fields.say("stream", (self.stream || server.always_stream).then_some(true));
         fields
     }
 
