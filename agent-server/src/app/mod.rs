@@ -120,19 +120,24 @@ struct Inner {
     waiting: Memo,
 }
 
+/// What a server was built of.
+pub(crate) struct AppParts {
+    pub(crate) agents: Vec<Served>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) drain: Drain,
+    /// How many streams of events there may be.
+    pub(crate) streams: usize,
+    pub(crate) dispatch: Option<Arc<dyn Dispatch>>,
+    pub(crate) queue: Option<Arc<dyn Upkeep>>,
+    pub(crate) hooks: Option<Hooks>,
+    pub(crate) files: Option<Files>,
+    pub(crate) spending: Option<Spending>,
+}
+
 impl App {
     /// These agents, which are on this store and drained together.
-    pub(crate) fn new(
-        agents: Vec<Served>,
-        journal: Arc<dyn Journal>,
-        drain: Drain,
-        streams: usize,
-        dispatch: Option<Arc<dyn Dispatch>>,
-        queue: Option<Arc<dyn Upkeep>>,
-        hooks: Option<Hooks>,
-        files: Option<Files>,
-        spending: Option<Spending>,
-    ) -> Self {
+    pub(crate) fn new(parts: AppParts) -> Self {
+        let AppParts { agents, journal, drain, streams, dispatch, queue, hooks, files, spending } = parts;
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));

@@ -4,7 +4,6 @@ use agent::{
     event::Position,
     journal::{EntryBody, each_entry},
 };
-use serde_json::Value;
 
 use crate::{ApiError, App, FoundRun, client_tools::CallResult, speech::own_id};
 
@@ -26,7 +25,7 @@ pub(super) async fn taken(app: &App, run: &FoundRun, results: &[CallResult]) -> 
                 if let Some(result) = results.iter().rfind(|result| result.call == call || own_id(&result.call) == call)
                 {
                     taken.get_or_insert(Position { seq: rested, after: 0 });
-                    differs |= answer["result"] != Value::from(result.text.as_str());
+                    differs |= answer["result"] != *result.text;
                 }
             }
             _ => {}

@@ -11,7 +11,7 @@ use agent::{
 use super::Server;
 use crate::{
     a2a,
-    app::{App, Hooks, Served},
+    app::{App, AppParts, Hooks, Served},
     auth::{Auth, Keys},
     files::Files,
     guard::Guard,
@@ -235,8 +235,17 @@ impl ServerBuilder {
         };
         let teller = self.webhooks.map(Webhooks::build).transpose()?;
         let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
-        let app =
-            App::new(agents, journal, drain, self.streams, self.dispatch, self.queue, hooks, self.files, self.spending);
+        let app = App::new(AppParts {
+            agents,
+            journal,
+            drain,
+            streams: self.streams,
+            dispatch: self.dispatch,
+            queue: self.queue,
+            hooks,
+            files: self.files,
+            spending: self.spending,
+        });
         Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
     }
 }

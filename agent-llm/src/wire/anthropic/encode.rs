@@ -26,9 +26,9 @@ use crate::wire::{
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, settings: Fields<'_>, codec: &AnthropicCodec, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, settings: &Fields<'_>, codec: &AnthropicCodec, out: &mut Draft) {
     let (extra, origin) = (&req.params.extra, &codec.origin);
-    write_with(&settings, extra, out);
+    write_with(settings, extra, out);
     out.pop(); // the closing brace
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);

@@ -141,7 +141,7 @@ impl Codec for AnthropicCodec {
         settings.say("stream", (req.stream && self.profile.envelope != AnthropicEnvelope::Bedrock).then_some(true));
         tell_if_thoughtless(req);
         let uri = if req.stream { &self.streamed } else { &self.whole };
-        let write = |out: &mut Draft| encode::encode(req, settings, self, out);
+        let write = |out: &mut Draft| encode::encode(req, &settings, self, out);
         let mut request = post(uri.clone(), self.bodies.body(write));
         let asking = if betas.is_empty() { None } else { Some(self.profile.headers(&betas)?) };
         for (name, value) in asking.as_ref().unwrap_or(&self.headers) {

@@ -12,14 +12,14 @@ pub(super) fn settle(agent: &mut Node) {
     let below = agent.get_mut("sub_agents").map(Node::entries_mut).unwrap_or_default();
     for sub_agent in below {
         if let Some(peer) = sub_agent.node.take(PEER) {
-            sub_agent.node.put("agent", relay(&sub_agent.key, peer));
+            sub_agent.node.put("agent", relay(&sub_agent.key, &peer));
         }
     }
 }
 
-fn relay(key: &str, peer: Node) -> Node {
+fn relay(key: &str, peer: &Node) -> Node {
     let place = peer.place.clone();
-    let (kind, config) = part(&peer);
+    let (kind, config) = part(peer);
     let mut config = match config.map(|config| &config.tree) {
         Some(Tree::Map(entries)) => map(&place, entries.clone()),
         _ => map(&place, Vec::new()),
