@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, AgentBuilder, Error, Model, Result, Tool,
+    Agent, AgentBuilder, Model, Result, Tool,
     config::{self, Loader, StoreAddress, Watched},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
@@ -142,7 +142,9 @@ pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Res
     }
     if stores.len() > 1 && global.store.is_none() {
         let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
-        return Err(Error::config(format!("the files name different stores ('{stores}'): say which with --store")));
+        return Err(agent::Error::config(format!(
+            "the files name different stores ('{stores}'): say which with --store"
+        )));
     }
     Ok((agents, store::address(global, stores.first())?))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agent_core::{GlobalStorage, Result};
-use agent_exec::{AgentDefinition, DefinitionProblem, ModelDefinition};
+use agent_exec::{AgentDefinition, DefinitionProblem, ModelDefinition, PartKind, UnknownPart};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ use super::{
 };
 
 const STORE: &str = "store";
+/// What to write where a model is meant that nobody knows.
+const MODEL_NAMES: &str = "a model is PROVIDER:MODEL, such as openai:gpt-5 or offline:guide, or a name under 'models'";
 
 /// Reads agents from files.
 ///
@@ -230,7 +232,12 @@ impl Loader {
         let mut builder = parts.builder(&definition).map_err(|error| {
             let problems = DefinitionProblem::of(&error).iter();
             let problems = problems.map(|problem| {
-                Problem::new(pair.live.nearest(&problem.pointer).place.clone(), problem.error.message())
+                let place = pair.live.nearest(&problem.pointer).place.clone();
+                let told = Problem::new(place, problem.error.message());
+                match UnknownPart::of(&problem.error) {
+                    Some(UnknownPart { kind: PartKind::Model, .. }) => told.help(MODEL_NAMES),
+                    _ => told,
+                }
             });
             Problems::new(problems.collect())
         })?;
