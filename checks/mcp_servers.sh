@@ -25,5 +25,6 @@ fi
 [ "${1:-}" != --install ] || exit 0
 
 # With the features of the whole workspace, as its tests are built.
-tests=$PWD/$(cargo test --workspace --test mcp --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+tests=$(cargo test --workspace --test mcp --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+case $tests in /*) ;; *) tests=$PWD/$tests ;; esac
 MCP_SERVERS=$PWD/$tools/node_modules/.bin "$tests" real:: --ignored
