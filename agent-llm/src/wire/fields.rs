@@ -36,7 +36,6 @@ impl Serialize for Fields<'_> {
     }
 }
 
-#[cfg(feature = "requests")]
 impl From<Fields<'_>> for Map<String, Value> {
     fn from(fields: Fields<'_>) -> Self {
         fields.0.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
