@@ -177,6 +177,7 @@ impl Registry {
     }
 
     /// Adds a set of tools that is made from a configuration and from what there is of its agent.
+    #[cfg(feature = "mcp")]
     pub(super) fn toolset_made<C, T>(
         mut self,
         name: &str,
