@@ -52,14 +52,12 @@ impl Beginning {
                 stands.state = state;
                 Self { stands, messages, origin: Origin::Request }.after_past(agent, terms, slot, writer).await
             }
-            RunInput::Resume { mut checkpoint, answers } => {
-                checkpoint.ids.worker.clone_from(&slot.ids.worker);
-                resume::begin(agent, terms, checkpoint, answers, writer).await
+            RunInput::Resume { checkpoint, answers } => {
+                resume::begin(agent, terms, slot, checkpoint, answers, writer).await
             }
             RunInput::Recover { answers } => {
-                let mut checkpoint = Box::new(resume::unfinished(agent, slot).await?);
-                checkpoint.ids.worker.clone_from(&slot.ids.worker);
-                resume::begin(agent, terms, checkpoint, answers, writer).await
+                let checkpoint = Box::new(resume::unfinished(agent, slot).await?);
+                resume::begin(agent, terms, slot, checkpoint, answers, writer).await
             }
             RunInput::Replay => replay::begin(agent, terms.run_id.as_deref(), slot, writer).await,
             _ => Err(Error::config("this release does not know that kind of run input")),

@@ -29,12 +29,14 @@ pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Che
 pub(super) async fn begin(
     agent: &AgentParts,
     terms: &Terms,
+    slot: &RunSlot,
     mut checkpoint: Box<Checkpoint>,
     given: BTreeMap<String, Answer>,
     writer: &dyn JournalWriter,
 ) -> Result<Beginning> {
     fit(agent, terms, &mut checkpoint)?;
     checkpoint.fingerprint.clone_from(&agent.fingerprint);
+    checkpoint.ids.worker.clone_from(&slot.ids.worker);
     let journal = agent.journal.as_deref().filter(|_| terms.is_root());
     // What comes from the run above was checked at the top.
     let given = match terms.is_root() {
