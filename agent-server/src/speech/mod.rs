@@ -214,7 +214,7 @@ impl Speech {
         said.push(Said { lane: Some(id), what: What::LaneStarted { name: ids.agent.clone(), parent, call } });
     }
 
-    /// A run ended: so did all below it.
+    /// A run ended, and with it all its descendants.
     fn end(&mut self, run: &Arc<str>, status: &RunStatus, error: Option<&str>, said: &mut Vec<Said>) {
         if !self.lanes.contains_key(run) {
             return;
