@@ -33,7 +33,7 @@ for front_end in ai-sdk copilotkit; do
 done
 cp examples/front-ends/serve.mjs "$FRONT_ENDS/"
 if [ -z "${AGENT:-}" ]; then
-    cargo build --quiet -p agent-cli
+    cargo build --quiet --workspace --bins
     export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 fi
 node --test --test-concurrency=1 examples/front-ends/tests/*.test.mjs

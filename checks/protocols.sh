@@ -39,7 +39,7 @@ done
 
 export SERVER=http://127.0.0.1:39112
 if [ -z "${AGENT:-}" ]; then
-    cargo build --quiet -p agent-cli
+    cargo build --quiet --workspace --bins
     export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 fi
 failed=0

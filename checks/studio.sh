@@ -33,9 +33,11 @@ if [ "${1:-}" = --pictures ]; then
     export STUDIO_PICTURES=$PWD/docs/images
     mkdir -p "$STUDIO_PICTURES"
 fi
-cargo build --quiet -p agent-cli
-export AGENT=${AGENT:-$PWD/target/debug/agent}
+if [ -z "${AGENT:-}" ]; then
+    cargo build --quiet --workspace --bins
+    export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
+fi
 # The test of the server that has a large session.
-STUDIO_SERVER=${STUDIO_SERVER:-$(cargo test -p agent-server --test studio --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')}
+STUDIO_SERVER=${STUDIO_SERVER:-$(cargo test --workspace --test studio --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')}
 export STUDIO_SERVER
 node --test --test-concurrency=1 "$tests"/browser/*.test.mjs
