@@ -16,6 +16,7 @@ use agent_llm::{
     Codec, Framing, RequestReader, SseSplitter,
     conformance::{Mutator, Samples, framed},
 };
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::samples::ROWS;
@@ -155,7 +156,8 @@ fn goes_back(codec: &dyn Codec, response: ModelResponse) {
 
 fn is_json(codec: &dyn Codec, request: &ModelRequest) {
     match codec.encode(request) {
-        Ok(sent) => drop(serde_json::from_slice::<Value>(sent.body()).expect("JSON")),
+        // A number that no `Value` holds goes back as it came.
+        Ok(sent) => drop(serde_json::from_slice::<IgnoredAny>(sent.body()).expect("JSON")),
         Err(error) => assert_ne!(error.kind(), ErrorKind::Unexpected, "{error:?}"),
     }
 }
