@@ -17,7 +17,6 @@ use agent_llm::{
     conformance::{Mutator, Samples, framed},
 };
 use serde::de::IgnoredAny;
-use serde_json::Value;
 
 use crate::samples::ROWS;
 
