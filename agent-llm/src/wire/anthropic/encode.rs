@@ -3,26 +3,27 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    Block, Message, ModelRequest, SystemMessage, Text, ToolCall, ToolMessage, ToolSpec,
-    message::{Origin, Reasoning},
+    Block, ModelRequest, Part, SystemMessage, Text, ToolCall, ToolSpec,
+    message::{Cache, Origin, Reasoning},
 };
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
     AnthropicCodec,
-    parts::{BlockJson, Content, marked, parts_json, plain, text_json},
+    parts::{BlockJson, Content, marked, part_json, text_json},
     read, server_tools,
 };
+#[cfg(feature = "requests")]
+use crate::wire::two_roles::reading::Answer;
 use crate::wire::{
     body::Draft,
     cache_control::CacheControl,
     claude::Claude,
-    content::{EMPTY, Input},
+    content::Input,
     fields::Fields,
-    ids::plain_id,
     json::{own, write, write_with},
-    two_roles::{self, TwoRoles, Words, write_messages},
+    two_roles::{TwoRoles, write_messages},
 };
 
 /// Writes the request's body to `out`.
@@ -35,7 +36,7 @@ pub(super) fn encode(req: &ModelRequest, settings: &Fields<'_>, codec: &Anthropi
     }
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":");
-        write_messages(&req.messages, &Messages(origin), out);
+        write_messages::<Messages>(&req.messages, origin, out);
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
         out.extend_from_slice(b",\"tools\":");
@@ -48,40 +49,21 @@ pub(super) fn encode(req: &ModelRequest, settings: &Fields<'_>, codec: &Anthropi
 fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
     let content = match own(origin, system.raw()) {
         Some(own) => Some(Content::Raw(own)),
-        None => Content::of(parts_json(origin, system.parts())),
+        None => Content::of(Messages::parts(origin, 0, system.parts())),
     };
     let Some(content) = content else { return };
     out.extend_from_slice(b",\"system\":");
     write(&content, out);
 }
 
-/// How messages are written to this provider.
-struct Messages<'a>(&'a Origin);
+/// Messages, as they are written and read.
+#[derive(Debug)]
+pub(super) struct Messages;
 
-impl TwoRoles for Messages<'_> {
-    type Block<'b> = BlockJson<'b>;
+impl TwoRoles for Messages {
+    type Block<'a> = BlockJson<'a>;
 
-    fn origin(&self) -> &Origin {
-        self.0
-    }
-
-    fn blocks<'b>(&self, _: usize, message: &'b Message, keeps_ids: bool) -> Vec<BlockJson<'b>> {
-        match message {
-            Message::Tool(result) => vec![self.result(result, keeps_ids)],
-            Message::User(message) => parts_json(self.0, message.parts()).collect(),
-            Message::System(message) => {
-                let cache_control = two_roles::mark(message).map(CacheControl::from);
-                vec![BlockJson::Text { text: two_roles::instructions(message).into(), cache_control }]
-            }
-            Message::Assistant(_) => Vec::new(),
-        }
-    }
-
-    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
-        read::turn(json, origin)
-    }
-
-    fn read(json: &str, origin: &Origin) -> Block {
+    fn read(json: &RawValue, origin: &Origin) -> Block {
         read::block(json, origin)
     }
 
@@ -89,12 +71,16 @@ impl TwoRoles for Messages<'_> {
         BlockJson::Raw(json)
     }
 
-    fn plain(text: &str) -> BlockJson<'_> {
-        plain(text)
+    fn plain(text: Cow<'_, str>, cache: Option<Cache>) -> BlockJson<'_> {
+        BlockJson::Text { text, cache_control: cache.map(CacheControl::from) }
     }
 
-    fn text<'b>(&self, text: &'b Text) -> Option<BlockJson<'b>> {
-        text_json(self.0, text)
+    fn text<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
+        text_json(origin, text)
+    }
+
+    fn parts<'a>(origin: &Origin, _: usize, parts: &'a [Part]) -> Vec<BlockJson<'a>> {
+        parts.iter().filter_map(|part| part_json(origin, part)).collect()
     }
 
     fn reasoning(reasoning: &Reasoning) -> BlockJson<'_> {
@@ -112,35 +98,22 @@ impl TwoRoles for Messages<'_> {
         !matches!(block, Block::Reasoning(r) if r.signature.is_none() && r.encrypted.is_none())
     }
 
-    fn call<'b>(id: Cow<'b, str>, call: &'b ToolCall) -> BlockJson<'b> {
+    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> BlockJson<'a> {
         BlockJson::ToolUse { id, name: &call.name, input: Input::new(&call.arguments) }
     }
 
-    fn id(id: &str) -> Cow<'_, str> {
-        plain_id(id)
+    fn result<'a>(tool_use_id: Cow<'a, str>, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
+        vec![BlockJson::ToolResult { tool_use_id, content: Content::of(content), is_error }]
     }
-}
 
-impl<'a> Words<'a> for BlockJson<'a> {
-    fn words(&mut self) -> Option<&mut Cow<'a, str>> {
-        match self {
-            BlockJson::Text { text, .. } => Some(text),
-            _ => None,
-        }
+    #[cfg(feature = "requests")]
+    fn read_parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
+        content.iter().map(|json| read::part(json, origin)).collect()
     }
-}
 
-impl Messages<'_> {
-    fn result<'b>(&self, result: &'b ToolMessage, keeps_ids: bool) -> BlockJson<'b> {
-        if let Some(own) = own(self.0, result.raw()) {
-            return BlockJson::Raw(own);
-        }
-        // The API takes no failure without a word.
-        let content = Content::of(parts_json(self.0, result.parts()))
-            .or_else(|| result.is_error().then(|| Content::Text(EMPTY.into())));
-        let id = result.call_id();
-        let tool_use_id = if keeps_ids { Cow::Borrowed(id) } else { plain_id(id) };
-        BlockJson::ToolResult { tool_use_id, content, is_error: result.is_error() }
+    #[cfg(feature = "requests")]
+    fn read_result(json: &RawValue, origin: &Origin) -> Option<Answer> {
+        super::request::result(json, origin)
     }
 }
 

@@ -71,10 +71,13 @@ pub(super) enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// None if there is none; a text alone needs no block.
-    pub(super) fn of(mut blocks: impl Iterator<Item = BlockJson<'a>>) -> Option<Self> {
-        Some(match (blocks.next()?, blocks.next()) {
-            (BlockJson::Text { text, cache_control: None }, None) => Self::Text(text),
-            (first, second) => Self::Blocks([first].into_iter().chain(second).chain(blocks).collect()),
+    pub(super) fn of(mut blocks: Vec<BlockJson<'a>>) -> Option<Self> {
+        Some(match blocks.pop()? {
+            BlockJson::Text { text, cache_control: None } if blocks.is_empty() => Self::Text(text),
+            last => {
+                blocks.push(last);
+                Self::Blocks(blocks)
+            }
         })
     }
 }
@@ -105,16 +108,6 @@ impl<'a> Source<'a> {
             _ => Self::Url { url: "" },
         }
     }
-}
-
-/// A text and nothing else.
-pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
-    BlockJson::Text { text: text.into(), cache_control: None }
-}
-
-/// The parts in this API's form.
-pub(super) fn parts_json<'a>(origin: &Origin, parts: &'a [Part]) -> impl Iterator<Item = BlockJson<'a>> {
-    parts.iter().filter_map(|part| part_json(origin, part))
 }
 
 /// The part in this API's form; none if it says nothing, or is another provider's and means nothing here.

@@ -5,9 +5,9 @@ use agent_core::{
     message::{Origin, ServerCall},
     tool::{RemoteMcp, Secret, ServerTool},
 };
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::wire::{claude::Claude, content::is_file, json::raw_text, server_tools::Lack};
+use crate::wire::{claude::Claude, content::is_file, json::raw, server_tools::Lack};
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
@@ -109,20 +109,20 @@ fn has_file(message: &Message) -> bool {
 const RESULT: &str = "_tool_result";
 
 /// What a tool of the provider's did, if this block, which is of this kind, says that.
-pub(super) fn server_call(kind: &str, json: &str, origin: &Origin) -> Option<Block> {
+pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
     let is_call = matches!(kind, "server_tool_use" | "mcp_tool_use");
     let of = kind.strip_suffix(RESULT).filter(|of| !of.is_empty());
     if !is_call && of.is_none() {
         return None;
     }
-    let said: Value = serde_json::from_str(json).ok()?;
+    let said: Value = serde_json::from_str(json.get()).ok()?;
     let text = |name: &str| said[name].as_str();
     let (id, name) = match of {
         Some(of) => (text("tool_use_id")?, of),
         None => (text("id")?, text("name")?),
     };
     let field = |name: &str| said.get(name).filter(|json| !json.is_null()).map(Value::to_string);
-    let mut call = ServerCall::new(id, name, raw_text(json, origin));
+    let mut call = ServerCall::new(id, name, raw(json, origin));
     call.server = text("server_name").map(str::to_owned);
     call.input = field("input").filter(|_| is_call);
     call.output = field("content").filter(|_| !is_call);

@@ -7,7 +7,7 @@ use agent_core::{
     message::{MediaSource, Origin},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::read::user_part;
 use crate::wire::json::{Object, own};
@@ -35,7 +35,7 @@ pub(super) enum PartJson<'a> {
     },
     #[serde(untagged)]
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         thought: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,17 +59,19 @@ pub(super) struct CallJson<'a> {
     pub(super) args: Object<'a>,
 }
 
-/// What somebody said.
+/// What somebody said, and what else the content holds.
 #[derive(Serialize)]
 pub(super) struct ContentJson<'a> {
+    #[serde(flatten)]
+    pub(super) rest: Option<&'a Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) role: Option<&'static str>,
     pub(super) parts: Vec<PartJson<'a>>,
 }
 
 impl<'a> PartJson<'a> {
-    pub(super) fn text(text: &'a str, thought: bool) -> Self {
-        Self::Text { text, thought, thought_signature: None }
+    pub(super) fn text(text: impl Into<Cow<'a, str>>, thought: bool) -> Self {
+        Self::Text { text: text.into(), thought, thought_signature: None }
     }
 
     pub(super) fn image(media: &'a Media) -> Self {
@@ -112,7 +114,7 @@ impl<'a> PartJson<'a> {
         }
         match part {
             // The API refuses a part that says nothing.
-            Part::Text(text) => Some(Self::text(&text.text, false)).filter(|_| !text.text.is_empty()),
+            Part::Text(text) => Some(Self::text(&*text.text, false)).filter(|_| !text.text.is_empty()),
             Part::Image(media) => Some(Self::image(media)),
             Part::Document(media) => Some(Self::document(media)),
             _ => None,
@@ -127,9 +129,4 @@ fn says(origin: &Origin, own: &RawValue, part: &Part) -> bool {
         (Part::Image(was), Part::Image(is)) | (Part::Document(was), Part::Document(is)) => was.source == is.source,
         _ => false,
     }
-}
-
-/// The JSON of a list.
-pub(super) fn write_list<T: Serialize>(items: &[T]) -> String {
-    serde_json::to_string(items).expect("parts are JSON")
 }

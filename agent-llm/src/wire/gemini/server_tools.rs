@@ -5,9 +5,9 @@ use agent_core::{
     message::{Origin, ServerCall},
     tool::ServerTool,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::wire::{json::raw_text, server_tools::Lack};
+use crate::wire::{json::raw, server_tools::Lack};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
@@ -53,12 +53,12 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
 }
 
 /// What a tool of the provider's did, if this part says that. Clients write its fields in two spellings.
-pub(super) fn server_call(json: &str, origin: &Origin) -> Option<Block> {
-    let part: Value = serde_json::from_str(json).ok()?;
+pub(super) fn server_call(json: &RawValue, origin: &Origin) -> Option<Block> {
+    let part: Value = serde_json::from_str(json.get()).ok()?;
     let field = |spellings: [&str; 2]| spellings.into_iter().map(|name| &part[name]).find(|said| said.is_object());
     let text = |said: &Value, name: &str| said[name].as_str().map(str::to_owned);
     let made =
-        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw_text(json, origin));
+        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw(json, origin));
     let name = |said: &Value| text(said, "toolType").or(text(said, "tool_type")).unwrap_or_default().to_lowercase();
     let object = |said: &Value| if said.is_null() { "{}".to_owned() } else { said.to_string() };
     let call = if let Some(said) = field(["executableCode", "executable_code"]) {

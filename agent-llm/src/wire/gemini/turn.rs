@@ -6,8 +6,10 @@ use agent_core::{
     AssistantMessage, Block, ToolCall,
     message::{Origin, ServerCall},
 };
-use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     GeminiCodec,
@@ -38,31 +40,22 @@ pub(super) fn write(codec: &GeminiCodec, message: &AssistantMessage, out: &mut V
             if parts.is_empty() {
                 return;
             }
-            write_json(&ContentJson { role: Some("model"), parts }, out);
+            write_json(&ContentJson { rest: None, role: Some("model"), parts }, out);
         }
     }
     out.push(b',');
 }
 
 /// The content that these blocks of the provider's make, with what else it holds.
-pub(super) fn content(origin: &Origin, blocks: &[Block], rest: &Map<String, Value>) -> String {
-    #[derive(Serialize)]
-    struct Content<'a> {
-        #[serde(flatten)]
-        rest: &'a Map<String, Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        role: Option<&'static str>,
-        parts: Vec<PartJson<'a>>,
-    }
-
+pub(super) fn content(origin: &Origin, blocks: &[Block], rest: &Map<String, Value>) -> Box<RawValue> {
     let role = Some("model").filter(|_| !rest.contains_key("role"));
     let parts = Turn { origin, is_own: true, is_signed: true }.parts(blocks);
-    serde_json::to_string(&Content { rest, role, parts }).expect("its keys are texts")
+    to_raw_value(&ContentJson { rest: Some(rest), role, parts }).expect("its keys are texts")
 }
 
 /// The provider's id of a call; none if it gave none, and the call was named here.
 pub(super) fn given_id<'a>(origin: &Origin, call: &'a ToolCall) -> Option<&'a str> {
-    let said = PartSaid::read(own(origin, call.raw.as_ref())?.get())?.call?.id?;
+    let said = PartSaid::read(own(origin, call.raw.as_ref())?)?.call?.id?;
     (*said.0 == *call.id).then_some(&*call.id)
 }
 
@@ -83,10 +76,10 @@ impl Turn<'_> {
             let must_be_signed = matches!(block, Block::ToolCall(_)) && take(&mut is_unsigned);
             match (self.own(block), block) {
                 (Some(own), _) => parts.extend(items(own).into_iter().map(PartJson::Raw)),
-                (None, Block::Text(text)) if !text.text.is_empty() => parts.push(PartJson::text(&text.text, false)),
+                (None, Block::Text(text)) if !text.text.is_empty() => parts.push(PartJson::text(&*text.text, false)),
                 (None, Block::Reasoning(thought)) if self.is_own && !thought.text.is_empty() => {
                     let thought_signature = thought.signature.as_deref().map(Cow::Borrowed);
-                    parts.push(PartJson::Text { text: &thought.text, thought: true, thought_signature });
+                    parts.push(PartJson::Text { text: thought.text.as_str().into(), thought: true, thought_signature });
                 }
                 (None, Block::ToolCall(call)) => parts.push(self.call(call, must_be_signed)),
                 (None, Block::Image(media)) => parts.push(PartJson::image(media)),
@@ -99,7 +92,7 @@ impl Turn<'_> {
 
     /// A call that was edited keeps its signature: a call without one is refused.
     fn call<'a>(&self, call: &'a ToolCall, must_be_signed: bool) -> PartJson<'a> {
-        let signature = own(self.origin, call.raw.as_ref()).and_then(|own| PartSaid::read(own.get())?.signature);
+        let signature = own(self.origin, call.raw.as_ref()).and_then(|own| PartSaid::read(own)?.signature);
         let args = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         PartJson::Call {
             function_call: CallJson {
