@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     draft::{Delta, started},
-    encode::Messages,
+    messages::Messages,
     usage,
 };
 use crate::{

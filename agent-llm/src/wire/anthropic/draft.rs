@@ -5,7 +5,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::encode::Messages;
+use super::messages::Messages;
 use crate::wire::{
     content::Input,
     lenient::{Str, text},

@@ -32,6 +32,7 @@ mod amend;
 mod answer;
 mod draft;
 mod encode;
+mod messages;
 mod parts;
 mod profile;
 mod read;

@@ -3,11 +3,7 @@
 use agent_core::{Result, ToolSpec, message::Origin};
 use serde_json::{Value, value::RawValue};
 
-use super::{
-    AnthropicCodec,
-    encode::{Messages, function},
-    read, settings,
-};
+use super::{AnthropicCodec, encode::function, messages::Messages, read, settings};
 use crate::{
     ParsedRequest,
     error::no_request,

@@ -137,8 +137,7 @@ impl Messages<'_> {
 
     /// What the result holds besides text, as far as it can be shown.
     fn media<'r>(&self, result: &'r ToolMessage) -> Vec<PartJson<'r>> {
-        let parts = result.parts().iter().filter(|part| part.as_text().is_none());
-        parts.filter_map(|part| PartJson::of(&self.codec.origin, part)).collect()
+        PartJson::all(&self.codec.origin, result.parts().iter().filter(|part| part.as_text().is_none()))
     }
 }
 

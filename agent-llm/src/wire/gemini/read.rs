@@ -64,6 +64,10 @@ impl CallSaid<'_> {
         Some(text(&self.name)).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
     }
 
+    pub(super) fn arguments(&self) -> String {
+        self.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string)
+    }
+
     /// True if more of the call follows, or came before.
     pub(super) fn is_piece(&self) -> bool {
         self.continues == Some(true) || self.partial.is_some()
@@ -108,7 +112,7 @@ impl<'a> PartSaid<'a> {
                 Block::ToolCall(ToolCall {
                     id: id.map_or_else(name, str::to_owned).into(),
                     name: call.name().into(),
-                    arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
+                    arguments: call.arguments(),
                     raw: says_more.then(|| raw(json, origin)),
                 })
             }
@@ -120,7 +124,7 @@ impl<'a> PartSaid<'a> {
         }
     }
 
-    fn media(&self, json: &RawValue, origin: &Origin) -> Option<Media> {
+    pub(super) fn media(&self, json: &RawValue, origin: &Origin) -> Option<Media> {
         let (source, mime, says_more) = match self {
             Self { inline: Some(InlineSaid { mime, data: Some(data), rest }), .. } => {
                 (MediaSource::Base64(data.0.to_string()), mime, !rest.is_empty())

@@ -285,7 +285,8 @@ impl<W: Streamed> Fold<W> {
         let draft = &mut self.slots[at].draft;
         let Some((id, name)) = draft.call::<W>() else { return };
         self.blocks.call(at, id, name, chunks);
-        self.blocks.arguments(at, &take(&mut draft.input), chunks);
+        self.blocks.arguments(at, &draft.input, chunks);
+        draft.input.clear();
     }
 
     /// A call that was never named gets a name and an id; one without arguments so far, those that it began with.
