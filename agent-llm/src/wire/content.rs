@@ -1,13 +1,18 @@
 //! Content in the forms that several APIs have in common.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, iter::repeat, ops::Range};
 
-use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, ToolCall, message::MediaSource};
+use agent_core::{
+    History, Media, Message, ModelRequest, Part, Result, ToolCall,
+    message::{MediaSource, Origin},
+};
 use serde::{
     Serialize, Serializer,
     de::{self, DeserializeSeed, Deserializer, Visitor},
 };
 use serde_json::value::RawValue;
+
+use super::{json::own, server_tools::refusal};
 
 /// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
 #[derive(Clone, Copy)]
@@ -51,7 +56,7 @@ pub(crate) fn is_file(part: &Part) -> bool {
 /// Checks that each part of a conversation `is_taken`, but for the assistant's own.
 ///
 /// # Errors
-/// [`InvalidRequest`](ErrorKind::InvalidRequest) that says `what` is taken.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) that says `what` is taken.
 pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, what: &'static str) -> Result<()> {
     let parts = |message: &Message| match message {
         Message::System(message) => message.parts().iter().all(&is_taken),
@@ -59,10 +64,35 @@ pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, 
         Message::Tool(message) => message.parts().iter().all(&is_taken),
         Message::Assistant(_) => true,
     };
-    if req.messages.iter().all(parts) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::InvalidRequest, what).with_retry(Retry::Permanent))
+    if req.messages.iter().all(parts) { Ok(()) } else { Err(refusal(what)) }
+}
+
+/// Checks every medium of users and of results, which `refuse` is told apart. What goes back as the provider sent it is taken.
+///
+/// # Errors
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) with the first reason that `refuse` gives.
+pub(crate) fn check_media(
+    history: &History,
+    origin: &Origin,
+    refuse: impl Fn(&Part, &Media, bool) -> Option<String>,
+) -> Result<()> {
+    let parts = history.iter().flat_map(|message| match message {
+        Message::User(message) => message.parts().iter().zip(repeat(false)),
+        Message::Tool(message) => message.parts().iter().zip(repeat(true)),
+        Message::System(_) | Message::Assistant(_) => [].iter().zip(repeat(false)),
+    });
+    let mut refused = parts.filter_map(|(part, is_of_result)| match part {
+        Part::Image(media) | Part::Document(media) if own(origin, media.raw.as_ref()).is_none() => {
+            refuse(part, media, is_of_result)
+        }
+        _ => None,
+    });
+    refused.next().map_or(Ok(()), |why| Err(refusal(why)))
+}
+
+/// True if both are of the same bytes, or at the same place, and are called the same.
+pub(crate) fn same_media(a: &Media, b: &Media) -> bool {
+    (&a.source, &a.mime, &a.name) == (&b.source, &b.mime, &b.name)
 }
 
 /// The bytes of `text` from one of its characters up to, and without, another; none if it has no such characters.

@@ -1,11 +1,12 @@
 //! From the API's blocks to those of a message.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
     message::{Cache, Citation, MediaSource, Origin, Reasoning, SourcePlace},
 };
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::server_tools::server_call;
 use crate::wire::{
@@ -14,13 +15,6 @@ use crate::wire::{
     open_struct::open_struct,
 };
 
-/// What may have a cache mark.
-#[derive(Deserialize)]
-struct Marked<'a> {
-    #[serde(borrow)]
-    cache_control: Option<&'a RawValue>,
-}
-
 open_struct! {
     TextSaid {
         _kind: &'a RawValue = "type",
@@ -28,10 +22,6 @@ open_struct! {
         citations: &'a RawValue = "citations",
         cache_control: &'a RawValue = "cache_control",
     }
-}
-
-open_struct! {
-    CacheSaid { _kind: &'a RawValue = "type", ttl: Str<'a> = "ttl", }
 }
 
 open_struct! {
@@ -104,16 +94,16 @@ fn text(json: &RawValue, origin: &Origin) -> Option<Text> {
     Some(text)
 }
 
-/// The cache mark of a block or a tool.
+/// The cache mark of a tool.
 pub(super) fn cache(json: &RawValue) -> Option<Cache> {
-    let said: Marked<'_> = serde_json::from_str(json.get()).ok()?;
-    said.cache_control.and_then(marked)
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json.get()).ok()?;
+    marked(fields.get("cache_control")?)
 }
 
 /// The cache mark that is meant by this JSON; none if it is no mark.
 fn marked(json: &RawValue) -> Option<Cache> {
-    let said: CacheSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
+    let said: Map<String, Value> = serde_json::from_str(json.get()).ok()?;
+    Some(if said.get("ttl").is_some_and(|ttl| ttl == "1h") { Cache::Long } else { Cache::Short })
 }
 
 /// In a request, `citations` are a setting.

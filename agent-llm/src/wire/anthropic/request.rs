@@ -28,6 +28,7 @@ fn parsed(body: &str, codec: &AnthropicCodec) -> serde_json::Result<ParsedReques
     let mut parsed = take_request::<Messages>(&mut fields, &codec.origin)?;
     let tools: Vec<&RawValue> = serde_json::from_str(fields.remove("tools").map_or("[]", RawValue::get))?;
     parsed.tools = tools.into_iter().map(|json| tool(json, &codec.origin)).collect::<serde_json::Result<_>>()?;
+    fields.retain(|name, json| name != "stream" || json.get() != "false");
     let fields = Value::Object(values(fields)?);
     parsed.stream = fields["stream"] == true;
     let head = || codec.profile.head("", &[]);

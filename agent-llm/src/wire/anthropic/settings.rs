@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use crate::wire::{claude::Claude, fields::Fields, schema::closed::closed, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{claude::word, json::laid_over, settings::tool_choice};
+use crate::wire::{
+    claude::word,
+    settings::{tool_choice, with_rest},
+};
 
 const NAMES: Names =
     Names { max_tokens: "max_tokens", temperature: "temperature", top_p: "top_p", stop: "stop_sequences", seed: None };
@@ -83,11 +86,5 @@ pub(super) fn read(
     if ["thinking", "output_config"].into_iter().all(is_exact) {
         params = told;
     }
-    if let Some(Value::Object(mut extra)) = laid_over(&written(&params), fields) {
-        if extra.get("stream") == Some(&Value::Bool(false)) {
-            extra.remove("stream");
-        }
-        params.extra = extra;
-    }
-    params
+    with_rest(params.clone(), &written(&params), fields)
 }

@@ -1,5 +1,7 @@
 //! What a provider answers, put together from one response or from the many of a stream.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry,
     message::{Origin, Raw},
@@ -51,16 +53,16 @@ pub(super) struct Answer {
     /// Names the answer: the first id, and the first model, that was said.
     id: String,
     model: String,
-    candidates: Vec<Candidate>,
+    /// By their indices. That of index 0 is the answer; what others say are details of it.
+    candidates: BTreeMap<u64, Candidate>,
     rest: Map<String, Value>,
     /// A proxy said that nothing follows.
     has_ended: bool,
 }
 
-/// A candidate under way. That of index 0 is the answer, what others say are details of it.
+/// A candidate under way.
 #[derive(Debug)]
 struct Candidate {
-    index: u64,
     /// What the content holds besides parts; none as long as there was no content.
     content: Option<Map<String, Value>>,
     fold: Fold,
@@ -99,7 +101,7 @@ impl events::Answer for Answer {
     }
 
     fn progress(&self) -> Progress {
-        let is_complete = self.candidates.iter().any(|candidate| candidate.index == 0 && !candidate.finish.is_empty());
+        let is_complete = self.candidates.get(&0).is_some_and(|candidate| !candidate.finish.is_empty());
         match (self.has_ended, is_complete) {
             (true, _) => Progress::Ended,
             (false, true) => Progress::Complete,
@@ -115,7 +117,7 @@ impl events::Answer for Answer {
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         let (id, model) = (String::new(), String::new());
-        Self { origin, is_heard, id, model, candidates: Vec::new(), rest: Map::new(), has_ended: false }
+        Self { origin, is_heard, id, model, candidates: BTreeMap::new(), rest: Map::new(), has_ended: false }
     }
 
     /// Adds a response, and gives back the content of its first candidate.
@@ -137,10 +139,12 @@ impl Answer {
         let mut first = None;
         let take = |json: &'a RawValue| {
             let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
-            if candidate.index.unwrap_or(0) == 0 {
+            let index = candidate.index.unwrap_or(0);
+            if index == 0 {
                 first = first.or(candidate.content);
             }
-            self.candidate(&candidate, out)
+            let begun = || Candidate::new(self.origin.clone(), self.is_heard && index == 0);
+            self.candidates.entry(index).or_insert_with(begun).take(&candidate, &self.id, out)
         };
         let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
         taken.map_err(|e| unreadable(self, e))?;
@@ -151,16 +155,6 @@ impl Answer {
             }
         }
         Ok(first)
-    }
-
-    fn candidate(&mut self, said: &CandidateSaid<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        let index = said.index.unwrap_or(0);
-        let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
-            let fold = Fold::new(self.origin.clone(), self.is_heard && index == 0);
-            self.candidates.push(Candidate { index, content: None, fold, finish: String::new(), rest: Map::new() });
-            self.candidates.len() - 1
-        });
-        self.candidates[at].take(said, &self.id, out)
     }
 
     /// A prompt that was refused has no answer.
@@ -180,11 +174,10 @@ impl Answer {
     /// # Errors
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
     fn ended(mut self, sent: Option<&RawValue>, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
+        let Some(first) = self.candidates.remove(&0) else {
             return Err(not_the_protocol(self.origin.provider(), "the answer is none", "it holds no candidate"));
         };
         let origin = self.origin;
-        let first = self.candidates.remove(first);
         let blocks = first.fold.finish(&first.rest, out);
         let json = sent.map(ToOwned::to_owned).or_else(|| Some(content(&origin, &blocks, &first.content?)));
         let message = match json {
@@ -201,7 +194,8 @@ impl Answer {
         for (name, value) in self.rest {
             merge(response.details.entry(name).or_insert(Value::Null), value);
         }
-        let others: Vec<_> = self.candidates.into_iter().map(|other| other.into_value(&origin)).collect();
+        let others: Vec<_> =
+            self.candidates.into_iter().map(|(index, other)| other.into_value(index, &origin)).collect();
         if !others.is_empty() {
             response.details.insert("candidates".into(), others.into());
         }
@@ -213,6 +207,10 @@ impl Answer {
 }
 
 impl Candidate {
+    fn new(origin: Origin, is_heard: bool) -> Self {
+        Self { content: None, fold: Fold::new(origin, is_heard), finish: String::new(), rest: Map::new() }
+    }
+
     /// Adds a piece. `response` is the id of the response.
     fn take(&mut self, said: &CandidateSaid<'_>, response: &str, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         if let Some(content) = said.content {
@@ -232,10 +230,10 @@ impl Candidate {
     }
 
     /// The candidate as it would have come whole.
-    fn into_value(self, origin: &Origin) -> Value {
+    fn into_value(self, index: u64, origin: &Origin) -> Value {
         let blocks = self.fold.finish(&Map::new(), &mut Vec::new());
         let content = content(origin, &blocks, &self.content.unwrap_or_default());
-        let mut told = json!({"index": self.index, "content": lenient::<Value>(&content)});
+        let mut told = json!({"index": index, "content": lenient::<Value>(&content)});
         let fields = told.as_object_mut().expect("an object");
         if !self.finish.is_empty() {
             fields.insert("finishReason".into(), self.finish.into());

@@ -9,9 +9,9 @@ use super::{
     GeminiCodec,
     profile::{GeminiGeneration, GeminiSchemas},
 };
-use crate::wire::{fields::Fields, json::lay, schema::open_api::open_api, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{json::laid_over, settings::tool_choice};
+use crate::wire::settings::{tool_choice, with_rest};
+use crate::wire::{fields::Fields, json::lay, schema::open_api::open_api, settings::Names};
 
 const NAMES: Names = Names {
     max_tokens: "maxOutputTokens",
@@ -139,10 +139,7 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
     let name = said["allowedFunctionNames"][0].as_str();
     params.tool_choice = tool_choice(said, name, calling).filter(|_| calls);
     let written = json!(settings(&params, calls, false, codec));
-    if let Some(Value::Object(extra)) = laid_over(&written, fields) {
-        params.extra = extra;
-    }
-    params
+    with_rest(params, &written, fields)
 }
 
 /// Lays `over` on `base`, field by field. The API takes each field in two spellings (`toolConfig`, `tool_config`), but not
