@@ -82,9 +82,7 @@ impl Answer {
     fn take(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
         match text(&frame.kind) {
             "content_block_delta" => {
-                if let Some(delta) = &frame.delta {
-                    self.fold.delta(frame.index, delta, chunks)?;
-                }
+                frame.delta.iter().try_for_each(|delta| self.fold.delta(frame.index, delta, chunks))?;
             }
             "content_block_start" => {
                 if let Some(json) = frame.content_block {

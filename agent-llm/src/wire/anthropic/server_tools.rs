@@ -7,17 +7,19 @@ use agent_core::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use crate::wire::{claude::Claude, content::is_file, json::raw, server_tools::Lack};
+use crate::wire::{
+    claude::Claude,
+    content::is_file,
+    json::{present, raw},
+    server_tools::Lack,
+};
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
     let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| match &spec.server {
         Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) => {
-            let mut server = json!({"type": "url", "name": name, "url": url});
-            if let Some(token) = authorization.as_ref().map(Secret::expose) {
-                server["authorization_token"] = token.into();
-            }
-            Some(server)
+            let token = authorization.as_ref().map(Secret::expose);
+            Some(present(json!({"type": "url", "name": name, "url": url, "authorization_token": token})))
         }
         _ => None,
     });
@@ -28,17 +30,13 @@ pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
 pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     Ok(match tool {
         ServerTool::WebSearch(search) => {
-            let mut told = json!({"type": "web_search_20250305", "name": "web_search"});
-            limit(&mut told, &search.allowed_domains, &search.blocked_domains, search.max_uses)?;
-            if let Some(place) = &search.location {
-                told["user_location"] = approximate(place);
-            }
-            told
+            let place = search.location.as_ref().map(approximate);
+            let told = json!({"type": "web_search_20250305", "name": "web_search", "user_location": place});
+            limited(told, &search.allowed_domains, &search.blocked_domains, json!(search.max_uses))?
         }
         ServerTool::WebFetch(fetch) => {
-            let mut told = json!({"type": "web_fetch_20250910", "name": "web_fetch", "citations": {"enabled": true}});
-            limit(&mut told, &fetch.allowed_domains, &fetch.blocked_domains, fetch.max_uses)?;
-            told
+            let told = json!({"type": "web_fetch_20250910", "name": "web_fetch", "citations": {"enabled": true}});
+            limited(told, &fetch.allowed_domains, &fetch.blocked_domains, json!(fetch.max_uses))?
         }
         ServerTool::CodeExecution => json!({"type": "code_execution_20250825", "name": "code_execution"}),
         ServerTool::Computer(screen) => json!({
@@ -60,17 +58,16 @@ pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     })
 }
 
-fn limit(told: &mut Value, allowed: &[String], blocked: &[String], uses: Option<impl Into<Value>>) -> Result<(), Lack> {
-    match (allowed.is_empty(), blocked.is_empty()) {
-        (false, false) => return Err(Lack::Option("blocked domains beside allowed ones")),
-        (false, true) => told["allowed_domains"] = allowed.into(),
-        (true, false) => told["blocked_domains"] = blocked.into(),
-        (true, true) => {}
+/// The tool that may only look at some domains, and only so often.
+fn limited(mut told: Value, allowed: &[String], blocked: &[String], uses: Value) -> Result<Value, Lack> {
+    if !allowed.is_empty() && !blocked.is_empty() {
+        return Err(Lack::Option("blocked domains beside allowed ones"));
     }
-    if let Some(most) = uses {
-        told["max_uses"] = most.into();
+    for (name, domains) in [("allowed_domains", allowed), ("blocked_domains", blocked)] {
+        told[name] = json!(Some(domains).filter(|domains| !domains.is_empty()));
     }
-    Ok(())
+    told["max_uses"] = uses;
+    Ok(present(told))
 }
 
 /// Where a user is, in the words of Anthropic and of OpenAI.

@@ -1,13 +1,19 @@
 //! Tools that Google has itself: how they are offered, and what they did.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     Block,
     message::{Origin, ServerCall},
     tool::ServerTool,
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::wire::{json::raw, lenient::lenient, server_tools::Lack};
+use crate::wire::{
+    json::{present, raw},
+    lenient::lenient,
+    server_tools::Lack,
+};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
@@ -27,25 +33,16 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
         ServerTool::WebFetch(_) => json!({"urlContext": {}}),
         ServerTool::CodeExecution => json!({"codeExecution": {}}),
         ServerTool::FileSearch(search) => {
-            let mut told = json!({"fileSearchStoreNames": search.stores});
-            if let Some(most) = search.max_results {
-                told["topK"] = most.into();
-            }
-            json!({"fileSearch": told})
+            json!({"fileSearch": present(json!({"fileSearchStoreNames": search.stores, "topK": search.max_results}))})
         }
         ServerTool::Mcp(server) if !server.allowed_tools.is_empty() => return Err(Lack::Option("choice of tools")),
         ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => {
-            let mut transport = json!({"url": server.url});
             let headers = server.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
             let token = server.authorization.as_ref().map(|token| format!("Bearer {}", token.expose()));
-            let headers: Map<_, _> = headers
-                .chain(token.map(|token| ("Authorization".to_owned(), token)))
-                .map(|(name, value)| (name, Value::String(value)))
-                .collect();
-            if !headers.is_empty() {
-                transport["headers"] = Value::Object(headers);
-            }
+            let token = token.map(|token| ("Authorization".to_owned(), token));
+            let headers = Some(headers.chain(token).collect::<BTreeMap<_, _>>()).filter(|headers| !headers.is_empty());
+            let transport = present(json!({"url": server.url, "headers": headers}));
             json!({"mcpServers": [{"name": server.name, "streamableHttpTransport": transport}]})
         }
         _ => return Err(Lack::Tool),

@@ -51,10 +51,15 @@ struct Turn<'t> {
 
 impl Turn<'_> {
     fn content<'a, W: TwoRoles>(&self, blocks: &'a [Block]) -> Vec<W::Block<'a>> {
-        let written = blocks.iter().filter_map(|block| Some((block, self.block::<W>(block)?)));
-        let (of, mut written): (Vec<_>, Vec<_>) = written.unzip();
+        let mut last = None;
+        let said = blocks.iter().filter_map(|block| {
+            let said = self.block::<W>(block)?;
+            last = Some(block);
+            Some(said)
+        });
+        let mut written: Vec<_> = said.collect();
         // The API takes no blanks at the end of a turn that it is to go on with.
-        if let (Some(Block::Text(text)), Some(last), false) = (of.last(), written.last_mut(), self.is_own)
+        if let (Some(Block::Text(text)), Some(last), false) = (last, written.last_mut(), self.is_own)
             && own(self.origin, text.raw.as_ref()).is_none()
         {
             *last = W::plain(text.text.trim_end().into(), text.cache);
