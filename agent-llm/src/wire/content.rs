@@ -1,6 +1,6 @@
 //! Content in the forms that several APIs have in common.
 
-use std::{borrow::Cow, iter::repeat, ops::Range};
+use std::{borrow::Cow, ops::Range};
 
 use agent_core::{
     History, Media, Message, ModelRequest, Part, Result, ToolCall,
@@ -53,18 +53,22 @@ pub(crate) fn is_file(part: &Part) -> bool {
     matches!(part, Part::Image(media) | Part::Document(media) if matches!(media.source, MediaSource::File(_)))
 }
 
+/// The parts of a message that is not the assistant's.
+pub(crate) fn parts_of(message: &Message) -> &[Part] {
+    match message {
+        Message::System(message) => message.parts(),
+        Message::User(message) => message.parts(),
+        Message::Tool(message) => message.parts(),
+        Message::Assistant(_) => &[],
+    }
+}
+
 /// Checks that each part of a conversation `is_taken`, but for the assistant's own.
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) that says `what` is taken.
 pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, what: &'static str) -> Result<()> {
-    let parts = |message: &Message| match message {
-        Message::System(message) => message.parts().iter().all(&is_taken),
-        Message::User(message) => message.parts().iter().all(&is_taken),
-        Message::Tool(message) => message.parts().iter().all(&is_taken),
-        Message::Assistant(_) => true,
-    };
-    if req.messages.iter().all(parts) { Ok(()) } else { Err(refusal(what)) }
+    if req.messages.iter().flat_map(parts_of).all(is_taken) { Ok(()) } else { Err(refusal(what)) }
 }
 
 /// Checks every medium of users and of results, which `refuse` is told apart. What goes back as the provider sent it is taken.
@@ -76,14 +80,11 @@ pub(crate) fn check_media(
     origin: &Origin,
     refuse: impl Fn(&Part, &Media, bool) -> Option<String>,
 ) -> Result<()> {
-    let parts = history.iter().flat_map(|message| match message {
-        Message::User(message) => message.parts().iter().zip(repeat(false)),
-        Message::Tool(message) => message.parts().iter().zip(repeat(true)),
-        Message::System(_) | Message::Assistant(_) => [].iter().zip(repeat(false)),
-    });
-    let mut refused = parts.filter_map(|(part, is_of_result)| match part {
+    let messages = history.iter().filter(|message| !matches!(message, Message::System(_)));
+    let parts = messages.flat_map(|message| parts_of(message).iter().map(move |part| (message, part)));
+    let mut refused = parts.filter_map(|(message, part)| match part {
         Part::Image(media) | Part::Document(media) if own(origin, media.raw.as_ref()).is_none() => {
-            refuse(part, media, is_of_result)
+            refuse(part, media, message.as_tool().is_some())
         }
         _ => None,
     });

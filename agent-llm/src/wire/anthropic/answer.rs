@@ -85,8 +85,7 @@ impl Answer {
                 frame.delta.iter().try_for_each(|delta| self.fold.delta(frame.index, delta, chunks))?;
             }
             "content_block_start" => {
-                if let Some(json) = frame.content_block {
-                    let (draft, said) = started(json)?;
+                if let Some((draft, said)) = frame.content_block.map(started).transpose()? {
                     self.fold.start(frame.index, draft, &said, chunks);
                 }
             }

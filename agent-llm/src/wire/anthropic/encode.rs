@@ -63,9 +63,8 @@ pub(super) enum ToolJson<'a> {
 
 /// Writes the tools as a JSON list.
 fn write_tools(origin: &Origin, claude: &Claude, specs: &[ToolSpec]) -> Vec<u8> {
-    let mut out = Vec::new();
-    write(&specs.iter().filter_map(|spec| tool_json(origin, claude, spec)).collect::<Vec<_>>(), &mut out);
-    out
+    let tools: Vec<_> = specs.iter().filter_map(|spec| tool_json(origin, claude, spec)).collect();
+    serde_json::to_vec(&tools).expect("keys are texts")
 }
 
 /// The tool in this API's form; none if another provider runs it.

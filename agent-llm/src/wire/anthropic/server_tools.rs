@@ -1,7 +1,7 @@
 //! Tools that Anthropic has itself, and the features that must be asked for.
 
 use agent_core::{
-    Block, Message, ModelRequest, ToolSpec,
+    Block, ModelRequest, ToolSpec,
     message::{Origin, ServerCall},
     tool::{RemoteMcp, Secret, ServerTool},
 };
@@ -9,19 +9,17 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::wire::{
     claude::Claude,
-    content::is_file,
+    content::{is_file, parts_of},
     json::{present, raw},
     server_tools::Lack,
 };
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
-    let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| match &spec.server {
-        Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) => {
-            let token = authorization.as_ref().map(Secret::expose);
-            Some(present(json!({"type": "url", "name": name, "url": url, "authorization_token": token})))
-        }
-        _ => None,
+    let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| {
+        let Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) = &spec.server else { return None };
+        let token = authorization.as_ref().map(Secret::expose);
+        Some(present(json!({"type": "url", "name": name, "url": url, "authorization_token": token})))
     });
     servers.collect()
 }
@@ -82,25 +80,17 @@ pub(super) fn betas(req: &ModelRequest, claude: &Claude) -> Vec<&'static str> {
     let has = |is: fn(&ServerTool) -> bool| {
         req.tools.iter().any(|spec| spec.raw.is_none() && spec.server.as_ref().is_some_and(is))
     };
-    let mut betas = Vec::new();
-    betas.extend(has(|tool| matches!(tool, ServerTool::Mcp(_))).then_some("mcp-client-2025-11-20"));
-    betas.extend(has(|tool| matches!(tool, ServerTool::Computer(_))).then_some(claude.computer().1));
-    betas.extend(req.messages.iter().any(has_file).then_some(FILES));
-    betas
+    let has_file = req.messages.iter().flat_map(parts_of).any(is_file);
+    let needed = [
+        has(|tool| matches!(tool, ServerTool::Mcp(_))).then_some("mcp-client-2025-11-20"),
+        has(|tool| matches!(tool, ServerTool::Computer(_))).then_some(claude.computer().1),
+        has_file.then_some(FILES),
+    ];
+    needed.into_iter().flatten().collect()
 }
 
 /// The feature of files by their ids.
 pub(crate) const FILES: &str = "files-api-2025-04-14";
-
-fn has_file(message: &Message) -> bool {
-    let parts = match message {
-        Message::System(message) => message.parts(),
-        Message::User(message) => message.parts(),
-        Message::Tool(message) => message.parts(),
-        Message::Assistant(_) => &[],
-    };
-    parts.iter().any(is_file)
-}
 
 /// How the types of results end.
 const RESULT: &str = "_tool_result";

@@ -15,7 +15,7 @@ use crate::wire::{
 const NAMES: Names =
     Names { max_tokens: "max_tokens", temperature: "temperature", top_p: "top_p", stop: "stop_sequences", seed: None };
 
-/// The settings, behind what `head` says.
+/// The settings, behind the `fields` with which a request begins.
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API does not take of a model that thinks.
@@ -23,9 +23,8 @@ pub(super) fn settings(
     params: &ModelParams,
     has_tools: bool,
     claude: &Claude,
-    head: Fields<'static>,
+    mut fields: Fields<'static>,
 ) -> Result<Fields<'static>> {
-    let mut fields = head;
     NAMES.write(params, params.max_tokens.or(Some(claude.max_tokens)), &mut fields);
     // The API refuses a word about tools where there are none.
     if has_tools {

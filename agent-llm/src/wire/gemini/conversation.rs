@@ -15,7 +15,7 @@ use serde_json::{
 use super::{
     fold::Fold,
     messages::PARTS,
-    read::{PartSaid, user_part},
+    read::{PartSaid, user_parts},
     wrapper::{Fields, Wrapper},
 };
 use crate::wire::{json::raw, lenient::Str, open_struct::open_struct};
@@ -89,10 +89,6 @@ fn spoken(content: &Content<'_>, origin: &Origin) -> Message {
         "system" => Message::System(SystemMessage::new(parts).with_raw(raw)),
         _ => Message::User(UserMessage::new(parts).with_raw(raw)),
     }
-}
-
-pub(super) fn user_parts(parts: &[&RawValue], origin: &Origin) -> Vec<Part> {
-    parts.iter().map(|part| user_part(part, origin)).collect()
 }
 
 open_struct! {

@@ -1,9 +1,11 @@
 //! From the API's parts to those of a message.
 
 use agent_core::{
-    Block, Media, Part, Text, ToolCall,
+    Block, Media, ToolCall,
     message::{MediaSource, Origin},
 };
+#[cfg(feature = "requests")]
+use agent_core::{Part, Text};
 use serde_json::{Value, value::RawValue};
 
 use super::{partial::ArgSaid, server_tools::server_call};
@@ -147,8 +149,14 @@ fn is_image(media: &Media) -> bool {
     media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"))
 }
 
-/// A part of what a user said.
-pub(super) fn user_part(json: &RawValue, origin: &Origin) -> Part {
+/// What a user said, or what a result holds.
+#[cfg(feature = "requests")]
+pub(super) fn user_parts(parts: &[&RawValue], origin: &Origin) -> Vec<Part> {
+    parts.iter().map(|part| user_part(part, origin)).collect()
+}
+
+#[cfg(feature = "requests")]
+fn user_part(json: &RawValue, origin: &Origin) -> Part {
     let Some(said) = PartSaid::read(json) else { return Part::Other(raw(json, origin)) };
     if said.is_text() && !said.is_thought() {
         let as_sent = said.says_more_than_text().then(|| raw(json, origin));

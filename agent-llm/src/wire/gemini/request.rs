@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     GeminiCodec, conversation,
-    conversation::user_parts,
     encode::{DECLARATIONS, SYSTEM},
     messages::PARTS,
+    read::user_parts,
     settings,
     wrapper::{Fields, Wrapper},
 };
