@@ -2,12 +2,17 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use agent_core::{Error, ErrorKind, Media, Message, ModelRequest, Part, Result, Retry, ToolCall, message::MediaSource};
+use agent_core::{
+    History, Media, Message, ModelRequest, Part, Result, ToolCall,
+    message::{MediaSource, Origin},
+};
 use serde::{
     Serialize, Serializer,
     de::{self, DeserializeSeed, Deserializer, Visitor},
 };
 use serde_json::value::RawValue;
+
+use super::{json::own, server_tools::refusal};
 
 /// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
 #[derive(Clone, Copy)]
@@ -48,21 +53,47 @@ pub(crate) fn is_file(part: &Part) -> bool {
     matches!(part, Part::Image(media) | Part::Document(media) if matches!(media.source, MediaSource::File(_)))
 }
 
+/// The parts of a message that is not the assistant's.
+pub(crate) fn parts_of(message: &Message) -> &[Part] {
+    match message {
+        Message::System(message) => message.parts(),
+        Message::User(message) => message.parts(),
+        Message::Tool(message) => message.parts(),
+        Message::Assistant(_) => &[],
+    }
+}
+
 /// Checks that each part of a conversation `is_taken`, but for the assistant's own.
 ///
 /// # Errors
-/// [`InvalidRequest`](ErrorKind::InvalidRequest) that says `what` is taken.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) that says `what` is taken.
 pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, what: &'static str) -> Result<()> {
-    let parts = |message: &Message| match message {
-        Message::System(message) => message.parts().iter().all(&is_taken),
-        Message::User(message) => message.parts().iter().all(&is_taken),
-        Message::Tool(message) => message.parts().iter().all(&is_taken),
-        Message::Assistant(_) => true,
-    };
-    if req.messages.iter().all(parts) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::InvalidRequest, what).with_retry(Retry::Permanent))
+    if req.messages.iter().flat_map(parts_of).all(is_taken) { Ok(()) } else { Err(refusal(what)) }
+}
+
+/// Checks every medium of users and of results, which `refuse` is told apart. What goes back as the provider sent it is taken.
+///
+/// # Errors
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) with the first reason that `refuse` gives.
+pub(crate) fn check_media(
+    history: &History,
+    origin: &Origin,
+    refuse: impl Fn(&Part, &Media, bool) -> Option<String>,
+) -> Result<()> {
+    let messages = history.iter().filter(|message| !matches!(message, Message::System(_)));
+    let parts = messages.flat_map(|message| parts_of(message).iter().map(move |part| (message, part)));
+    let mut refused = parts.filter_map(|(message, part)| match part {
+        Part::Image(media) | Part::Document(media) if own(origin, media.raw.as_ref()).is_none() => {
+            refuse(part, media, message.as_tool().is_some())
+        }
+        _ => None,
+    });
+    refused.next().map_or(Ok(()), |why| Err(refusal(why)))
+}
+
+/// True if both are of the same bytes, or at the same place, and are called the same.
+pub(crate) fn same_media(a: &Media, b: &Media) -> bool {
+    (&a.source, &a.mime, &a.name) == (&b.source, &b.mime, &b.name)
 }
 
 /// The bytes of `text` from one of its characters up to, and without, another; none if it has no such characters.

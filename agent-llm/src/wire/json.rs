@@ -100,11 +100,6 @@ pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
     Raw::new(from.clone(), json.to_owned())
 }
 
-/// As [`raw`], of JSON in a text, as it was just read.
-pub(crate) fn raw_text(json: &str, from: &Origin) -> Raw {
-    Raw::parse(from.clone(), json).expect("it was just read as JSON")
-}
-
 /// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
 pub(crate) struct Object<'a> {
     text: &'a str,

@@ -12,6 +12,7 @@ mod content;
 mod details;
 mod ended;
 pub(crate) mod endpoint;
+mod events;
 mod fields;
 pub(crate) mod gemini;
 mod ids;

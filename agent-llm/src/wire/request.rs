@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use agent_core::{Error, ErrorKind, History, Message, Result, Retry, ToolSpec};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{json::laid_over, lenient::each};
+use super::{lenient::each, settings::with_rest};
 use crate::ParsedRequest;
 
 /// A request, as far as it was read.
@@ -73,9 +73,7 @@ impl<'a> Body<'a> {
     /// The request, which would be `written` like this by itself: what was said otherwise is an extra field.
     pub(crate) fn finish(self, written: Map<String, Value>) -> ParsedRequest {
         let mut parsed = self.parsed;
-        if let Some(Value::Object(extra)) = laid_over(&written.into(), &self.said.into()) {
-            parsed.params.extra = extra;
-        }
+        parsed.params = with_rest(parsed.params, &written.into(), &self.said.into());
         parsed
     }
 }

@@ -7,6 +7,8 @@ use agent_core::{ModelParams, OutputFormat};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+#[cfg(feature = "requests")]
+use super::json::laid_over;
 use super::{fields::Fields, json::present};
 
 /// What the parameters say, by the names of their fields.
@@ -26,6 +28,15 @@ pub(crate) fn read<'a>(said: impl IntoIterator<Item = (&'a str, Option<Value>)>)
     };
     let fields: Map<_, _> = said.into_iter().filter_map(field).filter(is_read).collect();
     serde_json::from_value(fields.into()).unwrap_or_default()
+}
+
+/// The parameters, of which a request would be `written` like this by itself, with what else was `said` as extra fields.
+#[cfg(feature = "requests")]
+pub(crate) fn with_rest(mut params: ModelParams, written: &Value, said: &Value) -> ModelParams {
+    if let Some(Value::Object(extra)) = laid_over(written, said) {
+        params.extra = extra;
+    }
+    params
 }
 
 /// What the form of an answer is called, is for and is made of: fields that stand in the API as they stand here.

@@ -9,55 +9,50 @@ pub(crate) mod fold;
 pub(crate) mod reading;
 mod turn;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, marker::PhantomData};
 
 use agent_core::{
-    AssistantMessage, Block, History, Message, Part, SystemMessage, Text, ToolCall,
+    AssistantMessage, Block, FinishReason, History, Message, Part, SystemMessage, Text, ToolCall, ToolMessage,
     message::{Cache, Origin, Reasoning},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use super::{
     body::Draft,
     content::EMPTY,
+    ids::plain_id,
     json::{knows, own, write},
+    lenient::Content,
 };
+#[cfg(feature = "requests")]
+use super::{lenient::Str, two_roles::reading::Answer};
 
-/// How a wire of two roles writes what is said.
+/// How a wire of two roles says what is said.
 pub(crate) trait TwoRoles {
-    /// A block of a message.
-    type Block<'a>: Serialize + Words<'a>;
+    /// A block of a message, as it is written.
+    type Block<'a>: Serialize;
 
-    /// Who is written to.
-    fn origin(&self) -> &Origin;
-
-    /// What the message at `at` says, which is not the assistant's. The id of a result is written as it is if its call was,
-    /// which `keeps_ids` says.
-    fn blocks<'a>(&self, at: usize, message: &'a Message, keeps_ids: bool) -> Vec<Self::Block<'a>>;
-
-    /// What stands where something must.
-    fn nothing<'a>() -> Self::Block<'a> {
-        Self::plain(EMPTY)
-    }
-
-    /// The blocks of a turn of the assistant's in the provider's own JSON.
-    ///
-    /// # Errors
-    /// If it is none.
-    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>>;
-
-    /// A block of such a turn.
-    fn read(json: &str, origin: &Origin) -> Block;
+    /// A block of the assistant's, read. What is not understood is kept as it came.
+    fn read(json: &RawValue, origin: &Origin) -> Block;
 
     /// A block in the provider's own JSON.
     fn own(json: &RawValue) -> Self::Block<'_>;
 
-    /// Words without anything else.
-    fn plain(text: &str) -> Self::Block<'_>;
+    /// Words without anything else, up to which the prompt is cached, if blocks are marked themselves.
+    fn plain(text: Cow<'_, str>, cache: Option<Cache>) -> Self::Block<'_>;
 
-    /// A text of the assistant's; none if it says nothing.
-    fn text<'a>(&self, text: &'a Text) -> Option<Self::Block<'a>>;
+    /// The block that says that the prompt is cached up to it, of an API that has such blocks.
+    fn mark<'a>(_cache: Cache) -> Option<Self::Block<'a>> {
+        None
+    }
+
+    /// A text; none if it says nothing.
+    fn text<'a>(origin: &Origin, text: &'a Text) -> Option<Self::Block<'a>>;
+
+    /// What these parts of the message at `at` say.
+    fn parts<'a>(origin: &Origin, at: usize, parts: &'a [Part]) -> Vec<Self::Block<'a>>;
 
     /// Thinking, without its own JSON.
     fn reasoning(reasoning: &Reasoning) -> Self::Block<'_>;
@@ -70,14 +65,78 @@ pub(crate) trait TwoRoles {
     /// A call under this id.
     fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> Self::Block<'a>;
 
-    /// The id of another provider's call, as the API takes ids.
-    fn id(id: &str) -> Cow<'_, str>;
+    /// The result of the call of this id, which says `content`.
+    fn result<'a>(id: Cow<'a, str>, content: Vec<Self::Block<'a>>, is_error: bool) -> Vec<Self::Block<'a>>;
+
+    /// The parts of a content that is not the assistant's, read.
+    #[cfg(feature = "requests")]
+    fn read_parts(content: &[&RawValue], origin: &Origin) -> Vec<Part>;
+
+    /// The result that this block is, read; none if it is no result.
+    #[cfg(feature = "requests")]
+    fn read_result(json: &RawValue, origin: &Origin) -> Option<Answer>;
 }
 
-/// A block that may be words.
-pub(crate) trait Words<'a> {
-    /// What it says, if it is a text.
-    fn words(&mut self) -> Option<&mut Cow<'a, str>>;
+/// What stands where something must.
+fn nothing<'a, W: TwoRoles>() -> W::Block<'a> {
+    W::plain(EMPTY.into(), None)
+}
+
+/// The id of another provider's call: of letters, digits, `_` and `-`, and short.
+fn id(id: &str) -> Cow<'_, str> {
+    /// More is refused.
+    const MOST: usize = 64;
+    match plain_id(id) {
+        id if id.len() <= MOST => id,
+        long => Sha256::digest(&*long).iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
+/// What somebody said: a text or blocks.
+#[derive(Deserialize)]
+struct Spoken<'a> {
+    #[cfg(feature = "requests")]
+    #[serde(borrow)]
+    role: Option<Str<'a>>,
+    #[serde(borrow)]
+    content: Option<Content<'a>>,
+}
+
+/// The blocks of the assistant's message, or of its messages in a list.
+///
+/// # Errors
+/// If it is no message.
+fn read_turn<W: TwoRoles>(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
+    let messages: Vec<Spoken<'_>> =
+        if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
+    let blocks = messages.iter().flat_map(|message| match &message.content {
+        Some(Content::Text(text)) => vec![Block::text(&**text)],
+        Some(Content::Parts(parts)) => parts.iter().map(|json| W::read(json, origin)).collect(),
+        None => Vec::new(),
+    });
+    Ok(blocks.filter(|block| !says_nothing(block)).collect())
+}
+
+/// True for a text without words, which APIs send and do not take back, and for thinking without anything.
+fn says_nothing(block: &Block) -> bool {
+    match block {
+        Block::Text(text) => text.text.is_empty() && text.citations.is_empty(),
+        Block::Reasoning(reasoning) => *reasoning == Reasoning::default(),
+        _ => false,
+    }
+}
+
+/// Why an answer ended, which is `message`.
+pub(crate) fn finish(reason: &str, message: &AssistantMessage) -> FinishReason {
+    match reason {
+        "" | "end_turn" | "tool_use" if message.has_calls() => FinishReason::ToolCalls,
+        "tool_use" => FinishReason::ToolCalls,
+        "" | "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" | "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
+        "pause_turn" => FinishReason::Paused,
+        other => FinishReason::Other(other.to_owned()),
+    }
 }
 
 /// How a message is written.
@@ -93,8 +152,8 @@ const OPEN: &[u8] = br#"{"role":"user","content":["#;
 const CLOSE: &[u8] = b"]}";
 
 /// Writes the conversation as a JSON list.
-pub(crate) fn write_messages(history: &History, wire: &impl TwoRoles, out: &mut Draft) {
-    let messages = Messages { wire, history };
+pub(crate) fn write_messages<W: TwoRoles>(history: &History, origin: &Origin, out: &mut Draft) {
+    let messages = Messages::<W> { origin, history, wire: PhantomData };
     out.push(b'[');
     out.messages(history, |at, message, out| messages.write(at, message, out));
     if history.last().is_some_and(|last| messages.form(last) == Form::Joined) {
@@ -104,12 +163,12 @@ pub(crate) fn write_messages(history: &History, wire: &impl TwoRoles, out: &mut 
 }
 
 /// Instructions inside the conversation as the user's words: not all models take them elsewhere.
-pub(crate) fn instructions(message: &SystemMessage) -> String {
+fn instructions(message: &SystemMessage) -> String {
     format!("<system>\n{}\n</system>", message.text())
 }
 
 /// How long instructions inside the conversation are kept: as their last text that says so.
-pub(crate) fn mark(message: &SystemMessage) -> Option<Cache> {
+fn mark(message: &SystemMessage) -> Option<Cache> {
     message.parts().iter().rev().find_map(|part| match part {
         Part::Text(text) => text.cache,
         _ => None,
@@ -130,8 +189,9 @@ fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
 }
 
 struct Messages<'a, W> {
-    wire: &'a W,
+    origin: &'a Origin,
     history: &'a History,
+    wire: PhantomData<W>,
 }
 
 impl<W: TwoRoles> Messages<'_, W> {
@@ -142,7 +202,7 @@ impl<W: TwoRoles> Messages<'_, W> {
             Message::User(message) => message.raw(),
             Message::System(message) => message.raw(),
         };
-        if own(self.wire.origin(), raw).is_some() { Form::Apart } else { Form::Joined }
+        if own(self.origin, raw).is_some() { Form::Apart } else { Form::Joined }
     }
 
     fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
@@ -167,7 +227,7 @@ impl<W: TwoRoles> Messages<'_, W> {
 
     fn write_apart(&self, message: &Message, out: &mut Vec<u8>) {
         let raw = match message {
-            Message::Assistant(message) => return turn::write(self.wire, message, out),
+            Message::Assistant(message) => return turn::write::<W>(self.origin, message, out),
             Message::User(message) => message.raw(),
             Message::System(message) => message.raw(),
             Message::Tool(_) => None,
@@ -177,17 +237,42 @@ impl<W: TwoRoles> Messages<'_, W> {
 
     /// The first message of several has something to say, whatever it is; the others may have nothing.
     fn write_blocks(&self, at: usize, message: &Message, goes_on: bool, out: &mut Vec<u8>) {
-        let keeps_ids = keeps_ids(self.wire.origin(), self.history, at);
-        let blocks = self.wire.blocks(at, message, keeps_ids);
-        let filler = (blocks.is_empty() && !goes_on).then(W::nothing);
+        let mut blocks = self.blocks(at, message);
+        if blocks.is_empty() && !goes_on {
+            blocks.push(nothing::<W>());
+        }
         for (nth, block) in blocks.iter().enumerate() {
             if goes_on || nth > 0 {
                 out.push(b',');
             }
             write(block, out);
         }
-        if let Some(filler) = filler {
-            write(&filler, out);
+    }
+
+    /// What the message at `at` says, which is not the assistant's. The id of a result is written as it is if its call's was.
+    fn blocks<'a>(&self, at: usize, message: &'a Message) -> Vec<W::Block<'a>> {
+        match message {
+            Message::Tool(result) => self.result(at, result),
+            Message::User(message) => W::parts(self.origin, at, message.parts()),
+            Message::System(message) => {
+                let cache = mark(message);
+                let words = W::plain(instructions(message).into(), cache);
+                std::iter::once(words).chain(cache.and_then(W::mark)).collect()
+            }
+            Message::Assistant(_) => Vec::new(),
         }
+    }
+
+    fn result<'a>(&self, at: usize, result: &'a ToolMessage) -> Vec<W::Block<'a>> {
+        if let Some(own) = own(self.origin, result.raw()) {
+            return vec![W::own(own)];
+        }
+        let mut content = W::parts(self.origin, at, result.parts());
+        if content.is_empty() && result.is_error() {
+            content.push(nothing::<W>()); // no API takes a failure without a word
+        }
+        let call = result.call_id();
+        let call = if keeps_ids(self.origin, self.history, at) { Cow::Borrowed(call) } else { id(call) };
+        W::result(call, content, result.is_error())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Block, Error, ErrorKind, History, Message, ModelRequest};
+use agent_core::{Block, Error, ErrorKind, Message, ModelRequest};
 use serde_json::Value;
 
 use crate::wire::{claude::ClaudeThinking, content::EMPTY};
@@ -15,7 +15,7 @@ pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: Claud
         return None;
     }
     let mut amended = req.clone();
-    amended.messages = stripped(&req.messages)?;
+    amended.messages.edit(|messages| messages.iter_mut().for_each(strip)).ok()?;
     // A model with a budget for thinking insists on the thinking of a turn with calls: it can only go on without any.
     let is_budget = |thinking: &Value| thinking["type"] == "enabled";
     if told == ClaudeThinking::Budget || req.params.extra.get("thinking").is_some_and(is_budget) {
@@ -42,17 +42,14 @@ fn is_reasoning(block: &Block) -> bool {
     matches!(block, Block::Reasoning(_))
 }
 
-fn stripped(history: &History) -> Option<History> {
-    let mut history = history.clone();
-    let strip = |messages: &mut Vec<Message>| {
-        for message in messages.iter_mut().filter(|message| has_reasoning(message)) {
-            let Message::Assistant(message) = message else { continue };
-            let blocks = message.blocks_mut();
-            blocks.retain(|block| !is_reasoning(block));
-            if blocks.is_empty() {
-                blocks.push(Block::text(EMPTY));
-            }
+fn strip(message: &mut Message) {
+    if let Message::Assistant(assistant) = message
+        && assistant.blocks().iter().any(is_reasoning)
+    {
+        let blocks = assistant.blocks_mut();
+        blocks.retain(|block| !is_reasoning(block));
+        if blocks.is_empty() {
+            blocks.push(Block::text(EMPTY));
         }
-    };
-    history.edit(strip).ok().map(|()| history)
+    }
 }

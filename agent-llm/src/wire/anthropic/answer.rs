@@ -1,23 +1,24 @@
 //! An answer under way. One that came whole is a message that begins with all that it says.
 
 use agent_core::{
-    AssistantMessage, Chunk, Error, FinishReason, ModelResponse, Result,
+    AssistantMessage, Chunk, ModelResponse, Result,
     message::{Origin, Raw},
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
-    draft::{Block, Delta},
+    draft::{Delta, started},
+    messages::Messages,
     usage,
 };
 use crate::{
-    Decoder, Progress,
-    error::{not_the_protocol, refused, truncated},
+    Progress,
+    error::{not_the_protocol, refused},
     wire::{
+        events,
         lenient::{Str, owned, text},
         open_struct::open_struct,
-        surrogates::mend_surrogates,
-        two_roles::fold::Fold,
+        two_roles::{finish, fold::Fold},
     },
 };
 
@@ -47,6 +48,17 @@ open_struct! {
     }
 }
 
+/// Reads one answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    fold: Fold<Messages>,
+    model: Option<String>,
+    /// What is said of the answer beside its content. Of what is said again the newer holds.
+    details: Map<String, Value>,
+    has_begun: bool,
+    has_ended: bool,
+}
+
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
@@ -56,45 +68,31 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     }
     let content = message.content.take().ok_or_else(unreadable)?;
     let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
-    content.iter().for_each(|block| answer.fold.put(block.get(), &mut nobody));
+    content.iter().for_each(|block| answer.fold.put(block, &mut nobody));
     answer.start(message);
-    Ok(answer.respond(&mut nobody))
-}
-
-/// Reads one answer.
-#[derive(Debug)]
-pub(super) struct Answer {
-    origin: Origin,
-    fold: Fold<Block>,
-    model: Option<String>,
-    /// What is said of the answer beside its content. Of what is said again the newer holds.
-    details: Map<String, Value>,
-    has_begun: bool,
-    has_ended: bool,
+    events::Answer::respond(answer, &mut nobody)
 }
 
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
-        let fold = Fold::new(origin.clone(), is_heard);
-        Self { origin, fold, model: None, details: Map::new(), has_begun: false, has_ended: false }
+        let fold = Fold::new(origin, is_heard);
+        Self { fold, model: None, details: Map::new(), has_begun: false, has_ended: false }
     }
 
-    fn event(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
+    fn take(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
         match text(&frame.kind) {
             "content_block_delta" => {
-                if let Some(delta) = &frame.delta {
-                    self.fold.delta(frame.index, delta, chunks)?;
-                }
+                frame.delta.iter().try_for_each(|delta| self.fold.delta(frame.index, delta, chunks))?;
             }
             "content_block_start" => {
-                if let Some(json) = frame.content_block {
-                    let (block, said) = Block::started(json.get())?;
-                    self.fold.start(frame.index, block, &said, chunks);
+                if let Some((draft, said)) = frame.content_block.map(started).transpose()? {
+                    self.fold.start(frame.index, draft, &said, chunks);
                 }
             }
             "content_block_stop" => self.fold.stop(frame.index, chunks),
             "message_start" => frame.message.into_iter().for_each(|message| self.start(message)),
-            "message_delta" | "message_stop" => {
+            kind @ ("message_delta" | "message_stop") => {
+                self.has_ended = kind == "message_stop";
                 self.keep(&frame.rest, frame.usage, &None);
                 if let Some(delta) = frame.delta {
                     self.keep(&delta.rest, None, &delta.stop_reason);
@@ -134,55 +132,28 @@ impl Answer {
     fn stop_reason(&self) -> &str {
         self.details.get("stop_reason").and_then(Value::as_str).unwrap_or_default()
     }
-
-    fn respond(self, chunks: &mut Vec<Chunk>) -> ModelResponse {
-        let stop_reason = self.stop_reason().to_owned();
-        let id = Some(self.fold.response.clone()).filter(|id| !id.is_empty());
-        let (json, blocks) = self.fold.finish(chunks);
-        let json = format!(r#"{{"role":"assistant","content":[{}]}}"#, json.join(","));
-        let raw = Raw::parse(self.origin.clone(), json).expect("it was just read as JSON");
-        let message = AssistantMessage::from_provider(blocks, raw);
-        let finish = match stop_reason.as_str() {
-            "" | "end_turn" | "tool_use" if message.has_calls() => FinishReason::ToolCalls,
-            "tool_use" => FinishReason::ToolCalls,
-            "" | "end_turn" | "stop_sequence" => FinishReason::Stop,
-            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-            "refusal" => FinishReason::ContentFilter,
-            "pause_turn" => FinishReason::Paused,
-            other => FinishReason::Other(other.to_owned()),
-        };
-        let usage = self.details.get("usage").filter(|said| said.is_object()).map(usage::usage).unwrap_or_default();
-        let mut response = ModelResponse::new(message).with_finish(finish).with_usage(usage);
-        response.id = id.map(Into::into);
-        response.model = self.model.map(|model| self.origin.answered_by(&model));
-        response.details = self.details;
-        response
-    }
-
-    fn unreadable(&self, data: &str) -> Error {
-        not_the_protocol(self.origin.provider(), "an event of the stream is not of a message", data)
-    }
 }
 
-impl Decoder for Answer {
-    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        let data = data.trim();
-        self.has_ended |= data == "[DONE]"; // gateways add it
-        if self.has_ended || data.is_empty() {
-            return Ok(());
-        }
-        let data = &*mend_surrogates(data);
-        let frame: Frame<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data).with_source(e))?;
+impl events::Answer for Answer {
+    const UNREADABLE: &'static str = "an event of the stream is not of a message";
+
+    fn origin(&self) -> &Origin {
+        &self.fold.origin
+    }
+
+    fn event(&mut self, json: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(json).with_source(e))?;
         if frame.error.is_some() {
-            return Err(refused(self.origin.provider(), data));
+            return Err(refused(self.origin().provider(), json));
         }
         if frame.kind.is_none() {
-            return Err(self.unreadable(data));
+            return Err(self.unreadable(json));
         }
-        let ends = text(&frame.kind) == "message_stop";
-        self.event(frame, chunks).map_err(|e| self.unreadable(data).with_source(e))?;
-        self.has_ended |= ends;
-        Ok(())
+        self.take(frame, chunks).map_err(|e| self.unreadable(json).with_source(e))
+    }
+
+    fn end(&mut self) {
+        self.has_ended = true;
     }
 
     fn progress(&self) -> Progress {
@@ -193,13 +164,22 @@ impl Decoder for Answer {
         }
     }
 
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        if self.progress() == Progress::Open {
-            return Err(truncated(self.origin.provider()));
+    fn respond(self, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let Self { fold, model, details, has_begun, .. } = self;
+        let origin = fold.origin.clone();
+        let stop_reason = details.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
+        if !has_begun && fold.is_empty() && stop_reason.is_empty() {
+            return Err(not_the_protocol(origin.provider(), "the stream held no answer", ""));
         }
-        if !self.has_begun && self.fold.is_empty() && self.stop_reason().is_empty() {
-            return Err(not_the_protocol(self.origin.provider(), "the stream held no answer", ""));
-        }
-        Ok(self.respond(chunks))
+        let id = Some(&*fold.response).filter(|id| !id.is_empty()).map(Into::into);
+        let (json, blocks) = fold.finish(chunks);
+        let message = AssistantMessage::from_provider(blocks, Raw::new(origin.clone(), json));
+        let finish = finish(stop_reason, &message);
+        let usage = details.get("usage").filter(|said| said.is_object()).map(usage::usage).unwrap_or_default();
+        let mut response = ModelResponse::new(message).with_finish(finish).with_usage(usage);
+        response.id = id;
+        response.model = model.map(|model| origin.answered_by(&model));
+        response.details = details;
+        Ok(response)
     }
 }

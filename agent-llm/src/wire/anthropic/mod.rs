@@ -32,6 +32,7 @@ mod amend;
 mod answer;
 mod draft;
 mod encode;
+mod messages;
 mod parts;
 mod profile;
 mod read;
@@ -58,6 +59,7 @@ use crate::{
         body::{Bodies, Draft},
         claude::{Claude, tell_if_thoughtless},
         endpoint::post,
+        events::Events,
         server_tools::{check, check_text_alone},
         surrogates::text_of,
     },
@@ -170,7 +172,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.origin.clone(), chunks))
+        Box::new(Events(Answer::new(self.origin.clone(), chunks)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    History, Media, Message, Part, Result, Text,
+    History, Media, Part, Result, Text,
     message::{Cache, MediaSource, Origin},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -11,7 +11,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::read;
-use crate::wire::{cache_control::CacheControl, content::Input, json::own, server_tools::refusal};
+use crate::wire::{
+    cache_control::CacheControl,
+    content::{Input, check_media, same_media},
+    json::own,
+};
 
 /// One block of a content.
 #[derive(Serialize)]
@@ -71,10 +75,13 @@ pub(super) enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// None if there is none; a text alone needs no block.
-    pub(super) fn of(mut blocks: impl Iterator<Item = BlockJson<'a>>) -> Option<Self> {
-        Some(match (blocks.next()?, blocks.next()) {
-            (BlockJson::Text { text, cache_control: None }, None) => Self::Text(text),
-            (first, second) => Self::Blocks([first].into_iter().chain(second).chain(blocks).collect()),
+    pub(super) fn of(mut blocks: Vec<BlockJson<'a>>) -> Option<Self> {
+        Some(match blocks.pop()? {
+            BlockJson::Text { text, cache_control: None } if blocks.is_empty() => Self::Text(text),
+            last => {
+                blocks.push(last);
+                Self::Blocks(blocks)
+            }
         })
     }
 }
@@ -107,16 +114,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A text and nothing else.
-pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
-    BlockJson::Text { text: text.into(), cache_control: None }
-}
-
-/// The parts in this API's form.
-pub(super) fn parts_json<'a>(origin: &Origin, parts: &'a [Part]) -> impl Iterator<Item = BlockJson<'a>> {
-    parts.iter().filter_map(|part| part_json(origin, part))
-}
-
 /// The part in this API's form; none if it says nothing, or is another provider's and means nothing here.
 pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson<'a>> {
     let media = match part {
@@ -127,7 +124,7 @@ pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson
     };
     if let Some(raw) = own(origin, media.raw.as_ref())
         && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
-        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
+        && same_media(&was, media)
     {
         return Some(with_mark(raw, was.cache, media.cache));
     }
@@ -165,38 +162,23 @@ pub(super) fn marked(raw: &RawValue, cache: Option<Cache>) -> Value {
     Value::Object(fields)
 }
 
-/// Checks that the API has a form for every medium of the conversation. What goes back as the provider sent it has one.
+/// Checks that the API has a form for every medium of the conversation. What is at an address or at the provider is what the
+/// provider finds there, but for sound and film.
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for media that it does not take, such as sound and film, with
 /// those that it does.
 pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
-    let parts = history.iter().flat_map(|message| match message {
-        Message::User(message) => message.parts(),
-        Message::Tool(message) => message.parts(),
-        Message::System(_) | Message::Assistant(_) => &[],
-    });
-    let mut refused = parts.filter_map(|part| match part {
-        Part::Image(media) => refused(media, origin, &["image/jpeg", "image/png", "image/gif", "image/webp"]),
-        Part::Document(media) => refused(media, origin, &["application/pdf", "text/"]),
-        _ => None,
-    });
-    let Some(refused) = refused.next() else { return Ok(()) };
-    Err(refusal(format!(
-        "the model takes no {refused}: it takes images in JPEG, PNG, GIF and WebP, and documents in PDF and plain text"
-    )))
-}
-
-/// The type of a medium that is none of those `taken`. What is at an address or at the provider is what the provider finds there,
-/// but for sound and film.
-fn refused<'a>(media: &'a Media, origin: &Origin, taken: &[&str]) -> Option<&'a str> {
-    let mime = media.mime.as_deref()?;
-    let is_of =
-        |kinds: &[&str]| kinds.iter().any(|kind| mime == *kind || (kind.ends_with('/') && mime.starts_with(kind)));
-    let is_taken = match &media.source {
-        _ if own(origin, media.raw.as_ref()).is_some() => true,
-        MediaSource::Base64(_) => is_of(taken),
-        _ => !is_of(&["audio/", "video/", "image/heic", "image/heif"]),
-    };
-    (!is_taken).then_some(mime)
+    check_media(history, origin, |part, media, _| {
+        let mime = media.mime.as_deref()?;
+        let is_of =
+            |kinds: &[&str]| kinds.iter().any(|kind| mime == *kind || (kind.ends_with('/') && mime.starts_with(kind)));
+        let is_taken = match (&media.source, part) {
+            (MediaSource::Base64(_), Part::Image(_)) => is_of(&["image/jpeg", "image/png", "image/gif", "image/webp"]),
+            (MediaSource::Base64(_), _) => is_of(&["application/pdf", "text/"]),
+            _ => !is_of(&["audio/", "video/", "image/heic", "image/heif"]),
+        };
+        let taken = "images in JPEG, PNG, GIF and WebP, and documents in PDF and plain text";
+        (!is_taken).then(|| format!("the model takes no {mime}: it takes {taken}"))
+    })
 }

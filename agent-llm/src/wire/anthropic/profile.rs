@@ -90,6 +90,7 @@ impl AnthropicProfile {
             thinking: None,
         }
     }
+
     /// Where `model` is asked for whole answers, and for streamed ones.
     ///
     /// # Errors
@@ -126,13 +127,11 @@ impl AnthropicProfile {
             AnthropicEnvelope::Vertex => vec![(BETAS, betas)],
             AnthropicEnvelope::Bedrock => Vec::new(),
         };
-        let mut headers = HeaderMap::new();
-        for (name, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
-            let header = HeaderValue::try_from(&value)
-                .map_err(|_| Error::config(format!("'{value}' cannot stand in the header '{name}'")))?;
-            headers.insert(HeaderName::from_static(name), header);
-        }
-        Ok(headers)
+        let header = |(name, value): (&'static str, String)| {
+            let unsayable = |_| Error::config(format!("'{value}' cannot stand in the header '{name}'"));
+            Ok((HeaderName::from_static(name), HeaderValue::try_from(&value).map_err(unsayable)?))
+        };
+        said.into_iter().filter(|(_, value)| !value.is_empty()).map(header).collect()
     }
 
     /// The fields with which a request to `model` begins, if it `needs` these betas.

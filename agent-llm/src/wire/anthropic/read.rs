@@ -1,41 +1,19 @@
 //! From the API's blocks to those of a message.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
     message::{Cache, Citation, MediaSource, Origin, Reasoning, SourcePlace},
 };
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::server_tools::server_call;
 use crate::wire::{
-    json::raw_text,
-    lenient::{Content, Str, owned, part as lenient},
+    json::raw,
+    lenient::{Str, kind, owned, part as lenient},
     open_struct::open_struct,
 };
-
-/// What a block is.
-#[derive(Deserialize)]
-struct Typed<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<Str<'a>>,
-}
-
-/// What may have a cache mark.
-#[derive(Deserialize)]
-struct Marked<'a> {
-    #[serde(borrow)]
-    cache_control: Option<&'a RawValue>,
-}
-
-/// What somebody said: a text or blocks.
-#[derive(Deserialize)]
-struct Spoken<'a> {
-    #[serde(borrow)]
-    content: Option<Content<'a>>,
-}
 
 open_struct! {
     TextSaid {
@@ -44,10 +22,6 @@ open_struct! {
         citations: &'a RawValue = "citations",
         cache_control: &'a RawValue = "cache_control",
     }
-}
-
-open_struct! {
-    CacheSaid { _kind: &'a RawValue = "type", ttl: Str<'a> = "ttl", }
 }
 
 open_struct! {
@@ -86,14 +60,8 @@ open_struct! {
     }
 }
 
-/// The type of a block; empty if it has none.
-pub(super) fn kind(json: &str) -> Cow<'_, str> {
-    let typed = serde_json::from_str::<Typed<'_>>(json);
-    typed.ok().and_then(|typed| typed.kind).unwrap_or_default().0
-}
-
 /// A block of the assistant's. What is not understood is kept as it came.
-pub(super) fn block(json: &str, origin: &Origin) -> Block {
+pub(super) fn block(json: &RawValue, origin: &Origin) -> Block {
     let kind = kind(json);
     let block = match &*kind {
         "text" => text(json, origin).map(Block::Text),
@@ -102,65 +70,40 @@ pub(super) fn block(json: &str, origin: &Origin) -> Block {
         "tool_use" => tool_use(json, origin).map(Block::ToolCall),
         _ => None,
     };
-    block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw_text(json, origin)))
-}
-
-/// The blocks of the assistant's message, or of its messages in a list.
-///
-/// # Errors
-/// If it is no message.
-pub(super) fn turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
-    let messages: Vec<Spoken<'_>> =
-        if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
-    let blocks = messages.iter().flat_map(|message| match &message.content {
-        Some(Content::Text(text)) => vec![Block::text(&**text)],
-        Some(Content::Parts(parts)) => parts.iter().map(|json| block(json.get(), origin)).collect(),
-        None => Vec::new(),
-    });
-    Ok(blocks.filter(|block| !says_nothing(block)).collect())
-}
-
-/// True for a text without words, which the API sends and does not take back, and for thinking without anything.
-pub(super) fn says_nothing(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.text.is_empty(),
-        Block::Reasoning(reasoning) => *reasoning == Reasoning::default(),
-        _ => false,
-    }
+    block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
 /// A part of the user's, or of a tool's result. What is not understood is kept as it came.
 pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
-    let json = json.get();
     let part = match &*kind(json) {
         "text" => text(json, origin).map(Part::Text),
         "image" => media(json, origin).map(Part::Image),
         "document" => media(json, origin).map(Part::Document),
         _ => None,
     };
-    part.unwrap_or_else(|| Part::Other(raw_text(json, origin)))
+    part.unwrap_or_else(|| Part::Other(raw(json, origin)))
 }
 
 /// Keeps its JSON if that says more than the text.
-fn text(json: &str, origin: &Origin) -> Option<Text> {
-    let said: TextSaid<'_> = serde_json::from_str(json).ok()?;
+fn text(json: &RawValue, origin: &Origin) -> Option<Text> {
+    let said: TextSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
-    let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw_text(json, origin)));
+    let mut text = Text::new(said.text?.0).with_raw(says_more.then(|| raw(json, origin)));
     text.citations = said.citations.map(citations).unwrap_or_default();
     text.cache = said.cache_control.and_then(marked);
     Some(text)
 }
 
-/// The cache mark of a block or a tool.
+/// The cache mark of a tool.
 pub(super) fn cache(json: &RawValue) -> Option<Cache> {
-    let said: Marked<'_> = serde_json::from_str(json.get()).ok()?;
-    said.cache_control.and_then(marked)
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json.get()).ok()?;
+    marked(fields.get("cache_control")?)
 }
 
 /// The cache mark that is meant by this JSON; none if it is no mark.
 fn marked(json: &RawValue) -> Option<Cache> {
-    let said: CacheSaid<'_> = serde_json::from_str(json.get()).ok()?;
-    Some(if said.ttl.is_some_and(|ttl| ttl.0 == "1h") { Cache::Long } else { Cache::Short })
+    let said: Map<String, Value> = serde_json::from_str(json.get()).ok()?;
+    Some(if said.get("ttl").is_some_and(|ttl| ttl == "1h") { Cache::Long } else { Cache::Short })
 }
 
 /// In a request, `citations` are a setting.
@@ -189,28 +132,28 @@ fn citation(said: &Value) -> Citation {
 }
 
 /// A signature that is no text takes nothing from the words: it is in the JSON.
-fn thinking(json: &str, origin: &Origin) -> Option<Reasoning> {
-    let said: ThinkingSaid<'_> = serde_json::from_str(json).ok()?;
+fn thinking(json: &RawValue, origin: &Origin) -> Option<Reasoning> {
+    let said: ThinkingSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let signature: Option<Str<'_>> = lenient(said.signature);
     let says_more = !said.rest.is_empty() || (said.signature.is_some() && signature.is_none());
     Some(Reasoning {
-        raw: says_more.then(|| raw_text(json, origin)),
+        raw: says_more.then(|| raw(json, origin)),
         text: said.thinking.unwrap_or_default().0.into_owned(),
         signature: owned(signature),
         encrypted: None,
     })
 }
 
-fn redacted(json: &str, origin: &Origin) -> Option<Reasoning> {
-    let said: RedactedSaid<'_> = serde_json::from_str(json).ok()?;
-    let raw = (!said.rest.is_empty()).then(|| raw_text(json, origin));
+fn redacted(json: &RawValue, origin: &Origin) -> Option<Reasoning> {
+    let said: RedactedSaid<'_> = serde_json::from_str(json.get()).ok()?;
+    let raw = (!said.rest.is_empty()).then(|| raw(json, origin));
     Some(Reasoning { encrypted: Some(said.data?.0.into_owned()), raw, ..Reasoning::default() })
 }
 
-fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
-    let said: ToolUseSaid<'_> = serde_json::from_str(json).ok()?;
+fn tool_use(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
+    let said: ToolUseSaid<'_> = serde_json::from_str(json.get()).ok()?;
     Some(ToolCall {
-        raw: (!said.rest.is_empty()).then(|| raw_text(json, origin)),
+        raw: (!said.rest.is_empty()).then(|| raw(json, origin)),
         id: said.id?.0.into(),
         name: said.name?.0.into(),
         arguments: said.input.map_or("{}", RawValue::get).to_owned(),
@@ -218,8 +161,8 @@ fn tool_use(json: &str, origin: &Origin) -> Option<ToolCall> {
 }
 
 /// Keeps its JSON if that says more than the fields of a [`Media`].
-fn media(json: &str, origin: &Origin) -> Option<Media> {
-    let said: MediaSaid<'_> = serde_json::from_str(json).ok()?;
+fn media(json: &RawValue, origin: &Origin) -> Option<Media> {
+    let said: MediaSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let source = said.source?;
     let says_more = !said.rest.is_empty() || !source.rest.is_empty() || said.cache_control.is_some();
     let place = match &*source.kind?.0 {
@@ -228,7 +171,7 @@ fn media(json: &str, origin: &Origin) -> Option<Media> {
         "file" => MediaSource::File(source.file_id?.0.into_owned()),
         _ => return None,
     };
-    let mut media = Media::new(place).with_raw(says_more.then(|| raw_text(json, origin)));
+    let mut media = Media::new(place).with_raw(says_more.then(|| raw(json, origin)));
     media.mime = owned(source.media_type);
     media.name = owned(said.title);
     media.cache = said.cache_control.and_then(marked);

@@ -1,25 +1,25 @@
 //! Tools that Anthropic has itself, and the features that must be asked for.
 
 use agent_core::{
-    Block, Message, ModelRequest, ToolSpec,
+    Block, ModelRequest, ToolSpec,
     message::{Origin, ServerCall},
     tool::{RemoteMcp, Secret, ServerTool},
 };
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::wire::{claude::Claude, content::is_file, json::raw_text, server_tools::Lack};
+use crate::wire::{
+    claude::Claude,
+    content::{is_file, parts_of},
+    json::{present, raw},
+    server_tools::Lack,
+};
 
 /// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
-    let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| match &spec.server {
-        Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) => {
-            let mut server = json!({"type": "url", "name": name, "url": url});
-            if let Some(token) = authorization.as_ref().map(Secret::expose) {
-                server["authorization_token"] = token.into();
-            }
-            Some(server)
-        }
-        _ => None,
+    let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| {
+        let Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) = &spec.server else { return None };
+        let token = authorization.as_ref().map(Secret::expose);
+        Some(present(json!({"type": "url", "name": name, "url": url, "authorization_token": token})))
     });
     servers.collect()
 }
@@ -28,17 +28,13 @@ pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
 pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     Ok(match tool {
         ServerTool::WebSearch(search) => {
-            let mut told = json!({"type": "web_search_20250305", "name": "web_search"});
-            limit(&mut told, &search.allowed_domains, &search.blocked_domains, search.max_uses)?;
-            if let Some(place) = &search.location {
-                told["user_location"] = approximate(place);
-            }
-            told
+            let place = search.location.as_ref().map(approximate);
+            let told = json!({"type": "web_search_20250305", "name": "web_search", "user_location": place});
+            limited(told, &search.allowed_domains, &search.blocked_domains, json!(search.max_uses))?
         }
         ServerTool::WebFetch(fetch) => {
-            let mut told = json!({"type": "web_fetch_20250910", "name": "web_fetch", "citations": {"enabled": true}});
-            limit(&mut told, &fetch.allowed_domains, &fetch.blocked_domains, fetch.max_uses)?;
-            told
+            let told = json!({"type": "web_fetch_20250910", "name": "web_fetch", "citations": {"enabled": true}});
+            limited(told, &fetch.allowed_domains, &fetch.blocked_domains, json!(fetch.max_uses))?
         }
         ServerTool::CodeExecution => json!({"type": "code_execution_20250825", "name": "code_execution"}),
         ServerTool::Computer(screen) => json!({
@@ -60,17 +56,16 @@ pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     })
 }
 
-fn limit(told: &mut Value, allowed: &[String], blocked: &[String], uses: Option<impl Into<Value>>) -> Result<(), Lack> {
-    match (allowed.is_empty(), blocked.is_empty()) {
-        (false, false) => return Err(Lack::Option("blocked domains beside allowed ones")),
-        (false, true) => told["allowed_domains"] = allowed.into(),
-        (true, false) => told["blocked_domains"] = blocked.into(),
-        (true, true) => {}
+/// The tool that may only look at some domains, and only so often.
+fn limited(mut told: Value, allowed: &[String], blocked: &[String], uses: Value) -> Result<Value, Lack> {
+    if !allowed.is_empty() && !blocked.is_empty() {
+        return Err(Lack::Option("blocked domains beside allowed ones"));
     }
-    if let Some(most) = uses {
-        told["max_uses"] = most.into();
+    for (name, domains) in [("allowed_domains", allowed), ("blocked_domains", blocked)] {
+        told[name] = json!(Some(domains).filter(|domains| !domains.is_empty()));
     }
-    Ok(())
+    told["max_uses"] = uses;
+    Ok(present(told))
 }
 
 /// Where a user is, in the words of Anthropic and of OpenAI.
@@ -85,44 +80,36 @@ pub(super) fn betas(req: &ModelRequest, claude: &Claude) -> Vec<&'static str> {
     let has = |is: fn(&ServerTool) -> bool| {
         req.tools.iter().any(|spec| spec.raw.is_none() && spec.server.as_ref().is_some_and(is))
     };
-    let mut betas = Vec::new();
-    betas.extend(has(|tool| matches!(tool, ServerTool::Mcp(_))).then_some("mcp-client-2025-11-20"));
-    betas.extend(has(|tool| matches!(tool, ServerTool::Computer(_))).then_some(claude.computer().1));
-    betas.extend(req.messages.iter().any(has_file).then_some(FILES));
-    betas
+    let has_file = req.messages.iter().flat_map(parts_of).any(is_file);
+    let needed = [
+        has(|tool| matches!(tool, ServerTool::Mcp(_))).then_some("mcp-client-2025-11-20"),
+        has(|tool| matches!(tool, ServerTool::Computer(_))).then_some(claude.computer().1),
+        has_file.then_some(FILES),
+    ];
+    needed.into_iter().flatten().collect()
 }
 
 /// The feature of files by their ids.
 pub(crate) const FILES: &str = "files-api-2025-04-14";
 
-fn has_file(message: &Message) -> bool {
-    let parts = match message {
-        Message::System(message) => message.parts(),
-        Message::User(message) => message.parts(),
-        Message::Tool(message) => message.parts(),
-        Message::Assistant(_) => &[],
-    };
-    parts.iter().any(is_file)
-}
-
 /// How the types of results end.
 const RESULT: &str = "_tool_result";
 
 /// What a tool of the provider's did, if this block, which is of this kind, says that.
-pub(super) fn server_call(kind: &str, json: &str, origin: &Origin) -> Option<Block> {
+pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
     let is_call = matches!(kind, "server_tool_use" | "mcp_tool_use");
     let of = kind.strip_suffix(RESULT).filter(|of| !of.is_empty());
     if !is_call && of.is_none() {
         return None;
     }
-    let said: Value = serde_json::from_str(json).ok()?;
+    let said: Value = serde_json::from_str(json.get()).ok()?;
     let text = |name: &str| said[name].as_str();
     let (id, name) = match of {
         Some(of) => (text("tool_use_id")?, of),
         None => (text("id")?, text("name")?),
     };
     let field = |name: &str| said.get(name).filter(|json| !json.is_null()).map(Value::to_string);
-    let mut call = ServerCall::new(id, name, raw_text(json, origin));
+    let mut call = ServerCall::new(id, name, raw(json, origin));
     call.server = text("server_name").map(str::to_owned);
     call.input = field("input").filter(|_| is_call);
     call.output = field("content").filter(|_| !is_call);

@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 
 use crate::wire::{claude::Claude, fields::Fields, schema::closed::closed, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{claude::word, json::laid_over, settings::tool_choice};
+use crate::wire::{
+    claude::word,
+    settings::{tool_choice, with_rest},
+};
 
 const NAMES: Names =
     Names { max_tokens: "max_tokens", temperature: "temperature", top_p: "top_p", stop: "stop_sequences", seed: None };
 
-/// The settings, behind what `head` says.
+/// The settings, behind the `fields` with which a request begins.
 ///
 /// # Errors
 /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API does not take of a model that thinks.
@@ -20,9 +23,8 @@ pub(super) fn settings(
     params: &ModelParams,
     has_tools: bool,
     claude: &Claude,
-    head: Fields<'static>,
+    mut fields: Fields<'static>,
 ) -> Result<Fields<'static>> {
-    let mut fields = head;
     NAMES.write(params, params.max_tokens.or(Some(claude.max_tokens)), &mut fields);
     // The API refuses a word about tools where there are none.
     if has_tools {
@@ -83,11 +85,5 @@ pub(super) fn read(
     if ["thinking", "output_config"].into_iter().all(is_exact) {
         params = told;
     }
-    if let Some(Value::Object(mut extra)) = laid_over(&written(&params), fields) {
-        if extra.get("stream") == Some(&Value::Bool(false)) {
-            extra.remove("stream");
-        }
-        params.extra = extra;
-    }
-    params
+    with_rest(params.clone(), &written(&params), fields)
 }

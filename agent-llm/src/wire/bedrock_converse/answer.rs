@@ -1,19 +1,24 @@
 //! An answer under way. One that came whole is one event.
 
 use agent_core::{
-    AssistantMessage, Chunk, FinishReason, ModelResponse, Result, Usage,
+    AssistantMessage, Chunk, ModelResponse, Result, Usage,
     message::{Origin, Raw},
 };
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    draft::{Block, Delta},
-    usage::usage,
-};
+use super::{draft::Delta, messages::Converse, usage::usage};
 use crate::{
-    Decoder, Progress,
-    error::{not_the_protocol, refused, truncated},
-    wire::{lenient::Str, open_struct::open_struct, surrogates::mend_surrogates, two_roles::fold::Fold},
+    Progress,
+    error::{not_the_protocol, refused},
+    wire::{
+        events,
+        lenient::Str,
+        open_struct::open_struct,
+        two_roles::{
+            finish,
+            fold::{Draft, Fold},
+        },
+    },
 };
 
 /// Bytes that only make events equally long.
@@ -60,10 +65,9 @@ open_struct! {
 /// Reads one answer.
 #[derive(Debug)]
 pub(super) struct Answer {
-    origin: Origin,
-    fold: Fold<Block>,
+    fold: Fold<Converse>,
     /// The message, if it came whole, and how many blocks it has.
-    whole: Option<(String, usize)>,
+    whole: Option<(Box<RawValue>, usize)>,
     stop_reason: String,
     usage: Usage,
     details: Map<String, Value>,
@@ -72,58 +76,25 @@ pub(super) struct Answer {
 
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
-    let (mut answer, mut nobody) = (Box::new(Answer::new(origin.clone(), false)), Vec::new());
-    answer.frame(body, &mut nobody)?;
+    let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
+    events::Answer::event(&mut answer, body, &mut nobody)?;
     match answer.whole {
-        Some(_) => answer.finish(&mut nobody),
+        Some(_) => events::Answer::respond(answer, &mut nobody),
         None => Err(not_the_protocol(origin.provider(), "the answer is not a message", body)),
-    }
-}
-
-impl Decoder for Answer {
-    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        if self.has_ended || data.trim().is_empty() {
-            return Ok(());
-        }
-        let data = &*mend_surrogates(data);
-        let unreadable = |e, origin: &Origin| {
-            not_the_protocol(origin.provider(), "what came is not of an answer", data).with_source(e)
-        };
-        let frame: Frame<'_> = serde_json::from_str(data).map_err(|e| unreadable(e, &self.origin))?;
-        if frame.error.is_some() {
-            return Err(refused(self.origin.provider(), data));
-        }
-        self.event(frame, chunks).map_err(|e| unreadable(e, &self.origin))
-    }
-
-    fn progress(&self) -> Progress {
-        match (self.has_ended, self.stop_reason.is_empty()) {
-            (true, _) => Progress::Ended,
-            (false, false) => Progress::Complete,
-            (false, true) => Progress::Open,
-        }
-    }
-
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        match self.progress() {
-            Progress::Open => Err(truncated(self.origin.provider())),
-            _ => Ok(self.respond(chunks)),
-        }
     }
 }
 
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
-        let fold = Fold::new(origin.clone(), is_heard);
         let (stop_reason, usage, details) = (String::new(), Usage::default(), Map::new());
-        Self { origin, fold, whole: None, stop_reason, usage, details, has_ended: false }
+        Self { fold: Fold::new(origin, is_heard), whole: None, stop_reason, usage, details, has_ended: false }
     }
 
-    fn event(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
+    fn take(&mut self, frame: Frame<'_>, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
         if let Some(Part { index, start, .. }) = frame.start {
             let Some((kind, fields)) = start.into_iter().flatten().next() else { return Ok(()) };
             let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
-            self.fold.start(index, Block::started(&kind, fields), "", chunks);
+            self.fold.start(index, Draft::started(kind, fields), "", chunks);
         }
         if let Some(Part { index, delta: Some(delta), .. }) = frame.delta {
             self.fold.delta(index, &delta, chunks)?;
@@ -147,8 +118,8 @@ impl Answer {
     fn message(&mut self, json: &RawValue, chunks: &mut Vec<Chunk>) -> serde_json::Result<()> {
         let said: MessageSaid<'_> = serde_json::from_str(json.get())?;
         let content = said.content.unwrap_or_default();
-        content.iter().for_each(|block| self.fold.put(block.get(), chunks));
-        self.whole = Some((json.get().to_owned(), content.len()));
+        content.iter().for_each(|block| self.fold.put(block, chunks));
+        self.whole = Some((json.to_owned(), content.len()));
         Ok(())
     }
 
@@ -169,25 +140,42 @@ impl Answer {
             }
         }
     }
+}
 
-    fn respond(self, chunks: &mut Vec<Chunk>) -> ModelResponse {
+impl events::Answer for Answer {
+    const UNREADABLE: &'static str = "what came is not of an answer";
+
+    fn origin(&self) -> &Origin {
+        &self.fold.origin
+    }
+
+    fn event(&mut self, json: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(json).with_source(e))?;
+        if frame.error.is_some() {
+            return Err(refused(self.origin().provider(), json));
+        }
+        self.take(frame, chunks).map_err(|e| self.unreadable(json).with_source(e))
+    }
+
+    fn progress(&self) -> Progress {
+        match (self.has_ended, self.stop_reason.is_empty()) {
+            (true, _) => Progress::Ended,
+            (false, false) => Progress::Complete,
+            (false, true) => Progress::Open,
+        }
+    }
+
+    fn respond(self, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let origin = self.fold.origin.clone();
         let (json, blocks) = self.fold.finish(chunks);
         let json = match self.whole {
             Some((message, said)) if said == blocks.len() => message,
-            _ => format!(r#"{{"role":"assistant","content":[{}]}}"#, json.join(",")),
+            _ => json,
         };
-        let raw = Raw::parse(self.origin, json).expect("it was just read as JSON");
-        let message = AssistantMessage::from_provider(blocks, raw);
-        let finish = match self.stop_reason.as_str() {
-            "" | "end_turn" | "tool_use" if message.has_calls() => FinishReason::ToolCalls,
-            "tool_use" => FinishReason::ToolCalls,
-            "" | "end_turn" | "stop_sequence" => FinishReason::Stop,
-            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-            "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
-            other => FinishReason::Other(other.to_owned()),
-        };
+        let message = AssistantMessage::from_provider(blocks, Raw::new(origin, json));
+        let finish = finish(&self.stop_reason, &message);
         let mut response = ModelResponse::new(message).with_finish(finish).with_usage(self.usage);
         response.details = self.details;
-        response
+        Ok(response)
     }
 }

@@ -6,7 +6,7 @@ use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolCho
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{messages::Messages, parts::parts_json, settings::TOOLS, tools::write_tools};
+use super::{messages::Converse, parts::parts_json, settings::TOOLS, tools::write_tools};
 use crate::wire::{
     body::Draft,
     fields::Fields,
@@ -27,7 +27,7 @@ pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, origin: &Orig
     write_tool_config(req, &of_tools, more_of_tools.as_ref(), origin, key, out);
     if !extra.contains_key("messages") {
         begin("messages", out);
-        write_messages(&req.messages, &Messages(origin), out);
+        write_messages::<Converse>(&req.messages, origin, out);
     }
     out.push(b'}');
 }

@@ -1,15 +1,18 @@
 //! Images, documents, films and sound, as the API takes them: by the end of a file's name, and its bytes or its place in S3.
 
-use std::{borrow::Cow, iter::repeat};
+use std::borrow::Cow;
 
 use agent_core::{
-    Error, ErrorKind, History, Media, Message, Part, Result, Retry,
+    History, Media, Part, Result,
     message::{MediaSource, Origin},
 };
 use serde::Serialize;
 
 use super::{parts::BlockJson, read};
-use crate::wire::json::own;
+use crate::wire::{
+    content::{check_media, same_media},
+    json::own,
+};
 
 /// Media types, with the block that holds such media and what the API calls their form.
 const FORMS: [(&str, Kind, &str); 33] = [
@@ -86,7 +89,7 @@ enum Source<'a> {
 pub(super) fn media_json<'a>(origin: &Origin, media: &'a Media, usual: &str, place: (usize, usize)) -> BlockJson<'a> {
     if let Some(raw) = own(origin, media.raw.as_ref())
         && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
-        && (&was.source, &was.mime, &was.name) == (&media.source, &media.mime, &media.name)
+        && same_media(&was, media)
     {
         return BlockJson::Raw(raw);
     }
@@ -125,39 +128,22 @@ fn name(media: &Media, (message, part): (usize, usize)) -> Cow<'_, str> {
 /// Checks that the API has a form for every medium of the conversation.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidRequest`] for a type that the API does not know, and for addresses outside of S3.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a type that the API does not know, and for addresses outside of
+/// S3.
 pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
-    let parts = history.iter().flat_map(|message| match message {
-        Message::User(message) => message.parts().iter().zip(repeat(false)),
-        Message::Tool(message) => message.parts().iter().zip(repeat(true)),
-        Message::System(_) | Message::Assistant(_) => [].iter().zip(repeat(false)),
-    });
-    let mut refused = parts.filter_map(|(part, is_result)| match part {
-        Part::Image(media) | Part::Document(media) => refusal(media, origin, is_result),
-        _ => None,
-    });
-    match refused.next() {
-        None => Ok(()),
-        Some(why) => Err(Error::new(ErrorKind::InvalidRequest, why).with_retry(Retry::Permanent)),
-    }
-}
-
-fn refusal(media: &Media, origin: &Origin, is_result: bool) -> Option<String> {
-    if own(origin, media.raw.as_ref()).is_some() {
-        return None;
-    }
-    if let Some(mime) = media.mime.as_deref().filter(|mime| form(mime).is_none()) {
-        return Some(format!("Bedrock takes no {mime}"));
-    }
-    if is_result && media.mime.as_deref().and_then(form).is_some_and(|(kind, _)| kind == Kind::Audio) {
-        return Some("Bedrock takes no sound in a tool's result: give it in a message of the user".to_owned());
-    }
-    match &media.source {
-        MediaSource::Url(uri) | MediaSource::File(uri) if !uri.starts_with("s3://") => {
-            Some(format!("Bedrock reads no {uri}: send the bytes, or an address that begins with s3://"))
+    check_media(history, origin, |_, media, is_of_result| {
+        let mime = media.mime.as_deref();
+        match (mime, mime.and_then(form), &media.source) {
+            (Some(mime), None, _) => Some(format!("Bedrock takes no {mime}")),
+            (_, Some((Kind::Audio, _)), _) if is_of_result => {
+                Some("Bedrock takes no sound in a tool's result: give it in a message of the user".to_owned())
+            }
+            (.., MediaSource::Url(uri) | MediaSource::File(uri)) if !uri.starts_with("s3://") => {
+                Some(format!("Bedrock reads no {uri}: send the bytes, or an address that begins with s3://"))
+            }
+            _ => None,
         }
-        _ => None,
-    }
+    })
 }
 
 #[cfg(test)]

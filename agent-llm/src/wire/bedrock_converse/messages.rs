@@ -1,52 +1,32 @@
-//! Writing the conversation.
+//! Messages, as they are written and read.
 
 use std::borrow::Cow;
 
 use agent_core::{
-    Block, Message, Text, ToolCall, ToolMessage,
-    message::{Origin, Reasoning},
+    Block, Part, Text, ToolCall,
+    message::{Cache, Origin, Reasoning},
 };
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::{
-    parts::{BlockJson, CallJson, ResultJson, Thoughts, nothing, parts_json, plain, text_json},
+    parts::{BlockJson, CallJson, ResultJson, Thoughts, parts_json, text_json},
     read,
 };
+#[cfg(feature = "requests")]
+use crate::wire::two_roles::reading::Answer;
 use crate::wire::{
-    content::Input,
-    ids::plain_id,
-    json::own,
-    two_roles::{TwoRoles, Words, instructions, mark},
+    content::{EMPTY, Input},
+    two_roles::TwoRoles,
 };
 
-/// How messages are written to this provider.
-pub(super) struct Messages<'a>(pub(super) &'a Origin);
+/// The wire.
+#[derive(Debug)]
+pub(super) struct Converse;
 
-impl TwoRoles for Messages<'_> {
-    type Block<'b> = BlockJson<'b>;
+impl TwoRoles for Converse {
+    type Block<'a> = BlockJson<'a>;
 
-    fn origin(&self) -> &Origin {
-        self.0
-    }
-
-    fn blocks<'b>(&self, at: usize, message: &'b Message, keeps_ids: bool) -> Vec<BlockJson<'b>> {
-        match message {
-            Message::Tool(result) => self.result(at, result, keeps_ids),
-            Message::User(message) => parts_json(self.0, at, message.parts()),
-            Message::System(message) => {
-                let mark = mark(message).map(|cache| BlockJson::CachePoint(cache.into()));
-                std::iter::once(plain(instructions(message))).chain(mark).collect()
-            }
-            Message::Assistant(_) => Vec::new(),
-        }
-    }
-
-    fn read_turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
-        read::turn(json, origin)
-    }
-
-    fn read(json: &str, origin: &Origin) -> Block {
+    fn read(json: &RawValue, origin: &Origin) -> Block {
         read::block(json, origin)
     }
 
@@ -54,12 +34,20 @@ impl TwoRoles for Messages<'_> {
         BlockJson::Raw(json)
     }
 
-    fn plain(text: &str) -> BlockJson<'_> {
-        plain(text)
+    fn plain(text: Cow<'_, str>, _: Option<Cache>) -> BlockJson<'_> {
+        BlockJson::Text(text)
     }
 
-    fn text<'b>(&self, text: &'b Text) -> Option<BlockJson<'b>> {
-        text_json(self.0, text)
+    fn mark<'a>(cache: Cache) -> Option<BlockJson<'a>> {
+        Some(BlockJson::CachePoint(cache.into()))
+    }
+
+    fn text<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
+        text_json(origin, text)
+    }
+
+    fn parts<'a>(origin: &Origin, at: usize, parts: &'a [Part]) -> Vec<BlockJson<'a>> {
+        parts_json(origin, at, parts)
     }
 
     fn reasoning(reasoning: &Reasoning) -> BlockJson<'_> {
@@ -69,46 +57,28 @@ impl TwoRoles for Messages<'_> {
         })
     }
 
-    fn call<'b>(id: Cow<'b, str>, call: &'b ToolCall) -> BlockJson<'b> {
+    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> BlockJson<'a> {
         BlockJson::ToolUse(CallJson { tool_use_id: id, name: &call.name, input: Input::new(&call.arguments) })
     }
 
-    /// Short, and of letters, digits, `_` and `-`.
-    fn id(id: &str) -> Cow<'_, str> {
-        /// More is refused.
-        const MOST: usize = 64;
-        match plain_id(id) {
-            id if id.len() <= MOST => id,
-            long => Sha256::digest(&*long).iter().map(|byte| format!("{byte:02x}")).collect(),
-        }
-    }
-}
-
-impl<'a> Words<'a> for BlockJson<'a> {
-    fn words(&mut self) -> Option<&mut Cow<'a, str>> {
-        match self {
-            BlockJson::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-}
-
-impl Messages<'_> {
-    /// The result, and the cache points of its parts behind it: there is no place for them within.
-    fn result<'b>(&self, at: usize, result: &'b ToolMessage, keeps_ids: bool) -> Vec<BlockJson<'b>> {
-        if let Some(own) = own(self.0, result.raw()) {
-            return vec![BlockJson::Raw(own)];
-        }
+    /// The result, and the last cache point of its parts behind it: there is no place for them within.
+    fn result<'a>(tool_use_id: Cow<'a, str>, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
         let is_mark = |block: &BlockJson<'_>| matches!(block, BlockJson::CachePoint(_));
-        let (mut marks, mut content): (Vec<_>, Vec<_>) =
-            parts_json(self.0, at, result.parts()).into_iter().partition(is_mark);
+        let (mut marks, mut content): (Vec<_>, Vec<_>) = content.into_iter().partition(is_mark);
         if content.is_empty() {
-            content.push(nothing());
+            content.push(BlockJson::Text(EMPTY.into()));
         }
-        let call = result.call_id();
-        let tool_use_id = if keeps_ids { Cow::Borrowed(call) } else { Self::id(call) };
-        let status = result.is_error().then_some("error");
-        let result = BlockJson::ToolResult(ResultJson { tool_use_id, content, status });
-        std::iter::once(result).chain(marks.pop()).collect()
+        let result = ResultJson { tool_use_id, content, status: is_error.then_some("error") };
+        std::iter::once(BlockJson::ToolResult(result)).chain(marks.pop()).collect()
+    }
+
+    #[cfg(feature = "requests")]
+    fn read_parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
+        read::parts(content, origin)
+    }
+
+    #[cfg(feature = "requests")]
+    fn read_result(json: &RawValue, origin: &Origin) -> Option<Answer> {
+        super::request::result(json, origin)
     }
 }

@@ -50,6 +50,7 @@ use crate::{
         body::{Bodies, Draft},
         claude::tell_if_thoughtless,
         endpoint::{endpoint, percent_encoded, post},
+        events::Events,
         server_tools::{self, check_text_alone},
         surrogates::text_of,
     },
@@ -132,7 +133,7 @@ impl Codec for BedrockCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.origin.clone(), chunks))
+        Box::new(Events(Answer::new(self.origin.clone(), chunks)))
     }
 }
 

@@ -13,10 +13,7 @@ use super::{
     media::{MediaJson, media_json},
     read,
 };
-use crate::wire::{
-    content::{EMPTY, Input},
-    json::own,
-};
+use crate::wire::{content::Input, json::own};
 
 /// One block of a content.
 #[derive(Serialize)]
@@ -77,16 +74,6 @@ impl From<Cache> for CachePoint {
     }
 }
 
-/// A text and nothing else.
-pub(super) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> BlockJson<'a> {
-    BlockJson::Text(text.into())
-}
-
-/// What stands where something must.
-pub(super) fn nothing() -> BlockJson<'static> {
-    plain(EMPTY)
-}
-
 /// The parts in this API's form, each with its cache point behind it. What says nothing, or is another provider's and means
 /// nothing here, is left out. `place` is part of the names of documents that have none, which must not be the same.
 pub(super) fn parts_json<'a>(origin: &Origin, place: usize, parts: &'a [Part]) -> Vec<BlockJson<'a>> {
@@ -109,12 +96,12 @@ pub(super) fn parts_json<'a>(origin: &Origin, place: usize, parts: &'a [Part]) -
 /// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
 pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
     if let Some(raw) = own(origin, text.raw.as_ref())
-        && read::text_of(raw.get(), origin)
+        && read::text_of(raw, origin)
             .is_some_and(|was| (was.text, was.citations) == (text.text.clone(), text.citations.clone()))
     {
         return Some(BlockJson::Raw(raw));
     }
-    (!text.text.trim().is_empty()).then(|| plain(&*text.text))
+    (!text.text.trim().is_empty()).then(|| BlockJson::Text(text.text.as_str().into()))
 }
 
 /// The cache mark that this block is, if it is no more than that.

@@ -11,17 +11,10 @@ use super::media::Kind;
 #[cfg(feature = "requests")]
 use super::parts::mark_of;
 use crate::wire::{
-    json::{plain, raw_text},
+    json::{plain, raw},
     lenient::{Str, owned},
     open_struct::open_struct,
 };
-
-/// What somebody said.
-#[derive(Deserialize)]
-struct Spoken<'a> {
-    #[serde(borrow, default)]
-    content: Vec<&'a RawValue>,
-}
 
 open_struct! {
     /// A block: one of these fields.
@@ -109,10 +102,8 @@ open_struct! {
 }
 
 /// A block of the assistant's. What is not understood is kept as it came.
-pub(super) fn block(json: &str, origin: &Origin) -> Block {
-    understood(json, origin)
-        .or_else(|| server_call(json, origin))
-        .unwrap_or_else(|| Block::Other(raw_text(json, origin)))
+pub(super) fn block(json: &RawValue, origin: &Origin) -> Block {
+    understood(json, origin).or_else(|| server_call(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
 open_struct! {
@@ -129,9 +120,9 @@ open_struct! {
 }
 
 /// What a tool did that the provider runs, told as the call or as its result.
-fn server_call(json: &str, origin: &Origin) -> Option<Block> {
-    let said: ServersSaid<'_> = serde_json::from_str(json).ok()?;
-    let raw = raw_text(json, origin);
+fn server_call(json: &RawValue, origin: &Origin) -> Option<Block> {
+    let said: ServersSaid<'_> = serde_json::from_str(json.get()).ok()?;
+    let raw = raw(json, origin);
     let call = match (said.call, said.result) {
         (Some(call), _) => {
             let mut made = ServerCall::new(&*call.id?.0, &*call.name?.0, raw);
@@ -150,8 +141,8 @@ fn server_call(json: &str, origin: &Origin) -> Option<Block> {
     Some(Block::Server(call))
 }
 
-fn understood(json: &str, origin: &Origin) -> Option<Block> {
-    let said: BlockSaid<'_> = serde_json::from_str(json).ok()?;
+fn understood(json: &RawValue, origin: &Origin) -> Option<Block> {
+    let said: BlockSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let is_more = !said.rest.is_empty();
     match said {
         BlockSaid { call: Some(json_of_call), .. } => call(json_of_call, json, is_more, origin).map(Block::ToolCall),
@@ -159,26 +150,6 @@ fn understood(json: &str, origin: &Origin) -> Option<Block> {
         BlockSaid { image: Some(_), .. } | BlockSaid { document: Some(_), .. } => None,
         BlockSaid { video: Some(_), .. } | BlockSaid { audio: Some(_), .. } => None,
         said => text(said, json, origin).map(Block::Text),
-    }
-}
-
-/// The blocks of the assistant's message, or of its messages in a list.
-///
-/// # Errors
-/// If it is no message.
-pub(super) fn turn(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
-    let messages: Vec<Spoken<'_>> =
-        if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
-    let blocks = messages.iter().flat_map(|message| &message.content).map(|json| block(json.get(), origin));
-    Ok(blocks.filter(|block| !says_nothing(block)).collect())
-}
-
-/// True for a text without words, which the API does not take back, and for thinking without anything.
-pub(super) fn says_nothing(block: &Block) -> bool {
-    match block {
-        Block::Text(text) => text.text.is_empty() && text.citations.is_empty(),
-        Block::Reasoning(reasoning) => *reasoning == Reasoning::default(),
-        _ => false,
     }
 }
 
@@ -203,8 +174,7 @@ pub(super) fn parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
 
 /// A part of the user's, or of a tool's result. What is not understood is kept as it came.
 pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
-    let json = json.get();
-    let part = serde_json::from_str::<BlockSaid<'_>>(json).ok().and_then(|said| {
+    let part = serde_json::from_str::<BlockSaid<'_>>(json.get()).ok().and_then(|said| {
         let is_more = !said.rest.is_empty();
         match said {
             BlockSaid { image: Some(said), .. } => media(said, Kind::Image, json, is_more, origin).map(Part::Image),
@@ -217,21 +187,21 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
             said => text(said, json, origin).map(Part::Text),
         }
     });
-    part.unwrap_or_else(|| Part::Other(raw_text(json, origin)))
+    part.unwrap_or_else(|| Part::Other(raw(json, origin)))
 }
 
 /// The text that this block is.
-pub(super) fn text_of(json: &str, origin: &Origin) -> Option<Text> {
-    text(serde_json::from_str(json).ok()?, json, origin)
+pub(super) fn text_of(json: &RawValue, origin: &Origin) -> Option<Text> {
+    text(serde_json::from_str(json.get()).ok()?, json, origin)
 }
 
 /// Keeps its JSON if that says more than the text.
-fn text(said: BlockSaid<'_>, json: &str, origin: &Origin) -> Option<Text> {
+fn text(said: BlockSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Text> {
     let Some(cited) = said.cited else {
-        return Some(Text::new(said.text?.0).with_raw((!said.rest.is_empty()).then(|| raw_text(json, origin))));
+        return Some(Text::new(said.text?.0).with_raw((!said.rest.is_empty()).then(|| raw(json, origin))));
     };
     let words = cited.content.unwrap_or_default().into_iter().filter_map(|said| said.text);
-    let mut text = Text::new(words.map(|words| words.0).collect::<String>()).with_raw(raw_text(json, origin));
+    let mut text = Text::new(words.map(|words| words.0).collect::<String>()).with_raw(raw(json, origin));
     text.citations = cited.citations.unwrap_or_default().into_iter().map(citation).collect();
     Some(text)
 }
@@ -257,14 +227,14 @@ fn citation(said: CitationSaid<'_>) -> Citation {
 }
 
 /// A call, unless the provider runs the tool itself.
-fn call(said: &RawValue, json: &str, is_more: bool, origin: &Origin) -> Option<ToolCall> {
+fn call(said: &RawValue, json: &RawValue, is_more: bool, origin: &Origin) -> Option<ToolCall> {
     let said: CallSaid<'_> = serde_json::from_str(said.get()).ok()?;
     if said.kind.as_ref().is_some_and(|kind| is_servers(&kind.0)) {
         return None;
     }
     let is_more = is_more || said.kind.is_some() || !said.rest.is_empty();
     Some(ToolCall {
-        raw: is_more.then(|| raw_text(json, origin)),
+        raw: is_more.then(|| raw(json, origin)),
         id: said.id?.0.into(),
         name: said.name?.0.into(),
         arguments: said.input.map_or("{}", RawValue::get).to_owned(),
@@ -276,12 +246,12 @@ pub(super) fn is_servers(kind: &str) -> bool {
     kind == "server_tool_use"
 }
 
-fn reasoning(said: ReasoningSaid<'_>, json: &str, is_more: bool, origin: &Origin) -> Option<Reasoning> {
+fn reasoning(said: ReasoningSaid<'_>, json: &RawValue, is_more: bool, origin: &Origin) -> Option<Reasoning> {
     let is_both = said.thoughts.is_some() && said.redacted.is_some();
     let thoughts = said.thoughts.unwrap_or_default();
     let is_more = is_more || is_both || !said.rest.is_empty() || !thoughts.rest.is_empty();
     Some(Reasoning {
-        raw: is_more.then(|| raw_text(json, origin)),
+        raw: is_more.then(|| raw(json, origin)),
         text: thoughts.text.unwrap_or_default().0.into_owned(),
         signature: owned(thoughts.signature),
         encrypted: owned(said.redacted),
@@ -289,7 +259,7 @@ fn reasoning(said: ReasoningSaid<'_>, json: &str, is_more: bool, origin: &Origin
 }
 
 /// Keeps its JSON if that says more than the fields of a [`Media`].
-fn media(said: MediaSaid<'_>, kind: Kind, json: &str, is_more: bool, origin: &Origin) -> Option<Media> {
+fn media(said: MediaSaid<'_>, kind: Kind, json: &RawValue, is_more: bool, origin: &Origin) -> Option<Media> {
     let source = said.source?;
     let is_more = is_more || !said.rest.is_empty() || !source.rest.is_empty();
     let (place, is_more) = match (source.bytes, source.location) {
@@ -297,7 +267,7 @@ fn media(said: MediaSaid<'_>, kind: Kind, json: &str, is_more: bool, origin: &Or
         (None, Some(place)) => (MediaSource::Url(place.uri?.0.into_owned()), is_more || !place.rest.is_empty()),
         _ => return None,
     };
-    let mut media = Media::new(place).with_raw(is_more.then(|| raw_text(json, origin)));
+    let mut media = Media::new(place).with_raw(is_more.then(|| raw(json, origin)));
     media.mime = Some(kind.mime_of(&said.format?.0)?.to_owned());
     media.name = owned(said.name);
     Some(media)

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::family::Family;
 #[cfg(feature = "requests")]
-use crate::wire::{claude::word, json::laid_over, settings::tool_choice};
+use crate::wire::{
+    claude::word,
+    settings::{tool_choice, with_rest},
+};
 use crate::wire::{fields::Fields, schema::closed::closed, settings::Names};
 
 const NAMES: Names =
@@ -68,10 +71,7 @@ pub(super) fn read(fields: &Value, has_tools: bool, family: &Family) -> ModelPar
             params = more;
         }
     }
-    if let Some(Value::Object(extra)) = laid_over(&written(&params), fields) {
-        params.extra = extra;
-    }
-    params
+    with_rest(params.clone(), &written(&params), fields)
 }
 
 #[cfg(feature = "requests")]

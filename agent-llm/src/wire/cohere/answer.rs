@@ -15,17 +15,15 @@ use super::{
     usage,
 };
 use crate::{
-    Decoder, Progress, ProviderError,
-    error::{not_the_protocol, truncated},
+    Progress, ProviderError,
+    error::not_the_protocol,
     wire::{
         details::{Details, parse},
         ended::message,
+        events,
         openai_chat::read::{ORDER, answered, read},
-        surrogates::mend_surrogates,
     },
 };
-
-const NO_ANSWER: &str = "the answer is not one of Cohere's Chat";
 
 /// An answer under way.
 #[derive(Debug)]
@@ -45,13 +43,13 @@ pub(super) struct Answer {
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let mut answer = Answer::new(origin.clone(), false);
     let frame = answer.read(body)?;
-    let Some(message) = frame.message else { return Err(not_the_protocol(origin.provider(), NO_ANSWER, body)) };
+    let Some(message) = frame.message else { return Err(events::Answer::unreadable(&answer, body)) };
     answer.whole = Some(message.to_owned());
     let Frame { id, finish_reason, usage, logprobs, rest, .. } = frame;
     answer.id = id.map(|id| id.0.into());
     answer.end(Delta { finish_reason, usage, rest, ..Delta::default() });
     logprobs.into_iter().for_each(|json| answer.details.append("logprobs", json));
-    answer.respond(&mut Vec::new())
+    events::Answer::respond(answer, &mut Vec::new())
 }
 
 impl Answer {
@@ -70,12 +68,9 @@ impl Answer {
 
     /// Reads an answer or an event.
     fn read<'a>(&self, json: &'a str) -> Result<Frame<'a>> {
-        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(json, e))?;
+        let unreadable = |e| events::Answer::unreadable(self, json).with_source(e);
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(unreadable)?;
         if frame.is_error() { Err(self.failed(json)) } else { Ok(frame) }
-    }
-
-    fn unreadable(&self, json: &str, e: serde_json::Error) -> Error {
-        not_the_protocol(self.origin.provider(), NO_ANSWER, json).with_source(e)
     }
 
     /// The error that stands in place of an answer, or in the middle of one.
@@ -89,6 +84,21 @@ impl Answer {
             (false, why) => json!({"error": why}),
         };
         ProviderError::from_json(&error).into_error(self.origin.provider())
+    }
+
+    /// Takes what stands at the end of an answer.
+    fn end(&mut self, end: Delta<'_>) {
+        self.finish = end.finish_reason.map(|reason| reason.0.into_owned()).unwrap_or_default();
+        self.usage = end.usage.map(ToOwned::to_owned);
+        end.rest.iter().for_each(|(name, json)| self.details.add(&name.0, json));
+    }
+}
+
+impl events::Answer for Answer {
+    const UNREADABLE: &'static str = "the answer is not one of Cohere's Chat";
+
+    fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     fn event(&mut self, json: &str, out: &mut Vec<Chunk>) -> Result<()> {
@@ -108,16 +118,13 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes what stands at the end of an answer.
-    fn end(&mut self, end: Delta<'_>) {
-        self.finish = end.finish_reason.map(|reason| reason.0.into_owned()).unwrap_or_default();
-        self.usage = end.usage.map(ToOwned::to_owned);
-        end.rest.iter().for_each(|(name, json)| self.details.add(&name.0, json));
+    fn progress(&self) -> Progress {
+        if self.has_ended { Progress::Ended } else { Progress::Open }
     }
 
     fn respond(self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Self { origin, fold, whole, id, finish, usage, details, .. } = self;
-        let unreadable = |e| not_the_protocol(origin.provider(), NO_ANSWER, "").with_source(e);
+        let unreadable = |e| not_the_protocol(origin.provider(), Self::UNREADABLE, "").with_source(e);
         let json = whole.map_or_else(|| fold.json(), Ok).map_err(unreadable)?;
         let name = id.as_deref().unwrap_or_default();
         let mut blocks = read(&json, &origin, ORDER).map_err(unreadable)?;
@@ -141,26 +148,5 @@ fn in_chat(reason: &str) -> &str {
         "MAX_TOKENS" => "length",
         "ERROR_TOXIC" => "content_filter",
         other => other,
-    }
-}
-
-impl Decoder for Answer {
-    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        let data = data.trim();
-        if self.has_ended || data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        self.event(&mend_surrogates(data), chunks)
-    }
-
-    fn progress(&self) -> Progress {
-        if self.has_ended { Progress::Ended } else { Progress::Open }
-    }
-
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        match self.progress() {
-            Progress::Open => Err(truncated(self.origin.provider())),
-            _ => self.respond(chunks),
-        }
     }
 }

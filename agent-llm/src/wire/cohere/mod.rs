@@ -37,18 +37,19 @@ mod request;
 mod settings;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use agent_core::{ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{Request, Uri};
 
 use self::answer::Answer;
 pub use self::profile::CohereProfile;
 use crate::{
-    Codec, Decoder, ProviderError,
+    Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
+        events::Events,
         openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_text_alone},
         surrogates::text_of,
@@ -120,12 +121,8 @@ impl Codec for CohereCodec {
         answer::decode(&text_of(body), self.origin())
     }
 
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
-    }
-
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+        Box::new(Events(Answer::new(self.manner.origin.clone(), chunks)))
     }
 }
 

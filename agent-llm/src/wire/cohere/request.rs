@@ -21,7 +21,7 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
     body.said.retain(|name, value| !(name == "stream" && value == &Value::Bool(false)));
     let (parsed, said) = (&mut body.parsed, &body.said);
     parsed.stream = said.get("stream").is_some_and(|said| said == true);
-    parsed.params = params(said);
+    parsed.params = params(&said.clone().into());
     let written = fields("", &parsed.params, !parsed.tools.is_empty(), parsed.stream).into();
     Ok(body.finish(written))
 }

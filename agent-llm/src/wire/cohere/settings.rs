@@ -3,22 +3,21 @@
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde_json::{Value, json};
 
-use crate::wire::{fields::Fields, json::present, settings::said};
+use crate::wire::{fields::Fields, json::present, settings::Names};
 
-/// The settings that need no other form, by our names and by the API's.
-const PLAIN: [(&str, &str); 5] = [
-    ("temperature", "temperature"),
-    ("top_p", "p"),
-    ("max_tokens", "max_tokens"),
-    ("stop", "stop_sequences"),
-    ("seed", "seed"),
-];
+const NAMES: Names = Names {
+    max_tokens: "max_tokens",
+    temperature: "temperature",
+    top_p: "p",
+    stop: "stop_sequences",
+    seed: Some("seed"),
+};
 
 /// The fields of the request. The server refuses a word about tools where there are none.
 pub(super) fn fields<'a>(model: &'a str, params: &ModelParams, has_tools: bool, stream: bool) -> Fields<'a> {
-    let (mut said, mut fields) = (said(params), Fields::default());
+    let mut fields = Fields::default();
     fields.say("model", Some(model));
-    PLAIN.into_iter().for_each(|(own, name)| fields.say(name, said.remove(own)));
+    NAMES.write(params, params.max_tokens, &mut fields);
     fields.say("tool_choice", params.tool_choice.as_ref().filter(|_| has_tools).and_then(choice));
     let thinking = match params.thinking_tokens {
         Some(0) => Some(thinking(Effort::None)),
@@ -56,23 +55,18 @@ fn format(output: &OutputFormat) -> Value {
 
 /// What the fields of a request say, as far as they say what every provider can be told.
 #[cfg(feature = "requests")]
-pub(super) fn params(said: &serde_json::Map<String, Value>) -> ModelParams {
-    let choice = |said: &Value| match said.as_str() {
-        Some("NONE") => json!(ToolChoice::None),
-        Some("REQUIRED") => json!(ToolChoice::Required),
-        _ => Value::Null,
-    };
+pub(super) fn params(said: &Value) -> ModelParams {
+    let mut params = NAMES.read(said);
+    let choices = [ToolChoice::None, ToolChoice::Required];
+    params.tool_choice = choices.into_iter().find(|known| said["tool_choice"] == json!(choice(known)));
     let efforts = [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
-    let effort = efforts.into_iter().find(|effort| said.get("thinking") == Some(&thinking(*effort)));
-    let output = |said: &Value| match (said["type"] == "json_object", said.get("json_schema")) {
-        (true, Some(schema @ Value::Object(_))) => json!(OutputFormat::new("output", schema.clone())),
-        (true, None) => json!(OutputFormat::json()),
-        _ => Value::Null,
+    params.effort = efforts.into_iter().find(|effort| said["thinking"] == thinking(*effort));
+    let form = &said["response_format"];
+    let output = match &form["json_schema"] {
+        Value::Null => Some(OutputFormat::json()),
+        schema @ Value::Object(_) => Some(OutputFormat::new("output", schema.clone())),
+        _ => None,
     };
-    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
-    crate::wire::settings::read(plain.into_iter().chain([
-        ("tool_choice", said.get("tool_choice").map(choice)),
-        ("effort", effort.map(|effort| json!(effort))),
-        ("output", said.get("response_format").map(output)),
-    ]))
+    params.output = output.filter(|_| form["type"] == "json_object").map(Into::into);
+    params
 }

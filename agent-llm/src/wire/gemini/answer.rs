@@ -1,25 +1,22 @@
 //! What a provider answers, put together from one response or from the many of a stream.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry,
     message::{Origin, Raw},
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{
-    candidate::{Candidate, CandidateSaid, keep},
-    turn::content,
-    usage::usage,
-};
+use super::{fold::Fold, turn::content, usage::usage};
 use crate::{
-    Decoder, Progress,
-    error::{not_the_protocol, refused, truncated},
+    Progress,
+    error::{not_the_protocol, refused},
     wire::{
-        json::raw_text,
-        lenient::{Str, each, text},
+        events,
+        lenient::{Str, each, lenient, text},
         merge::merge,
         open_struct::open_struct,
-        surrogates::mend_surrogates,
     },
 };
 
@@ -35,10 +32,17 @@ open_struct! {
 }
 
 open_struct! {
-    Feedback {
-        reason: Str<'a> = "blockReason",
-        message: Str<'a> = "blockReasonMessage",
-    }
+    /// One of the answers that were asked for, or a piece of it.
+    CandidateSaid { index: u64 = "index", content: &'a RawValue = "content", finish: Str<'a> = "finishReason", }
+}
+
+open_struct! {
+    /// A content. A model that says nothing has no parts.
+    ContentSaid { parts: &'a RawValue = "parts", }
+}
+
+open_struct! {
+    Feedback { reason: Str<'a> = "blockReason", message: Str<'a> = "blockReasonMessage", }
 }
 
 /// An answer under way: responses, of which each holds the next piece. The last says why it ended.
@@ -49,39 +53,55 @@ pub(super) struct Answer {
     /// Names the answer: the first id, and the first model, that was said.
     id: String,
     model: String,
-    candidates: Vec<Candidate>,
+    /// By their indices. That of index 0 is the answer; what others say are details of it.
+    candidates: BTreeMap<u64, Candidate>,
     rest: Map<String, Value>,
     /// A proxy said that nothing follows.
     has_ended: bool,
+}
+
+/// A candidate under way.
+#[derive(Debug)]
+struct Candidate {
+    /// What the content holds besides parts; none as long as there was no content.
+    content: Option<Map<String, Value>>,
+    fold: Fold,
+    /// Why it ended; empty until it has.
+    finish: String,
+    rest: Map<String, Value>,
 }
 
 /// Reads the body of an answer that came whole. It may be the list of what a stream would have held: so the API streams to
 /// those who do not ask for events.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
-    if body.trim_start().starts_with('[') {
-        let pieces: Vec<&RawValue> = serde_json::from_str(body).map_err(|e| answer.unreadable(body).with_source(e))?;
-        for piece in pieces {
-            answer.take(piece.get(), &mut nobody)?;
-        }
-        return answer.respond(None, &mut nobody);
+    if !body.trim_start().starts_with('[') {
+        let sent = answer.take(body, &mut nobody)?;
+        return answer.ended(sent, &mut nobody);
     }
-    let sent = answer.take(body, &mut nobody)?;
-    answer.respond(sent, &mut nobody)
+    let unreadable = |e| events::Answer::unreadable(&answer, body).with_source(e);
+    let pieces: Vec<&RawValue> = serde_json::from_str(body).map_err(unreadable)?;
+    pieces.iter().try_for_each(|piece| answer.take(piece.get(), &mut nobody).map(drop))?;
+    answer.ended(None, &mut nobody)
 }
 
-impl Decoder for Answer {
-    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        let data = data.trim();
-        self.has_ended |= data == "[DONE]";
-        if self.has_ended || data.is_empty() {
-            return Ok(());
-        }
-        self.take(&mend_surrogates(data), chunks).map(drop)
+impl events::Answer for Answer {
+    const UNREADABLE: &'static str = "the answer is not a response of generateContent";
+
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn event(&mut self, json: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        self.take(json, chunks).map(drop)
+    }
+
+    fn end(&mut self) {
+        self.has_ended = true;
     }
 
     fn progress(&self) -> Progress {
-        let is_complete = self.candidates.iter().any(|candidate| candidate.index == 0 && !candidate.finish.is_empty());
+        let is_complete = self.candidates.get(&0).is_some_and(|candidate| !candidate.finish.is_empty());
         match (self.has_ended, is_complete) {
             (true, _) => Progress::Ended,
             (false, true) => Progress::Complete,
@@ -89,18 +109,15 @@ impl Decoder for Answer {
         }
     }
 
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        match self.progress() {
-            Progress::Open => Err(truncated(self.origin.provider())),
-            _ => self.respond(None, chunks),
-        }
+    fn respond(self, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        self.ended(None, chunks)
     }
 }
 
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         let (id, model) = (String::new(), String::new());
-        Self { origin, is_heard, id, model, candidates: Vec::new(), rest: Map::new(), has_ended: false }
+        Self { origin, is_heard, id, model, candidates: BTreeMap::new(), rest: Map::new(), has_ended: false }
     }
 
     /// Adds a response, and gives back the content of its first candidate.
@@ -108,8 +125,8 @@ impl Answer {
     /// # Errors
     /// The provider's error if the response is one; [`ContentFiltered`](ErrorKind::ContentFiltered) if it refused the prompt.
     fn take<'a>(&mut self, json: &'a str, out: &mut Vec<Chunk>) -> Result<Option<&'a RawValue>> {
-        let unreadable = |e| self.unreadable(json).with_source(e);
-        let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(unreadable)?;
+        let unreadable = |of: &Self, e| events::Answer::unreadable(of, json).with_source(e);
+        let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(|e| unreadable(self, e))?;
         if said.error.is_some() {
             return Err(refused(self.origin.provider(), json));
         }
@@ -122,13 +139,15 @@ impl Answer {
         let mut first = None;
         let take = |json: &'a RawValue| {
             let candidate: CandidateSaid<'a> = serde_json::from_str(json.get())?;
-            if candidate.index.unwrap_or(0) == 0 {
+            let index = candidate.index.unwrap_or(0);
+            if index == 0 {
                 first = first.or(candidate.content);
             }
-            self.candidate(&candidate, out)
+            let begun = || Candidate::new(self.origin.clone(), self.is_heard && index == 0);
+            self.candidates.entry(index).or_insert_with(begun).take(&candidate, &self.id, out)
         };
         let taken = said.candidates.map_or(Ok(()), |candidates| each(candidates, take));
-        taken.map_err(|e| self.unreadable(json).with_source(e))?;
+        taken.map_err(|e| unreadable(self, e))?;
         if let Some(feedback) = said.feedback {
             keep(&mut self.rest, &[(Str("promptFeedback".into()), feedback)]);
             if self.candidates.is_empty() {
@@ -138,22 +157,12 @@ impl Answer {
         Ok(first)
     }
 
-    fn candidate(&mut self, said: &CandidateSaid<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        let index = said.index.unwrap_or(0);
-        let at = self.candidates.iter().position(|known| known.index == index).unwrap_or_else(|| {
-            let is_heard = self.is_heard && index == 0;
-            self.candidates.push(Candidate::new(index, self.origin.clone(), is_heard));
-            self.candidates.len() - 1
-        });
-        self.candidates[at].take(said, &self.id, out)
-    }
-
     /// A prompt that was refused has no answer.
     fn check(&self, feedback: &RawValue) -> Result<()> {
-        let feedback: Feedback<'_> = serde_json::from_str(feedback.get()).unwrap_or_default();
+        let feedback: Feedback<'_> = lenient(feedback);
         let Some(reason) = feedback.reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
-        let why = [Some(&*reason.0), feedback.message.as_ref().map(|message| &*message.0)];
-        let why = why.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let why =
+            feedback.message.map_or_else(|| reason.0.to_string(), |message| format!("{}: {}", &*reason, &*message));
         Err(Error::new(ErrorKind::ContentFiltered, format!("the provider refused the prompt: {why}"))
             .with_retry(Retry::Permanent)
             .with_context("provider", self.origin.provider())
@@ -164,32 +173,29 @@ impl Answer {
     ///
     /// # Errors
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
-    fn respond(mut self, sent: Option<&RawValue>, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        let Some(first) = self.candidates.iter().position(|candidate| candidate.index == 0) else {
+    fn ended(mut self, sent: Option<&RawValue>, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        let Some(first) = self.candidates.remove(&0) else {
             return Err(not_the_protocol(self.origin.provider(), "the answer is none", "it holds no candidate"));
         };
         let origin = self.origin;
-        let first = self.candidates.remove(first);
         let blocks = first.fold.finish(&first.rest, out);
-        let raw = match sent {
-            Some(sent) => Some(Raw::new(origin.clone(), sent.to_owned())),
-            None => first.content.map(|rest| raw_text(&content(&origin, &blocks, &rest), &origin)),
-        };
-        let message = match raw {
-            Some(raw) => AssistantMessage::from_provider(blocks, raw),
+        let json = sent.map(ToOwned::to_owned).or_else(|| Some(content(&origin, &blocks, &first.content?)));
+        let message = match json {
+            Some(json) => AssistantMessage::from_provider(blocks, Raw::new(origin.clone(), json)),
             None => AssistantMessage::new(blocks),
         };
         let finish = finish_reason(&first.finish, &message);
-        let mut response = ModelResponse::new(message);
-        response.usage = self.rest.get("usageMetadata").map(usage).unwrap_or_default();
+        let usage = self.rest.get("usageMetadata").map(usage).unwrap_or_default();
+        let mut response = ModelResponse::new(message).with_usage(usage);
         if finish == FinishReason::ContentFilter {
             response.details.insert("finishReason".into(), first.finish.into());
         }
         response.details.extend(first.rest);
-        self.rest
-            .into_iter()
-            .for_each(|(name, value)| merge(response.details.entry(name).or_insert(Value::Null), value));
-        let others: Vec<_> = self.candidates.into_iter().map(|other| told(other, &origin)).collect();
+        for (name, value) in self.rest {
+            merge(response.details.entry(name).or_insert(Value::Null), value);
+        }
+        let others: Vec<_> =
+            self.candidates.into_iter().map(|(index, other)| other.into_value(index, &origin)).collect();
         if !others.is_empty() {
             response.details.insert("candidates".into(), others.into());
         }
@@ -198,24 +204,57 @@ impl Answer {
         response.id = Some(self.id).filter(|id| !id.is_empty()).map(Into::into);
         Ok(response)
     }
+}
 
-    fn unreadable(&self, json: &str) -> Error {
-        not_the_protocol(self.origin.provider(), "the answer is not a response of generateContent", json)
+impl Candidate {
+    fn new(origin: Origin, is_heard: bool) -> Self {
+        Self { content: None, fold: Fold::new(origin, is_heard), finish: String::new(), rest: Map::new() }
+    }
+
+    /// Adds a piece. `response` is the id of the response.
+    fn take(&mut self, said: &CandidateSaid<'_>, response: &str, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+        if let Some(content) = said.content {
+            let content: ContentSaid<'_> = serde_json::from_str(content.get())?;
+            keep(self.content.get_or_insert_default(), &content.rest);
+            let push = |part| {
+                self.fold.push(part, response, out);
+                Ok(())
+            };
+            content.parts.map_or(Ok(()), |parts| each(parts, push))?;
+        }
+        if let Some(finish) = said.finish.as_ref().filter(|finish| !finish.is_empty()) {
+            self.finish = finish.0.to_string();
+        }
+        keep(&mut self.rest, &said.rest);
+        Ok(())
+    }
+
+    /// The candidate as it would have come whole.
+    fn into_value(self, index: u64, origin: &Origin) -> Value {
+        let blocks = self.fold.finish(&Map::new(), &mut Vec::new());
+        let content = content(origin, &blocks, &self.content.unwrap_or_default());
+        let mut told = json!({"index": index, "content": lenient::<Value>(&content)});
+        let fields = told.as_object_mut().expect("an object");
+        if !self.finish.is_empty() {
+            fields.insert("finishReason".into(), self.finish.into());
+        }
+        fields.extend(self.rest);
+        told
     }
 }
 
-/// A further candidate, as it would have come whole.
-fn told(candidate: Candidate, origin: &Origin) -> Value {
-    let blocks = candidate.fold.finish(&Map::new(), &mut Vec::new());
-    let mut fields = Map::new();
-    fields.insert("index".into(), candidate.index.into());
-    let content = content(origin, &blocks, &candidate.content.unwrap_or_default());
-    fields.insert("content".into(), serde_json::from_str(&content).unwrap_or_default());
-    if !candidate.finish.is_empty() {
-        fields.insert("finishReason".into(), json!(candidate.finish));
+/// What a stream says piece by piece; of anything else the last word holds.
+const IN_PIECES: &str = "logprobsResult";
+
+/// Keeps fields that no message holds. One that says nothing does not take the place of one that did.
+fn keep(known: &mut Map<String, Value>, fields: &[(Str<'_>, &RawValue)]) {
+    for (name, json) in fields.iter().filter(|(_, json)| !matches!(json.get(), "{}" | "[]")) {
+        match (known.get_mut(&*name.0), serde_json::from_str(json.get())) {
+            (_, Err(_)) => {} // a number that no number is
+            (Some(known), Ok(more)) if name.0 == IN_PIECES => merge(known, more),
+            (_, Ok(value)) => drop(known.insert(name.0.to_string(), value)),
+        }
     }
-    fields.extend(candidate.rest);
-    fields.into()
 }
 
 fn finish_reason(said: &str, message: &AssistantMessage) -> FinishReason {

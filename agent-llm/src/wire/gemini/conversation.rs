@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Message, Part, SystemMessage, ToolCall, ToolMessage, UserMessage, message::Origin,
+    AssistantMessage, Block, Message, Part, SystemMessage, ToolCall, ToolMessage, UserMessage,
+    message::{Origin, Raw},
 };
-use serde_json::{Map, value::RawValue};
+use serde::Serialize;
+use serde_json::{
+    Map,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
-    contents::PARTS,
     fold::Fold,
-    parts::write_list,
-    read::{PartSaid, user_part},
-    request::Fields,
-    wrapper::Wrapper,
+    messages::PARTS,
+    read::{PartSaid, user_parts},
+    wrapper::{Fields, Wrapper},
 };
-use crate::wire::{json::raw_text, lenient::Str, open_struct::open_struct};
+use crate::wire::{json::raw, lenient::Str, open_struct::open_struct};
 
 /// A content, with its own JSON.
 struct Content<'a> {
@@ -27,9 +30,9 @@ struct Content<'a> {
 
 impl<'a> Content<'a> {
     fn read(json: &'a RawValue) -> Option<Self> {
-        let fields: Fields<'a> = serde_json::from_str(json.get()).ok()?;
+        let fields: Fields<'_> = serde_json::from_str(json.get()).ok()?;
         let role = fields.get("role").and_then(|role| serde_json::from_str(role.get()).ok()).unwrap_or_default();
-        Some(Self { json, role, parts: Wrapper::read(json.get(), &PARTS) })
+        Some(Self { json, role, parts: Wrapper::read(json, &PARTS) })
     }
 
     fn is_model(&self) -> bool {
@@ -49,17 +52,16 @@ pub(super) fn read(contents: &RawValue, origin: &Origin) -> Option<Vec<Message>>
     let contents: Vec<_> = contents.into_iter().map(Content::read).collect::<Option<_>>()?;
     let (mut messages, mut rest) = (Vec::new(), &contents[..]);
     while let Some(first) = rest.first() {
-        if first.is_model() {
-            let turn = rest.iter().take_while(|content| content.is_model()).count();
-            let message = assistant(&rest[..turn], contents.len() - rest.len(), origin);
-            rest = &rest[turn..];
-            let results = results(&message, rest, origin);
-            rest = &rest[results.contents..];
-            messages.push(Message::Assistant(message));
-            messages.extend(results.messages);
-        } else {
+        let (turn, after) = rest.split_at(rest.iter().take_while(|content| content.is_model()).count());
+        if turn.is_empty() {
             messages.push(spoken(first, origin));
             rest = &rest[1..];
+        } else {
+            let message = assistant(turn, contents.len() - rest.len(), origin);
+            let (results, answering) = results(&message, after, origin);
+            rest = &after[answering..];
+            messages.push(Message::Assistant(message));
+            messages.extend(results);
         }
     }
     Some(messages)
@@ -74,20 +76,15 @@ fn assistant(contents: &[Content<'_>], at: usize, origin: &Origin) -> AssistantM
     }
     let mut blocks = fold.finish(&Map::new(), &mut nobody);
     if blocks.is_empty() {
-        blocks.push(Block::Other(raw_text("[]", origin))); // it said nothing, but it is there
+        blocks.push(Block::Other(list::<()>(&[], origin))); // it said nothing, but it is there
     }
     let json: Vec<_> = contents.iter().map(|content| content.json).collect();
-    let raw = match *json {
-        [only] => raw_text(only.get(), origin),
-        _ => raw_text(&write_list(&json), origin),
-    };
-    AssistantMessage::from_provider(blocks, raw)
+    AssistantMessage::from_provider(blocks, one_or_list(&json, origin))
 }
 
 /// What somebody else than the model said. Whoever is not named is the user.
 fn spoken(content: &Content<'_>, origin: &Origin) -> Message {
-    let parts = content.items().iter().map(|part| user_part(part, origin)).collect();
-    let raw = raw_text(content.json.get(), origin);
+    let (parts, raw) = (user_parts(content.items(), origin), raw(content.json, origin));
     match content.role.as_str() {
         "system" => Message::System(SystemMessage::new(parts).with_raw(raw)),
         _ => Message::User(UserMessage::new(parts).with_raw(raw)),
@@ -104,52 +101,39 @@ open_struct! {
     }
 }
 
-/// The results of a turn.
-#[derive(Default)]
-struct Results {
-    messages: Vec<Message>,
-    /// How many contents they are of.
-    contents: usize,
-}
-
-/// Reads the results of the calls in `turn` from the contents that follow it.
+/// Reads the results of the calls in `turn` from the contents that follow it, with the number of these contents.
 ///
-/// The JSON of a result is its part, or what [`Contents`](super::contents::Contents) makes more of it: a
-/// content that is not as a turn's results usually are, or other parts before it. What follows the results in their content is
-/// a user message that goes on with it.
-fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -> Results {
+/// The JSON of a result is its part, or what [`Messages`](super::messages::Messages) makes more of it: a content that is not as a
+/// turn's results usually are, or other parts before it. What follows the results in their content is a user message that goes on
+/// with it.
+fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -> (Vec<Message>, usize) {
     let mut open: Vec<_> = turn.calls().enumerate().collect();
     let (mut results, mut more, mut read) = (Vec::new(), Vec::new(), 0);
     for content in contents {
         let Some(parts) = content.parts.as_ref().filter(|_| !open.is_empty()) else { break };
-        let mut before: Vec<&RawValue> = Vec::new();
-        let mut is_first = true;
+        let is_plain = content.role == "user" && parts.fields.len() == 1 && results.is_empty();
+        let (mut before, known) = (Vec::new(), results.len());
         for part in &parts.items {
-            before.push(part);
+            before.push(*part);
             let Some((at, call, said)) = answered(part, &mut open) else { continue };
-            let is_plain = content.role == "user" && parts.fields.len() == 1 && results.is_empty();
-            let json = match *before {
-                _ if is_first && !is_plain => parts.with(&before),
-                [only] => only.get().to_owned(),
-                _ => write_list(&before),
+            let json = match results.len() == known && !is_plain {
+                true => Raw::new(origin.clone(), parts.with(&before)),
+                false => one_or_list(&before, origin),
             };
-            results.push((at, message(call, &said, origin).with_raw(raw_text(&json, origin))));
+            results.push((at, result(call, &said, origin).with_raw(json)));
             before.clear();
-            is_first = false;
         }
-        if is_first {
+        if results.len() == known {
             break; // it answers nothing
         }
         read += 1;
         if !before.is_empty() {
-            let parts = before.iter().map(|part| user_part(part, origin)).collect();
-            let raw = raw_text(&write_list(&before), origin);
-            more.push(Message::User(UserMessage::new(parts).with_raw(raw)));
+            let said = UserMessage::new(user_parts(&before, origin));
+            more.push(Message::User(said.with_raw(list(&before, origin))));
         }
     }
     results.sort_by_key(|(at, _)| *at);
-    let messages = results.into_iter().map(|(_, result)| Message::Tool(result)).chain(more).collect();
-    Results { messages, contents: read }
+    (results.into_iter().map(|(_, result)| Message::Tool(result)).chain(more).collect(), read)
 }
 
 /// The open call that `part` answers, with its place: the one of its id, else the first of its name.
@@ -157,33 +141,35 @@ fn answered<'a, 't>(
     part: &'a RawValue,
     open: &mut Vec<(usize, &'t ToolCall)>,
 ) -> Option<(usize, &'t ToolCall, ResponseSaid<'a>)> {
-    let said: ResponseSaid<'a> = serde_json::from_str(PartSaid::read(part.get())?.response?.get()).ok()?;
+    let said: ResponseSaid<'a> = serde_json::from_str(PartSaid::read(part)?.response?.get()).ok()?;
     let same = |call: &Arc<str>, said: &Option<Str<'_>>| said.as_ref().is_some_and(|said| *said.0 == **call);
-    let at = open
-        .iter()
-        .position(|(_, call)| same(&call.id, &said.id))
-        .or_else(|| open.iter().position(|(_, call)| same(&call.name, &said.name)))?;
+    let of_id = open.iter().position(|(_, call)| same(&call.id, &said.id));
+    let at = of_id.or_else(|| open.iter().position(|(_, call)| same(&call.name, &said.name)))?;
     let (at, call) = open.remove(at);
     Some((at, call, said))
 }
 
-fn message(call: &ToolCall, said: &ResponseSaid<'_>, origin: &Origin) -> ToolMessage {
-    let (text, is_error) = said.response.map(|json| text(json.get())).unwrap_or_default();
-    let media = said.parts.iter().flatten().map(|part| user_part(part, origin));
-    let parts = [Part::text(text)].into_iter().chain(media).collect();
+/// The result that is said of a call: the text of the only field of an object, or all of it.
+fn result(call: &ToolCall, said: &ResponseSaid<'_>, origin: &Origin) -> ToolMessage {
+    let response = said.response.map_or("", RawValue::get);
+    let held: Fields<'_> = serde_json::from_str(response).unwrap_or_default();
+    let only = |name| {
+        let text: Str<'_> = serde_json::from_str(held.get(name).filter(|_| held.len() == 1)?.get()).ok()?;
+        Some(text.0.into_owned())
+    };
+    let (error, result) = (only("error"), only("result"));
+    let is_error = error.is_some();
+    let words = error.or(result).unwrap_or_else(|| response.to_owned());
+    let media = user_parts(said.parts.as_deref().unwrap_or_default(), origin);
+    let parts = [Part::text(words)].into_iter().chain(media).collect();
     ToolMessage::new(call.id.clone(), call.name.clone(), Arc::new(parts), is_error)
 }
 
-/// The text of a result, and whether the call failed.
-fn text(response: &str) -> (String, bool) {
-    let only = |name| {
-        let held = Wrapper::fields(response)?;
-        let text = held.get(name).filter(|_| held.len() == 1)?;
-        serde_json::from_str::<Str<'_>>(text.get()).ok().map(|text| text.0.into_owned())
-    };
-    match (only("error"), only("result")) {
-        (Some(error), _) => (error, true),
-        (_, Some(text)) => (text, false),
-        _ => (response.to_owned(), false),
-    }
+/// The provider's JSON of these: of one as it is, of others as a list.
+fn one_or_list(json: &[&RawValue], origin: &Origin) -> Raw {
+    if let [only] = json { raw(only, origin) } else { list(json, origin) }
+}
+
+fn list<T: Serialize>(items: &[T], origin: &Origin) -> Raw {
+    Raw::new(origin.clone(), to_raw_value(items).expect("it is JSON"))
 }

@@ -2,21 +2,22 @@
 
 use agent_core::{ModelRequest, SystemMessage, ToolSpec};
 use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use super::{
     GeminiCodec,
-    contents::Contents,
+    messages::Messages,
     parts::{ContentJson, PartJson},
     profile::{GeminiGeneration, GeminiSchemas},
     server_tools,
     settings::{lay_spelled, settings},
-    wrapper::{Wrapper, write_items},
+    wrapper::{self, Wrapper},
 };
 use crate::wire::{
     body::Draft,
     fields::Fields,
     json::{own, write as write_json},
+    lenient::lenient,
     schema::open_api::open_api,
 };
 
@@ -35,9 +36,9 @@ pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     }
     if !extra.contains_key("contents") {
         out.extend_from_slice(b"\"contents\":[");
-        let contents = Contents { codec, history: &req.messages };
-        out.messages(&req.messages, |at, message, out| contents.write(at, message, out));
-        contents.close(req.messages.len(), out);
+        let messages = Messages { codec, history: &req.messages };
+        out.messages(&req.messages, |at, message, out| messages.write(at, message, out));
+        messages.close(req.messages.len(), out);
         out.pop_if(|last| *last == b',');
         out.extend_from_slice(b"],");
     }
@@ -75,19 +76,16 @@ fn write_field(name: &str, value: impl Serialize, out: &mut Vec<u8>) {
 ///
 /// A provider's own JSON of it is the field's value, or an object with nothing but that field, which keeps its spelling.
 fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) {
-    let own = own(&codec.origin, system.raw());
-    let field =
-        own.and_then(|own| Wrapper::fields(own.get())?.into_iter().find(|(name, _)| SYSTEM.contains(&name.as_str())));
-    match (field, own) {
-        (Some((name, json)), _) => write_field(&name, json, out),
-        (None, Some(own)) => write_field(SYSTEM[0], own, out),
-        (None, None) => {
-            let parts = PartJson::all(&codec.origin, system.parts());
-            if !parts.is_empty() {
-                // The API refuses one without parts.
-                write_field(SYSTEM[0], ContentJson { role: None, parts }, out);
-            }
-        }
+    if let Some(own) = own(&codec.origin, system.raw()) {
+        let fields: wrapper::Fields<'_> = lenient(own);
+        let (name, json) =
+            SYSTEM.iter().find_map(|name| Some((*name, *fields.get(*name)?))).unwrap_or((SYSTEM[0], own));
+        return write_field(name, json, out);
+    }
+    let parts = PartJson::all(&codec.origin, system.parts());
+    if !parts.is_empty() {
+        // The API refuses one without parts.
+        write_field(SYSTEM[0], ContentJson { rest: None, role: None, parts }, out);
     }
 }
 
@@ -97,37 +95,30 @@ fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) 
 /// functions after it then join. A tool that runs at another provider is not told of.
 fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
     // With each tool, whether its declarations are still open.
-    let mut tools: Vec<(Vec<u8>, bool)> = Vec::new();
+    let mut tools: Vec<(String, bool)> = Vec::new();
     for spec in specs {
         let own = own(&codec.origin, spec.raw.as_ref());
         let native = || server_tools::tool(spec.server.as_ref()?, codec.profile.exclude_domains).ok();
-        if let Some(native) = Some(own).filter(Option::is_none).and_then(|_| native()) {
-            tools.push((native.to_string().into_bytes(), false));
+        if let (None, Some(native)) = (own, native()) {
+            tools.push((native.to_string(), false));
         } else if spec.is_server_side() {
-            tools.extend(own.map(|own| (own.get().into(), false)));
-        } else if let Some(tool) = own.and_then(|own| Wrapper::read(own.get(), &DECLARATIONS)) {
-            let mut json = Vec::new();
-            tool.open(&mut json);
-            write_items(&tool.items, &mut json);
-            tools.push((json, true));
-        } else if let Some((json, _)) = tools.iter_mut().rfind(|(_, open)| *open) {
-            json.push(b',');
-            declare(own, codec.profile.schemas, spec, json);
+            tools.extend(own.map(|own| (own.get().to_owned(), false)));
+        } else if let Some(tool) = own.and_then(|own| Wrapper::read(own, &DECLARATIONS)) {
+            tools.push((tool.open(&tool.items), true));
         } else {
-            let mut json = br#"{"functionDeclarations":["#.to_vec();
-            declare(own, codec.profile.schemas, spec, &mut json);
-            tools.push((json, true));
+            let declared = own.map_or_else(|| declaration(codec.profile.schemas, spec), |own| own.get().to_owned());
+            match tools.iter_mut().rfind(|(_, is_open)| *is_open) {
+                Some((json, _)) => *json += &format!(",{declared}"),
+                None => tools.push((format!(r#"{{"functionDeclarations":[{declared}"#), true)),
+            }
         }
     }
-    let tools = tools.into_iter().map(|(json, open)| if open { [&json, &b"]}"[..]].concat() } else { json });
-    let tools = tools.collect::<Vec<_>>().join(&b","[..]);
-    if tools.is_empty() { tools } else { [b"[", &tools[..], b"]"].concat() }
+    let tools = tools.into_iter().map(|(json, is_open)| if is_open { json + "]}" } else { json });
+    let tools = tools.collect::<Vec<_>>().join(",");
+    if tools.is_empty() { Vec::new() } else { format!("[{tools}]").into_bytes() }
 }
 
-fn declare(own: Option<&RawValue>, schemas: GeminiSchemas, spec: &ToolSpec, out: &mut Vec<u8>) {
-    if let Some(own) = own {
-        return out.extend_from_slice(own.get().as_bytes());
-    }
+fn declaration(schemas: GeminiSchemas, spec: &ToolSpec) -> String {
     let mut fields = Fields::default();
     fields.say("name", Some(&spec.name));
     fields.say("description", Some(&spec.description).filter(|text| !text.is_empty()));
@@ -138,5 +129,5 @@ fn declare(own: Option<&RawValue>, schemas: GeminiSchemas, spec: &ToolSpec, out:
             fields.say("parameters", Some(open_api(&spec.parameters)).filter(|s| s.get("properties").is_some()));
         }
     }
-    write_json(&fields, out);
+    serde_json::to_string(&fields).expect("its keys are texts")
 }

@@ -4,15 +4,18 @@ use agent_core::{
     Block, Chunk, Text,
     message::{Origin, Raw, Reasoning},
 };
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     citations::cited,
     partial::Partial,
-    parts::{PartJson, write_list},
+    parts::PartJson,
     read::{CallSaid, PartSaid},
 };
-use crate::wire::{blocks::Blocks, ids::call_id, json::raw_text, lenient::text};
+use crate::wire::{blocks::Blocks, ids::call_id, json::raw, lenient::text};
 
 /// A message under way.
 ///
@@ -50,8 +53,7 @@ impl Fold {
 
     /// Adds a part. `response` is the id of the response, and part of the ids of calls that have none.
     pub(super) fn push(&mut self, part: &RawValue, response: &str, out: &mut Vec<Chunk>) {
-        let json = part.get();
-        let said = PartSaid::read(json);
+        let said = PartSaid::read(part);
         match &said {
             Some(said) if said.is_text() => self.say(said, part, out),
             Some(said @ PartSaid { call: Some(call), .. })
@@ -61,11 +63,10 @@ impl Fold {
             }
             _ => {
                 self.cut(out);
-                let calls = self.calls;
-                let name = || call_id(response, calls);
+                let name = || call_id(response, self.calls);
                 let block = match said {
-                    Some(said) => said.block(json, &self.origin, name),
-                    None => Block::Other(raw_text(json, &self.origin)),
+                    Some(said) => said.block(part, &self.origin, name),
+                    None => Block::Other(raw(part, &self.origin)),
                 };
                 self.calls += usize::from(matches!(block, Block::ToolCall(_)));
                 self.end(block, out);
@@ -107,7 +108,7 @@ impl Fold {
             self.cut(out);
             let partial = Partial::new(call, || call_id(response, self.calls));
             self.calls += 1;
-            self.blocks.call(self.ended, &partial.id, &partial.name, out);
+            self.blocks.call(self.ended, &partial.id, call.name(), out);
             self.partial = Some(partial);
         }
         if let Some(partial) = &mut self.partial {
@@ -122,7 +123,7 @@ impl Fold {
     fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let Some(signature) = said.signed() else { return };
         self.cut(out);
-        let raw = Some(raw_text(part.get(), &self.origin));
+        let raw = Some(raw(part, &self.origin));
         let proof = Reasoning { signature: Some(signature.to_owned()), raw, ..Reasoning::default() };
         self.end(Block::Reasoning(proof), out);
     }
@@ -161,28 +162,23 @@ impl Run {
         let untold = &text[self.told..];
         if !untold.is_empty() {
             let part = PartJson::text(untold, self.is_thought);
-            self.parts.push(serde_json::value::to_raw_value(&part).expect("texts are JSON"));
+            self.parts.push(to_raw_value(&part).expect("texts are JSON"));
             self.told = text.len();
         }
     }
 
     fn finish(mut self, text: String, origin: &Origin) -> Block {
-        let raw = self.raw(&text, origin);
+        if !self.parts.is_empty() {
+            self.tell(&text);
+        }
+        let json = match self.parts.len() {
+            0 | 1 => self.parts.pop(),
+            _ => to_raw_value(&self.parts).ok(),
+        };
+        let raw = json.map(|json| Raw::new(origin.clone(), json));
         match self.is_thought {
             true => Block::Reasoning(Reasoning { text, signature: self.signature, encrypted: None, raw }),
             false => Block::Text(Text::new(text).with_raw(raw)),
-        }
-    }
-
-    fn raw(&mut self, text: &str, origin: &Origin) -> Option<Raw> {
-        if self.parts.is_empty() {
-            return None;
-        }
-        self.tell(text);
-        let mut parts = std::mem::take(&mut self.parts);
-        match parts.len() {
-            1 => parts.pop().map(|part| Raw::new(origin.clone(), part)),
-            _ => Some(raw_text(&write_list(&parts), origin)),
         }
     }
 }

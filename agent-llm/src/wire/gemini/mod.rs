@@ -21,13 +21,12 @@
 //! * The provider caches by itself: [`Cache`](agent_core::message::Cache) marks are not sent.
 
 mod answer;
-mod candidate;
 mod citations;
-mod contents;
 #[cfg(feature = "requests")]
 mod conversation;
 mod encode;
 mod fold;
+mod messages;
 mod partial;
 mod parts;
 mod profile;
@@ -51,6 +50,7 @@ use crate::{
     wire::{
         body::{Bodies, Draft},
         endpoint::{endpoint, post},
+        events::Events,
         server_tools::{check, check_no_count, refusal},
         surrogates::text_of,
     },
@@ -130,7 +130,7 @@ impl Codec for GeminiCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.origin.clone(), chunks))
+        Box::new(Events(Answer::new(self.origin.clone(), chunks)))
     }
 }
 

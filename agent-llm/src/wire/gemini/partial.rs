@@ -1,11 +1,11 @@
 //! Calls whose arguments come piece by piece, which the API does only for those who ask for it.
 
-use agent_core::{Block, ToolCall, message::Origin};
-use serde_json::{Value, json};
+use agent_core::{Block, message::Origin};
+use serde_json::{Value, json, value::to_raw_value};
 
 use super::read::{CallSaid, PartSaid};
 use crate::wire::{
-    json::raw_text,
+    json::raw,
     lenient::{Str, text},
     open_struct::open_struct,
 };
@@ -23,92 +23,75 @@ open_struct! {
 /// A call under way.
 #[derive(Debug)]
 pub(super) struct Partial {
+    /// Its id, which may have been made up here.
     pub(super) id: String,
-    /// Its provider gave it no id.
-    is_made_up: bool,
-    pub(super) name: String,
-    args: Value,
-    signature: Option<String>,
+    /// The part in which it would have come at once, so far.
+    part: Value,
 }
 
 impl Partial {
     /// Begins a call; `name` makes an id for one that has none.
     pub(super) fn new(call: &CallSaid<'_>, name: impl FnOnce() -> String) -> Self {
-        let id = call.id.as_ref().filter(|id| !id.is_empty()).map(|id| id.0.to_string());
-        Self {
-            is_made_up: id.is_none(),
-            id: id.unwrap_or_else(name),
-            name: call.name().to_owned(),
-            args: json!({}),
-            signature: None,
+        let mut part = json!({"functionCall": {"name": call.name(), "args": {}}});
+        if let Some(id) = call.id() {
+            part["functionCall"]["id"] = id.into();
         }
+        Self { id: call.id().map_or_else(name, str::to_owned), part }
     }
 
     /// Adds a piece.
     pub(super) fn take(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>) {
-        if let Some(args) = &call.args {
-            self.args.clone_from(args);
+        let args = &mut self.part["functionCall"]["args"];
+        if let Some(all) = &call.args {
+            args.clone_from(all);
         }
         for arg in call.partial.iter().flatten() {
             let value = match arg {
                 ArgSaid { text: Some(text), .. } => json!(text.0),
                 ArgSaid { number, truth, .. } => number.as_ref().or(truth.as_ref()).cloned().unwrap_or_default(),
             };
-            put(&mut self.args, text(&arg.path), value);
+            put(args, text(&arg.path), value);
         }
-        self.signature = said.signed().map(str::to_owned).or(self.signature.take());
+        if let Some(signature) = said.signed() {
+            self.part["thoughtSignature"] = signature.into();
+        }
     }
 
-    /// The whole call, as it would have come at once.
+    /// The whole call.
     pub(super) fn finish(self, origin: &Origin) -> Block {
-        let arguments = self.args.to_string();
-        let says_more = !self.is_made_up || self.signature.is_some();
-        let mut part = json!({"functionCall": {"name": self.name, "args": self.args}});
-        if !self.is_made_up {
-            part["functionCall"]["id"] = self.id.as_str().into();
-        }
-        if let Some(signature) = self.signature {
-            part["thoughtSignature"] = signature.into();
-        }
-        let raw = says_more.then(|| raw_text(&part.to_string(), origin));
-        Block::ToolCall(ToolCall { id: self.id.into(), name: self.name.into(), arguments, raw })
+        let json = to_raw_value(&self.part).expect("its keys are texts");
+        let said = PartSaid::read(&json);
+        said.map_or_else(|| Block::Other(raw(&json, origin)), |said| said.block(&json, origin, || self.id))
     }
 }
 
 /// Puts `value` at a JSON path such as `$.a.b[0]`. A text goes on with the text that stands there.
 fn put(args: &mut Value, path: &str, value: Value) {
-    let mut at = args;
     let steps = path.trim_start_matches('$').split(['.', '[']);
-    for step in steps.map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty()) {
-        at = match step.parse::<usize>() {
-            Ok(index) if !at.is_object() => {
-                if !at.is_array() {
-                    *at = json!([]);
-                }
-                item(at, index)
-            }
-            _ => {
-                if !at.is_object() {
-                    *at = json!({});
-                }
-                &mut at[step.trim_matches(['\'', '"'])]
-            }
-        };
-    }
-    match (at, value) {
+    let steps = steps.map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty());
+    match (steps.fold(args, go_to), value) {
         (Value::String(known), Value::String(more)) => known.push_str(&more),
         (at, value) => *at = value,
     }
 }
 
-/// The item at `index`; a list grows by one at most.
-fn item(list: &mut Value, index: usize) -> &mut Value {
-    let items = list.as_array_mut().expect("a list");
-    if index >= items.len() {
-        items.push(Value::Null);
+/// The field or the item of this name. A list grows by one at most.
+fn go_to<'v>(at: &'v mut Value, step: &str) -> &'v mut Value {
+    if let (Ok(index), false) = (step.parse::<usize>(), at.is_object()) {
+        if !at.is_array() {
+            *at = json!([]);
+        }
+        let items = at.as_array_mut().expect("a list");
+        let place = index.min(items.len());
+        if place == items.len() {
+            items.push(Value::Null);
+        }
+        return &mut items[place];
     }
-    let at = index.min(items.len() - 1);
-    &mut items[at]
+    if !at.is_object() {
+        *at = json!({});
+    }
+    &mut at[step.trim_matches(['\'', '"'])]
 }
 
 #[cfg(test)]

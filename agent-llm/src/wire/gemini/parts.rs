@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use agent_core::{
     Media, Part,
-    message::{MediaSource, Origin},
+    message::{MediaSource, Origin, Raw},
 };
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
-use super::read::user_part;
+use super::read::PartSaid;
 use crate::wire::json::{Object, own};
 
 /// A part.
@@ -35,7 +35,7 @@ pub(super) enum PartJson<'a> {
     },
     #[serde(untagged)]
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         thought: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,28 +59,54 @@ pub(super) struct CallJson<'a> {
     pub(super) args: Object<'a>,
 }
 
-/// What somebody said.
+/// What somebody said, and what else the content holds.
 #[derive(Serialize)]
 pub(super) struct ContentJson<'a> {
+    #[serde(flatten)]
+    pub(super) rest: Option<&'a Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) role: Option<&'static str>,
     pub(super) parts: Vec<PartJson<'a>>,
 }
 
 impl<'a> PartJson<'a> {
-    pub(super) fn text(text: &'a str, thought: bool) -> Self {
-        Self::Text { text, thought, thought_signature: None }
+    pub(super) fn text(text: impl Into<Cow<'a, str>>, thought: bool) -> Self {
+        Self::Text { text: text.into(), thought, thought_signature: None }
     }
 
-    pub(super) fn image(media: &'a Media) -> Self {
-        Self::media(media, "image/png")
+    /// Words in the provider's own parts if these still say them, else in one that is `made` of them. The API refuses a part that
+    /// says nothing.
+    pub(super) fn words(
+        origin: &Origin,
+        words: &'a str,
+        raw: Option<&'a Raw>,
+        made: impl FnOnce(&'a str) -> Self,
+    ) -> Vec<Self> {
+        let own = own(origin, raw).map(items).unwrap_or_default();
+        let said: String = own.iter().filter_map(|part| PartSaid::read(part)?.text).map(|text| text.0).collect();
+        match () {
+            () if !own.is_empty() && said == words => own.into_iter().map(Self::Raw).collect(),
+            () if words.is_empty() => Vec::new(),
+            () => vec![made(words)],
+        }
     }
 
-    pub(super) fn document(media: &'a Media) -> Self {
-        Self::media(media, "application/pdf")
+    pub(super) fn image(origin: &Origin, media: &'a Media) -> Self {
+        Self::media(origin, media, "image/png")
     }
 
-    fn media(media: &'a Media, usual: &'static str) -> Self {
+    pub(super) fn document(origin: &Origin, media: &'a Media) -> Self {
+        Self::media(origin, media, "application/pdf")
+    }
+
+    /// The media, in the provider's own JSON if that is still of them.
+    fn media(origin: &Origin, media: &'a Media, usual: &'static str) -> Self {
+        let was = |own: &RawValue| PartSaid::read(own)?.media(own, origin);
+        if let Some(own) = own(origin, media.raw.as_ref())
+            && was(own).is_some_and(|was| was.source == media.source)
+        {
+            return Self::Raw(own);
+        }
         let url = match &media.source {
             MediaSource::Base64(data) => {
                 return Self::InlineData { mime_type: media.mime.as_deref().unwrap_or(usual), data };
@@ -94,42 +120,20 @@ impl<'a> PartJson<'a> {
         }
     }
 
-    /// The parts in this API's form.
-    pub(super) fn all(origin: &Origin, parts: &'a [Part]) -> Vec<Self> {
-        parts.iter().filter_map(|part| Self::of(origin, part)).collect()
-    }
-
-    /// The part in this API's form; none if it is another provider's and means nothing here.
-    pub(super) fn of(origin: &Origin, part: &'a Part) -> Option<Self> {
-        let raw = match part {
-            Part::Text(text) => text.raw.as_ref(),
-            Part::Image(media) | Part::Document(media) => media.raw.as_ref(),
-            Part::Other(raw) => return own(origin, Some(raw)).map(Self::Raw),
-            _ => None,
-        };
-        if let Some(own) = own(origin, raw).filter(|own| says(origin, own, part)) {
-            return Some(Self::Raw(own));
-        }
-        match part {
-            // The API refuses a part that says nothing.
-            Part::Text(text) => Some(Self::text(&text.text, false)).filter(|_| !text.text.is_empty()),
-            Part::Image(media) => Some(Self::image(media)),
-            Part::Document(media) => Some(Self::document(media)),
-            _ => None,
-        }
+    /// The parts in this API's form, without those that are another provider's and mean nothing here.
+    pub(super) fn all(origin: &Origin, parts: impl IntoIterator<Item = &'a Part>) -> Vec<Self> {
+        let parts = parts.into_iter().flat_map(|part| match part {
+            Part::Text(text) => Self::words(origin, &text.text, text.raw.as_ref(), |words| Self::text(words, false)),
+            Part::Image(media) => vec![Self::image(origin, media)],
+            Part::Document(media) => vec![Self::document(origin, media)],
+            Part::Other(raw) => own(origin, Some(raw)).map(Self::Raw).into_iter().collect(),
+            _ => Vec::new(),
+        });
+        parts.collect()
     }
 }
 
-/// True if the provider's JSON is still of this part: it may have been edited.
-fn says(origin: &Origin, own: &RawValue, part: &Part) -> bool {
-    match (user_part(own, origin), part) {
-        (Part::Text(was), Part::Text(is)) => was.text == is.text,
-        (Part::Image(was), Part::Image(is)) | (Part::Document(was), Part::Document(is)) => was.source == is.source,
-        _ => false,
-    }
-}
-
-/// The JSON of a list.
-pub(super) fn write_list<T: Serialize>(items: &[T]) -> String {
-    serde_json::to_string(items).expect("parts are JSON")
+/// The parts in a block's JSON, which is one or a list of them.
+pub(super) fn items(own: &RawValue) -> Vec<&RawValue> {
+    serde_json::from_str(own.get()).unwrap_or_else(|_| vec![own])
 }

@@ -1,15 +1,17 @@
 //! From the API's parts to those of a message.
 
 use agent_core::{
-    Block, Media, Part, Text, ToolCall,
+    Block, Media, ToolCall,
     message::{MediaSource, Origin},
 };
+#[cfg(feature = "requests")]
+use agent_core::{Part, Text};
 use serde_json::{Value, value::RawValue};
 
 use super::{partial::ArgSaid, server_tools::server_call};
 use crate::wire::{
     ids::NAMELESS,
-    json::raw_text,
+    json::raw,
     lenient::{Str, text},
     open_struct::open_struct,
 };
@@ -55,8 +57,17 @@ open_struct! {
 const STORES: [&str; 2] = ["https://generativelanguage.googleapis.com/", "gs://"];
 
 impl CallSaid<'_> {
+    /// The id, if it has one.
+    pub(super) fn id(&self) -> Option<&str> {
+        Some(text(&self.id)).filter(|id| !id.is_empty())
+    }
+
     pub(super) fn name(&self) -> &str {
         Some(text(&self.name)).filter(|name| !name.is_empty()).unwrap_or(NAMELESS)
+    }
+
+    pub(super) fn arguments(&self) -> String {
+        self.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string)
     }
 
     /// True if more of the call follows, or came before.
@@ -67,8 +78,8 @@ impl CallSaid<'_> {
 
 impl<'a> PartSaid<'a> {
     /// None if the JSON is no part.
-    pub(super) fn read(json: &'a str) -> Option<Self> {
-        serde_json::from_str(json).ok()
+    pub(super) fn read(json: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(json.get()).ok()
     }
 
     /// True if it is text, or a signature that stands alone, with nothing unknown in its place.
@@ -94,28 +105,28 @@ impl<'a> PartSaid<'a> {
     }
 
     /// The block of a part that is not text. `name` makes an id for a call that has none.
-    pub(super) fn block(&self, json: &str, origin: &Origin, name: impl FnOnce() -> String) -> Block {
+    pub(super) fn block(&self, json: &RawValue, origin: &Origin, name: impl FnOnce() -> String) -> Block {
         match self {
             Self { call: Some(call), .. } => {
-                let id = call.id.as_ref().filter(|id| !id.is_empty());
+                let id = call.id();
                 let says_more =
                     id.is_some() || self.text.is_some() || self.says_more_than_text() || !call.rest.is_empty();
                 Block::ToolCall(ToolCall {
-                    id: id.map_or_else(name, |id| id.0.to_string()).into(),
+                    id: id.map_or_else(name, str::to_owned).into(),
                     name: call.name().into(),
-                    arguments: call.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string),
-                    raw: says_more.then(|| raw_text(json, origin)),
+                    arguments: call.arguments(),
+                    raw: says_more.then(|| raw(json, origin)),
                 })
             }
             _ => match self.media(json, origin).filter(|_| !self.is_thought()) {
                 Some(media) if is_image(&media) => Block::Image(media),
                 Some(media) => Block::Document(media),
-                None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw_text(json, origin))),
+                None => server_call(json, origin).unwrap_or_else(|| Block::Other(raw(json, origin))),
             },
         }
     }
 
-    fn media(&self, json: &str, origin: &Origin) -> Option<Media> {
+    pub(super) fn media(&self, json: &RawValue, origin: &Origin) -> Option<Media> {
         let (source, mime, says_more) = match self {
             Self { inline: Some(InlineSaid { mime, data: Some(data), rest }), .. } => {
                 (MediaSource::Base64(data.0.to_string()), mime, !rest.is_empty())
@@ -128,7 +139,7 @@ impl<'a> PartSaid<'a> {
             _ => return None,
         };
         let says_more = says_more || self.says_more_than_text();
-        let mut media = Media::new(source).with_raw(says_more.then(|| raw_text(json, origin)));
+        let mut media = Media::new(source).with_raw(says_more.then(|| raw(json, origin)));
         media.mime = mime.as_ref().map(|mime| mime.0.to_string());
         Some(media)
     }
@@ -138,17 +149,22 @@ fn is_image(media: &Media) -> bool {
     media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"))
 }
 
-/// A part of what a user said.
-pub(super) fn user_part(json: &RawValue, origin: &Origin) -> Part {
-    let json = json.get();
-    let Some(said) = PartSaid::read(json) else { return Part::Other(raw_text(json, origin)) };
+/// What a user said, or what a result holds.
+#[cfg(feature = "requests")]
+pub(super) fn user_parts(parts: &[&RawValue], origin: &Origin) -> Vec<Part> {
+    parts.iter().map(|part| user_part(part, origin)).collect()
+}
+
+#[cfg(feature = "requests")]
+fn user_part(json: &RawValue, origin: &Origin) -> Part {
+    let Some(said) = PartSaid::read(json) else { return Part::Other(raw(json, origin)) };
     if said.is_text() && !said.is_thought() {
-        let raw = said.says_more_than_text().then(|| raw_text(json, origin));
-        return Part::Text(Text::new(said.text.unwrap_or_default().0).with_raw(raw));
+        let as_sent = said.says_more_than_text().then(|| raw(json, origin));
+        return Part::Text(Text::new(said.text.unwrap_or_default().0).with_raw(as_sent));
     }
     match said.media(json, origin).filter(|_| said.call.is_none() && said.response.is_none()) {
         Some(media) if is_image(&media) => Part::Image(media),
         Some(media) => Part::Document(media),
-        None => Part::Other(raw_text(json, origin)),
+        None => Part::Other(raw(json, origin)),
     }
 }

@@ -1,25 +1,26 @@
 //! Reading requests, so that encoding them again loses nothing.
 
-use std::collections::BTreeMap;
-
-use agent_core::{Error, History, Result, SystemMessage, ToolSpec};
+use agent_core::{Error, History, Result, SystemMessage, ToolSpec, message::Raw};
 use serde::de::Error as _;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     GeminiCodec, conversation,
     encode::{DECLARATIONS, SYSTEM},
-    read::user_part,
+    messages::PARTS,
+    read::user_parts,
     settings,
-    wrapper::Wrapper,
+    wrapper::{Fields, Wrapper},
 };
 use crate::{
     ParsedRequest,
     error::no_request,
-    wire::{json::raw_text, lenient::Str, open_struct::open_struct},
+    wire::{
+        json::raw,
+        lenient::{Str, lenient},
+        open_struct::open_struct,
+    },
 };
-
-pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Reads the body of a request. Fields that no message, tool or parameter holds are kept in `extra`.
 pub(super) fn decode_request(body: &str, codec: &GeminiCodec) -> Result<ParsedRequest> {
@@ -36,7 +37,7 @@ pub(super) fn decode_request(body: &str, codec: &GeminiCodec) -> Result<ParsedRe
         fields.remove("tools");
     }
     request.system = system(&mut fields, codec);
-    let fields = fields.into_iter().map(|(name, json)| (name, serde_json::from_str(json.get()).unwrap_or_default()));
+    let fields = fields.into_iter().map(|(name, json)| (name, lenient(json)));
     let fields = Value::Object(fields.collect::<Map<_, _>>());
     if let Some(model) = fields["model"].as_str() {
         request.model = model.strip_prefix("models/").unwrap_or(model).to_owned();
@@ -49,12 +50,10 @@ pub(super) fn decode_request(body: &str, codec: &GeminiCodec) -> Result<ParsedRe
 /// The system prompt, with the spelling of its field.
 fn system(fields: &mut Fields<'_>, codec: &GeminiCodec) -> Option<SystemMessage> {
     let name = *SYSTEM.iter().find(|name| fields.contains_key(**name))?;
-    let json = *fields.get(name)?;
-    let parts = Wrapper::read(json.get(), &["parts"])?.items;
-    fields.remove(name);
-    let parts = parts.into_iter().map(|part| user_part(part, &codec.origin)).collect();
-    let field = format!("{{\"{name}\":{}}}", json.get());
-    Some(SystemMessage::new(parts).with_raw(raw_text(&field, &codec.origin)))
+    let parts = user_parts(&Wrapper::read(fields.get(name)?, &PARTS)?.items, &codec.origin);
+    let field = Fields::from_iter(fields.remove_entry(name));
+    let field = Raw::new(codec.origin.clone(), serde_json::value::to_raw_value(&field).ok()?);
+    Some(SystemMessage::new(parts).with_raw(field))
 }
 
 open_struct! {
@@ -71,19 +70,22 @@ open_struct! {
 /// The first function of a tool that is not as tools usually are keeps the tool's JSON, which the others join.
 fn tools(tools: &RawValue, codec: &GeminiCodec) -> Option<Vec<ToolSpec>> {
     let tools: Vec<&RawValue> = serde_json::from_str(tools.get()).ok()?;
-    let mut specs = Vec::new();
-    let mut has_functions = false;
+    let (mut specs, mut has_functions) = (Vec::new(), false);
     for tool in tools {
-        let functions = Wrapper::read(tool.get(), &DECLARATIONS).filter(|functions| !functions.items.is_empty());
+        let functions = Wrapper::read(tool, &DECLARATIONS).filter(|functions| !functions.items.is_empty());
         let Some(functions) = functions else {
-            let name = Wrapper::fields(tool.get())?.into_keys().find(|name| !DECLARATIONS.contains(&name.as_str()));
-            specs.push(ToolSpec::server_side(name.unwrap_or_default(), raw_text(tool.get(), &codec.origin)));
+            let fields: Fields<'_> = serde_json::from_str(tool.get()).ok()?;
+            let name = fields.into_keys().find(|name| !DECLARATIONS.contains(&name.as_str()));
+            specs.push(ToolSpec::server_side(name.unwrap_or_default(), raw(tool, &codec.origin)));
             continue;
         };
         let is_plain = functions.fields.is_empty() && functions.is_named(DECLARATIONS[0]) && !has_functions;
         for (at, declaration) in functions.items.iter().enumerate() {
-            let json = if at == 0 && !is_plain { functions.with(&[declaration]) } else { declaration.get().to_owned() };
-            specs.push(spec(declaration)?.with_raw(raw_text(&json, &codec.origin)));
+            let as_sent = match at == 0 && !is_plain {
+                true => Raw::new(codec.origin.clone(), functions.with(&[declaration])),
+                false => raw(declaration, &codec.origin),
+            };
+            specs.push(spec(declaration)?.with_raw(as_sent));
         }
         has_functions = true;
     }

@@ -1,13 +1,19 @@
 //! Tools that Google has itself: how they are offered, and what they did.
 
+use std::collections::BTreeMap;
+
 use agent_core::{
     Block,
     message::{Origin, ServerCall},
     tool::ServerTool,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json, value::RawValue};
 
-use crate::wire::{json::raw_text, server_tools::Lack};
+use crate::wire::{
+    json::{present, raw},
+    lenient::lenient,
+    server_tools::Lack,
+};
 
 /// The tool as the API is told of it. Not everywhere may domains be `excludes`.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
@@ -27,25 +33,16 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
         ServerTool::WebFetch(_) => json!({"urlContext": {}}),
         ServerTool::CodeExecution => json!({"codeExecution": {}}),
         ServerTool::FileSearch(search) => {
-            let mut told = json!({"fileSearchStoreNames": search.stores});
-            if let Some(most) = search.max_results {
-                told["topK"] = most.into();
-            }
-            json!({"fileSearch": told})
+            json!({"fileSearch": present(json!({"fileSearchStoreNames": search.stores, "topK": search.max_results}))})
         }
         ServerTool::Mcp(server) if !server.allowed_tools.is_empty() => return Err(Lack::Option("choice of tools")),
         ServerTool::Mcp(server) if server.approval => return Err(Lack::Option("approval")),
         ServerTool::Mcp(server) => {
-            let mut transport = json!({"url": server.url});
             let headers = server.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
             let token = server.authorization.as_ref().map(|token| format!("Bearer {}", token.expose()));
-            let headers: Map<_, _> = headers
-                .chain(token.map(|token| ("Authorization".to_owned(), token)))
-                .map(|(name, value)| (name, Value::String(value)))
-                .collect();
-            if !headers.is_empty() {
-                transport["headers"] = Value::Object(headers);
-            }
+            let token = token.map(|token| ("Authorization".to_owned(), token));
+            let headers = Some(headers.chain(token).collect::<BTreeMap<_, _>>()).filter(|headers| !headers.is_empty());
+            let transport = present(json!({"url": server.url, "headers": headers}));
             json!({"mcpServers": [{"name": server.name, "streamableHttpTransport": transport}]})
         }
         _ => return Err(Lack::Tool),
@@ -53,32 +50,25 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
 }
 
 /// What a tool of the provider's did, if this part says that. Clients write its fields in two spellings.
-pub(super) fn server_call(json: &str, origin: &Origin) -> Option<Block> {
-    let part: Value = serde_json::from_str(json).ok()?;
+pub(super) fn server_call(json: &RawValue, origin: &Origin) -> Option<Block> {
+    let part: Value = lenient(json);
     let field = |spellings: [&str; 2]| spellings.into_iter().map(|name| &part[name]).find(|said| said.is_object());
     let text = |said: &Value, name: &str| said[name].as_str().map(str::to_owned);
-    let made =
-        |said: &Value, name: &str| ServerCall::new(text(said, "id").unwrap_or_default(), name, raw_text(json, origin));
-    let name = |said: &Value| text(said, "toolType").or(text(said, "tool_type")).unwrap_or_default().to_lowercase();
-    let object = |said: &Value| if said.is_null() { "{}".to_owned() } else { said.to_string() };
-    let call = if let Some(said) = field(["executableCode", "executable_code"]) {
-        let mut call = made(said, "code_execution");
-        call.input = text(said, "code");
-        call
+    let tool = |said: &Value| text(said, "toolType").or(text(said, "tool_type")).unwrap_or_default().to_lowercase();
+    let object = |said: &Value| Some(if said.is_null() { "{}".to_owned() } else { said.to_string() });
+    let code = || "code_execution".to_owned();
+    let (said, name, input, output) = if let Some(said) = field(["executableCode", "executable_code"]) {
+        (said, code(), text(said, "code"), None)
     } else if let Some(said) = field(["codeExecutionResult", "code_execution_result"]) {
-        let mut call = made(said, "code_execution");
-        call.failed = text(said, "outcome").is_some_and(|outcome| outcome != "OUTCOME_OK");
-        call.output = Some(text(said, "output").unwrap_or_default());
-        call
+        (said, code(), None, Some(text(said, "output").unwrap_or_default()))
     } else if let Some(said) = field(["toolCall", "tool_call"]) {
-        let mut call = made(said, &name(said));
-        call.input = Some(object(&said["args"]));
-        call
+        (said, tool(said), object(&said["args"]), None)
     } else {
         let said = field(["toolResponse", "tool_response"])?;
-        let mut call = made(said, &name(said));
-        call.output = Some(object(&said["response"]));
-        call
+        (said, tool(said), None, object(&said["response"]))
     };
+    let mut call = ServerCall::new(text(said, "id").unwrap_or_default(), name, raw(json, origin));
+    (call.input, call.output) = (input, output);
+    call.failed = text(said, "outcome").is_some_and(|outcome| outcome != "OUTCOME_OK");
     Some(Block::Server(call))
 }

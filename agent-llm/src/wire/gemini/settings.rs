@@ -1,22 +1,17 @@
 //! Everything of a request but the contents and the tools: written, and read.
 
-use std::mem::take;
-
 #[cfg(feature = "requests")]
 use agent_core::OutputFormat;
-use agent_core::{
-    ModelParams, ToolChoice,
-    model::{Effort, Modality},
-};
+use agent_core::{ModelParams, ToolChoice, model::Effort};
 use serde_json::{Map, Value, json};
 
 use super::{
     GeminiCodec,
     profile::{GeminiGeneration, GeminiSchemas},
 };
-use crate::wire::{fields::Fields, json::lay, schema::open_api::open_api, settings::Names};
 #[cfg(feature = "requests")]
-use crate::wire::{json::laid_over, settings::tool_choice};
+use crate::wire::settings::{tool_choice, with_rest};
+use crate::wire::{fields::Fields, json::lay, schema::open_api::open_api, settings::Names};
 
 const NAMES: Names = Names {
     max_tokens: "maxOutputTokens",
@@ -59,14 +54,9 @@ pub(super) fn settings(params: &ModelParams, calls: bool, shows_work: bool, code
     let schema = params.output.as_ref().map(|output| &output.schema).filter(|schema| !schema.is_null());
     config.say("responseMimeType", params.output.as_ref().map(|_| JSON));
     config.say(schemas.field(), schema.map(|schema| schemas.of(schema)));
-    config.say(
-        "thinkingConfig",
-        match params.thinking_tokens {
-            Some(most) => Some(counted(most, codec)),
-            None => params.effort.map(|effort| thinking(effort, codec)),
-        },
-    );
-    let modalities: Vec<_> = params.modalities.iter().copied().map(modality).collect();
+    config.say("thinkingConfig", thinking(params, codec));
+    let in_capitals = |modality| Some(json!(modality).as_str()?.to_uppercase());
+    let modalities: Vec<_> = params.modalities.iter().filter_map(in_capitals).collect();
     config.say("responseModalities", Some(modalities).filter(|modalities| !modalities.is_empty()));
     let voice = |name| json!({"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": name}}});
     config.say("speechConfig", params.voice.as_ref().map(|said| voice(&said.name)));
@@ -86,36 +76,24 @@ fn calling(choice: &ToolChoice) -> Value {
     }
 }
 
-fn modality(modality: Modality) -> &'static str {
-    match modality {
-        Modality::Text => "TEXT",
-        Modality::Image => "IMAGE",
-        Modality::Audio => "AUDIO",
-        Modality::Video => "VIDEO",
-        _ => "DOCUMENT",
-    }
-}
-
-/// How much a model is to think, in the words of its generation.
-fn thinking(effort: Effort, codec: &GeminiCodec) -> Value {
+/// How much a model is to think: at most so many tokens, or an effort in the words of its generation.
+fn thinking(params: &ModelParams, codec: &GeminiCodec) -> Option<Value> {
     let is_pro = codec.origin.model().contains("-pro");
-    let mut told = match codec.generation {
-        GeminiGeneration::Gemini2 => json!({"thinkingBudget": budget(effort, is_pro)}),
-        GeminiGeneration::Gemini3 => json!({"thinkingLevel": level(effort, is_pro)}),
+    let (mut told, is_to_think) = match (params.thinking_tokens, params.effort) {
+        (Some(most), _) => (json!({"thinkingBudget": u32::try_from(most).unwrap_or(u32::MAX)}), most > 0),
+        (None, Some(effort)) => {
+            let told = match codec.generation {
+                GeminiGeneration::Gemini2 => json!({"thinkingBudget": budget(effort, is_pro)}),
+                GeminiGeneration::Gemini3 => json!({"thinkingLevel": level(effort, is_pro)}),
+            };
+            (told, effort != Effort::None)
+        }
+        (None, None) => return None,
     };
-    if codec.profile.include_thoughts && effort != Effort::None {
+    if codec.profile.include_thoughts && is_to_think {
         told["includeThoughts"] = true.into();
     }
-    told
-}
-
-/// At most so many tokens.
-fn counted(most: u64, codec: &GeminiCodec) -> Value {
-    let mut told = json!({"thinkingBudget": u32::try_from(most).unwrap_or(u32::MAX)});
-    if codec.profile.include_thoughts && most > 0 {
-        told["includeThoughts"] = true.into();
-    }
-    told
+    Some(told)
 }
 
 /// In tokens. The larger models of this generation cannot do without thinking.
@@ -150,7 +128,8 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
     let config = &fields["generationConfig"];
     let mut params = NAMES.read(config);
     let efforts = [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
-    params.effort = efforts.into_iter().find(|effort| config["thinkingConfig"] == thinking(*effort, codec));
+    let told = |effort| json!(thinking(&ModelParams::default().effort(effort), codec));
+    params.effort = efforts.into_iter().find(|effort| config["thinkingConfig"] == told(*effort));
     let schemas = codec.profile.schemas;
     let schema = &config[schemas.field()];
     if config["responseMimeType"] == JSON && (schema.is_null() || schemas.of(schema) == *schema) {
@@ -160,10 +139,7 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
     let name = said["allowedFunctionNames"][0].as_str();
     params.tool_choice = tool_choice(said, name, calling).filter(|_| calls);
     let written = json!(settings(&params, calls, false, codec));
-    if let Some(Value::Object(extra)) = laid_over(&written, fields) {
-        params.extra = extra;
-    }
-    params
+    with_rest(params, &written, fields)
 }
 
 /// Lays `over` on `base`, field by field. The API takes each field in two spellings (`toolConfig`, `tool_config`), but not
@@ -171,8 +147,8 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
 pub(super) fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
     for (name, over) in over {
         if let Some(fields) = base.as_object_mut()
-            && !fields.contains_key(name)
-            && let Some(known) = other_spelling(name).and_then(|other| fields.remove(&other))
+            && let Some(other) = fields.keys().find(|other| *other != name && is_spelling_of(other, name)).cloned()
+            && let Some(known) = fields.remove(&other)
         {
             fields.insert(name.clone(), known);
         }
@@ -183,32 +159,15 @@ pub(super) fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
     }
 }
 
-fn other_spelling(name: &str) -> Option<String> {
-    let (mut camel, mut snake, mut begins_word) = (String::new(), String::new(), false);
-    for letter in name.chars() {
-        if letter == '_' {
-            begins_word = true;
-        } else {
-            camel.push(if take(&mut begins_word) { letter.to_ascii_uppercase() } else { letter });
-        }
-        if letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    [camel, snake].into_iter().find(|other| other != name)
+/// True if both are the same words, as `toolConfig` and `tool_config` are.
+fn is_spelling_of(name: &str, other: &str) -> bool {
+    let letters = |name: &str| name.replace('_', "").to_lowercase();
+    letters(name) == letters(other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_field_has_two_spellings_at_most() {
-        assert_eq!(other_spelling("max_output_tokens").as_deref(), Some("maxOutputTokens"));
-        assert_eq!(other_spelling("maxOutputTokens").as_deref(), Some("max_output_tokens"));
-        assert_eq!(other_spelling("seed"), None);
-    }
 
     #[test]
     fn the_spelling_of_what_is_laid_over_holds() {

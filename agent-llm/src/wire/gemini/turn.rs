@@ -3,16 +3,17 @@
 use std::{borrow::Cow, mem::take};
 
 use agent_core::{
-    AssistantMessage, Block, ToolCall,
-    message::{Origin, ServerCall},
+    AssistantMessage, Block, Text, ToolCall,
+    message::{Origin, Reasoning, ServerCall},
 };
-use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     GeminiCodec,
-    fold::Fold,
-    parts::{CallJson, ContentJson, PartJson},
+    parts::{CallJson, ContentJson, PartJson, items},
     profile::GeminiGeneration,
     read::PartSaid,
     wrapper::inner,
@@ -38,31 +39,22 @@ pub(super) fn write(codec: &GeminiCodec, message: &AssistantMessage, out: &mut V
             if parts.is_empty() {
                 return;
             }
-            write_json(&ContentJson { role: Some("model"), parts }, out);
+            write_json(&ContentJson { rest: None, role: Some("model"), parts }, out);
         }
     }
     out.push(b',');
 }
 
 /// The content that these blocks of the provider's make, with what else it holds.
-pub(super) fn content(origin: &Origin, blocks: &[Block], rest: &Map<String, Value>) -> String {
-    #[derive(Serialize)]
-    struct Content<'a> {
-        #[serde(flatten)]
-        rest: &'a Map<String, Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        role: Option<&'static str>,
-        parts: Vec<PartJson<'a>>,
-    }
-
+pub(super) fn content(origin: &Origin, blocks: &[Block], rest: &Map<String, Value>) -> Box<RawValue> {
     let role = Some("model").filter(|_| !rest.contains_key("role"));
     let parts = Turn { origin, is_own: true, is_signed: true }.parts(blocks);
-    serde_json::to_string(&Content { rest, role, parts }).expect("its keys are texts")
+    to_raw_value(&ContentJson { rest: Some(rest), role, parts }).expect("its keys are texts")
 }
 
 /// The provider's id of a call; none if it gave none, and the call was named here.
 pub(super) fn given_id<'a>(origin: &Origin, call: &'a ToolCall) -> Option<&'a str> {
-    let said = PartSaid::read(own(origin, call.raw.as_ref())?.get())?.call?.id?;
+    let said = PartSaid::read(own(origin, call.raw.as_ref())?)?.call?.id?;
     (*said.0 == *call.id).then_some(&*call.id)
 }
 
@@ -80,26 +72,43 @@ impl Turn<'_> {
         // Only the first call of a message must be signed.
         let mut is_unsigned = !self.is_signed;
         for block in blocks {
-            let must_be_signed = matches!(block, Block::ToolCall(_)) && take(&mut is_unsigned);
-            match (self.own(block), block) {
-                (Some(own), _) => parts.extend(items(own).into_iter().map(PartJson::Raw)),
-                (None, Block::Text(text)) if !text.text.is_empty() => parts.push(PartJson::text(&text.text, false)),
-                (None, Block::Reasoning(thought)) if self.is_own && !thought.text.is_empty() => {
-                    let thought_signature = thought.signature.as_deref().map(Cow::Borrowed);
-                    parts.push(PartJson::Text { text: &thought.text, thought: true, thought_signature });
+            match block {
+                Block::Text(Text { text, raw, .. }) => {
+                    parts
+                        .extend(PartJson::words(self.origin, text, raw.as_ref(), |words| PartJson::text(words, false)));
                 }
-                (None, Block::ToolCall(call)) => parts.push(self.call(call, must_be_signed)),
-                (None, Block::Image(media)) => parts.push(PartJson::image(media)),
-                (None, Block::Document(media)) => parts.push(PartJson::document(media)),
+                Block::Reasoning(thought) => parts.extend(self.thought(thought)),
+                Block::ToolCall(call) => parts.push(self.call(call, take(&mut is_unsigned))),
+                Block::Image(media) => parts.push(PartJson::image(self.origin, media)),
+                Block::Document(media) => parts.push(PartJson::document(self.origin, media)),
+                Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => {
+                    parts.extend(own(self.origin, Some(raw)).into_iter().flat_map(items).map(PartJson::Raw));
+                }
                 _ => {}
             }
         }
         parts
     }
 
-    /// A call that was edited keeps its signature: a call without one is refused.
+    fn thought<'a>(&self, thought: &'a Reasoning) -> Vec<PartJson<'a>> {
+        if !self.is_own && own(self.origin, thought.raw.as_ref()).is_none() {
+            return Vec::new();
+        }
+        let thought_signature = thought.signature.as_deref().map(Cow::Borrowed);
+        let made = |words: &'a str| PartJson::Text { text: words.into(), thought: true, thought_signature };
+        PartJson::words(self.origin, &thought.text, thought.raw.as_ref(), made)
+    }
+
+    /// The call in the provider's own JSON, if that is still of it. One that was edited keeps its signature: without one it is
+    /// refused.
     fn call<'a>(&self, call: &'a ToolCall, must_be_signed: bool) -> PartJson<'a> {
-        let signature = own(self.origin, call.raw.as_ref()).and_then(|own| PartSaid::read(own.get())?.signature);
+        let own = own(self.origin, call.raw.as_ref());
+        let said = own.and_then(PartSaid::read).unwrap_or_default();
+        if let (Some(own), Some(was)) = (own, &said.call)
+            && (was.name(), was.arguments()) == (&call.name, call.arguments.clone())
+        {
+            return PartJson::Raw(own);
+        }
         let args = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         PartJson::Call {
             function_call: CallJson {
@@ -107,39 +116,7 @@ impl Turn<'_> {
                 name: &call.name,
                 args: Object::of(args, "arguments"),
             },
-            thought_signature: signature.map(|s| s.0).or(must_be_signed.then_some(NOT_SIGNED.into())),
+            thought_signature: said.signature.map(|s| s.0).or(must_be_signed.then_some(NOT_SIGNED.into())),
         }
     }
-
-    /// The provider's own JSON of a block, if it still says the same: the block may have been edited.
-    fn own<'a>(&self, block: &'a Block) -> Option<&'a RawValue> {
-        let raw = match block {
-            Block::Text(text) => text.raw.as_ref(),
-            Block::Reasoning(reasoning) => reasoning.raw.as_ref(),
-            Block::ToolCall(call) => call.raw.as_ref(),
-            Block::Image(media) | Block::Document(media) => media.raw.as_ref(),
-            Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => return own(self.origin, Some(raw)),
-            _ => None,
-        };
-        own(self.origin, raw).filter(|own| {
-            let (mut fold, mut nobody) = (Fold::new(self.origin.clone(), false), Vec::new());
-            items(own).into_iter().for_each(|part| fold.push(part, "", &mut nobody));
-            matches!(&*fold.finish(&Map::new(), &mut nobody), [was] if says_the_same(was, block))
-        })
-    }
-}
-
-fn says_the_same(was: &Block, is: &Block) -> bool {
-    match (was, is) {
-        (Block::Text(was), Block::Text(is)) => was.text == is.text,
-        (Block::Reasoning(was), Block::Reasoning(is)) => was.text == is.text,
-        (Block::ToolCall(was), Block::ToolCall(is)) => (&was.name, &was.arguments) == (&is.name, &is.arguments),
-        (Block::Image(was) | Block::Document(was), Block::Image(is) | Block::Document(is)) => was.source == is.source,
-        _ => false,
-    }
-}
-
-/// The parts in a block's JSON, which is one or a list of them.
-fn items(own: &RawValue) -> Vec<&RawValue> {
-    serde_json::from_str(own.get()).unwrap_or_else(|_| vec![own])
 }

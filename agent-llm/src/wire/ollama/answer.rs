@@ -7,17 +7,15 @@ use serde_json::value::RawValue;
 
 use super::fold::Fold;
 use crate::{
-    Decoder, Progress, ProviderError,
-    error::{not_the_protocol, truncated},
+    Progress,
+    error::refused,
     wire::{
         details::Details,
+        events,
         lenient::{Count, Str},
         open_struct::open_struct,
-        surrogates::mend_surrogates,
     },
 };
-
-const NO_ANSWER: &str = "the answer is not one of Ollama's chat";
 
 open_struct! {
     /// An answer, or an event of one.
@@ -58,10 +56,10 @@ struct Said {
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let mut answer = Answer::new(origin.clone(), false);
-    answer.event(body, &mut Vec::new())?;
+    events::Answer::event(&mut answer, body, &mut Vec::new())?;
     match answer.said.whole {
-        Some(_) => Ok(answer.respond(&mut Vec::new())),
-        None => Err(not_the_protocol(origin.provider(), NO_ANSWER, body)),
+        Some(_) => events::Answer::respond(answer, &mut Vec::new()),
+        None => Err(events::Answer::unreadable(&answer, body)),
     }
 }
 
@@ -69,25 +67,26 @@ impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         Self { message: Fold::new(origin, is_heard), said: Said::default() }
     }
+}
 
-    fn provider(&self) -> &str {
-        self.message.origin.provider()
+impl events::Answer for Answer {
+    const UNREADABLE: &'static str = "the answer is not one of Ollama's chat";
+
+    fn origin(&self) -> &Origin {
+        &self.message.origin
     }
 
     fn event(&mut self, json: &str, out: &mut Vec<Chunk>) -> Result<()> {
-        let unreadable =
-            |of: &Self, e: serde_json::Error| not_the_protocol(of.provider(), NO_ANSWER, json).with_source(e);
-        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| unreadable(self, e))?;
+        let frame: Frame<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(json).with_source(e))?;
         if frame.error.is_some() {
-            let error = serde_json::from_str(json).unwrap_or_default();
-            return Err(ProviderError::from_json(&error).into_error(self.provider()));
+            return Err(refused(self.origin().provider(), json));
         }
         let said = &mut self.said;
         if let Some(message) = frame.message {
             let at = frame.created_at.map_or("", RawValue::get);
             said.whole = said.name.is_none().then(|| message.to_owned());
             let name = said.name.get_or_insert_with(|| at.chars().filter(char::is_ascii_digit).collect());
-            self.message.push(message, name, out).map_err(|e| unreadable(self, e))?;
+            self.message.push(message, name, out).map_err(|e| self.unreadable(json).with_source(e))?;
         }
         let said = &mut self.said;
         if let (None, Some(model)) = (&said.model, frame.model.filter(|model| !model.is_empty())) {
@@ -105,7 +104,11 @@ impl Answer {
         Ok(())
     }
 
-    fn respond(self, out: &mut Vec<Chunk>) -> ModelResponse {
+    fn progress(&self) -> Progress {
+        if self.said.has_ended { Progress::Ended } else { Progress::Open }
+    }
+
+    fn respond(self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let Self { message, said } = self;
         let json = said.whole.unwrap_or_else(|| message.json());
         let message = message.finish(json, out);
@@ -118,27 +121,6 @@ impl Answer {
         let mut response = ModelResponse::new(message).with_finish(finish);
         (response.usage, response.model) = (said.usage, said.model);
         response.details = said.details.into_fields(&Details::default());
-        response
-    }
-}
-
-impl Decoder for Answer {
-    fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        let data = data.trim();
-        if self.said.has_ended || data.is_empty() {
-            return Ok(());
-        }
-        self.event(&mend_surrogates(data), chunks)
-    }
-
-    fn progress(&self) -> Progress {
-        if self.said.has_ended { Progress::Ended } else { Progress::Open }
-    }
-
-    fn finish(self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        match self.progress() {
-            Progress::Open => Err(truncated(self.provider())),
-            _ => Ok(self.respond(chunks)),
-        }
+        Ok(response)
     }
 }

@@ -39,6 +39,7 @@ use crate::{
         body::{Bodies, Draft},
         content::check_parts,
         endpoint::{endpoint, post},
+        events::Events,
         openai_chat::{encode::encode, messages::Manner},
         server_tools::{self, Lack, check_no_count, check_text_alone},
         surrogates::text_of,
@@ -125,7 +126,7 @@ impl Codec for OllamaCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+        Box::new(Events(Answer::new(self.manner.origin.clone(), chunks)))
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::OllamaProfile;
-use crate::wire::settings::said;
+use crate::wire::{fields::Fields, settings::Names};
 
 #[derive(Serialize)]
 pub(super) struct Settings<'a> {
@@ -42,18 +42,13 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The options that need no other form, by our names and by the server's.
-const OPTIONS: [(&str, &str); 5] = [
-    ("temperature", "temperature"),
-    ("top_p", "top_p"),
-    ("max_tokens", "num_predict"),
-    ("seed", "seed"),
-    ("stop", "stop"),
-];
+const NAMES: Names =
+    Names { max_tokens: "num_predict", temperature: "temperature", top_p: "top_p", stop: "stop", seed: Some("seed") };
 
 fn options(params: &ModelParams, profile: &OllamaProfile) -> Map<String, Value> {
-    let (mut options, mut said) = (profile.options.clone(), said(params));
-    options.extend(OPTIONS.into_iter().filter_map(|(own, name)| Some((name.to_owned(), said.remove(own)?))));
+    let (mut options, mut said) = (profile.options.clone(), Fields::default());
+    NAMES.write(params, params.max_tokens, &mut said);
+    options.extend(Map::from(said));
     options
 }
 
@@ -62,20 +57,15 @@ fn options(params: &ModelParams, profile: &OllamaProfile) -> Map<String, Value> 
 pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
     use agent_core::OutputFormat;
 
-    let option = |name: &str| Some(said.get("options")?.get(name)?.clone());
+    let mut params = NAMES.read(said.get("options").unwrap_or(&Value::Null));
     let efforts = [Effort::None, Effort::Low, Effort::Medium, Effort::High];
-    let effort = efforts.into_iter().find(|effort| said.get("think") == Some(&think(*effort)));
-    let output = match said.get("format") {
-        Some(Value::String(form)) if form == "json" => Some(OutputFormat::json()),
-        Some(schema @ Value::Object(_)) => Some(OutputFormat::new("output", schema.clone())),
+    params.effort = efforts.into_iter().find(|effort| said.get("think") == Some(&think(*effort)));
+    params.output = match said.get("format") {
+        Some(Value::String(form)) if form == "json" => Some(OutputFormat::json().into()),
+        Some(schema @ Value::Object(_)) => Some(OutputFormat::new("output", schema.clone()).into()),
         _ => None,
     };
-    crate::wire::settings::read(
-        OPTIONS
-            .map(|(own, name)| (own, option(name)))
-            .into_iter()
-            .chain([("effort", effort.map(|effort| json!(effort))), ("output", output.map(|output| json!(output)))]),
-    )
+    params
 }
 
 pub(super) fn think(effort: Effort) -> Value {

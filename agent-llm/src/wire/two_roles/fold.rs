@@ -1,67 +1,151 @@
 //! Putting the blocks of a message together from their events.
 
-use std::mem::take;
+use std::{
+    marker::PhantomData,
+    mem::{replace, take},
+};
 
 use agent_core::{Block, Chunk, message::Origin};
+use serde::Serialize;
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
-use crate::wire::{blocks::Blocks, content::Input};
+use super::{TwoRoles, says_nothing, turn::Said};
+use crate::wire::{
+    blocks::Blocks,
+    content::Input,
+    ids::{NAMELESS, call_id},
+    merge::merge_fields,
+};
 
-/// A block under way, in the words of one wire.
-pub(crate) trait Draft: Default {
+/// How a wire of two roles streams blocks, by their kinds.
+pub(crate) trait Streamed: TwoRoles + Send {
+    /// The kind of texts.
+    const TEXT: &'static str;
+    /// The kind of thoughts.
+    const THOUGHTS: &'static str;
+    /// The kind of calls.
+    const CALL: &'static str;
+    /// The field of a call's id.
+    const ID: &'static str;
+
     /// More of a block.
     type Delta<'a>;
 
-    /// A block of which this came first; none if it says nothing.
-    fn unstarted(delta: &Self::Delta<'_>) -> Option<Self>;
+    /// The kind of block that this is more of; empty if it may be any, none if it says nothing.
+    fn kind<'d>(delta: &'d Self::Delta<'_>) -> Option<&'d str>;
 
-    /// True if this may be more of the block.
-    fn takes(&self, delta: &Self::Delta<'_>) -> bool;
+    /// The words that come with a delta of a block of this kind.
+    fn words<'d>(kind: &str, delta: &'d Self::Delta<'_>) -> &'d str;
 
-    /// True if the block, of which something may have been said, came before its start, which is this.
-    fn goes_on_with(&self, start: &Self, has_said: bool) -> bool;
-
-    /// True if this start says nothing that is not known.
-    fn is_repeated_by(&self, _start: &Self) -> bool {
-        false
-    }
-
-    /// Takes over what the start of the block says.
-    fn adopt(&mut self, start: Self);
-
-    /// Whose words the block says.
-    fn voice(&self) -> Voice;
-
-    /// The words that come with a delta of the block.
-    fn words<'d>(&self, delta: &'d Self::Delta<'_>) -> &'d str;
-
-    /// Takes what else comes with it; what of a call's arguments does is added to `input`.
+    /// Takes what else comes with it.
     ///
     /// # Errors
     /// If it is no JSON that a value can hold.
-    fn push(&mut self, delta: &Self::Delta<'_>, input: &mut String) -> serde_json::Result<()>;
+    fn push(draft: &mut Draft, delta: &Self::Delta<'_>) -> serde_json::Result<()>;
 
-    /// The id and the name, if it is a call of which both are known.
-    fn call(&self) -> Option<(&str, &str)>;
+    /// False for a call of a tool that the provider runs itself.
+    fn is_ours(_: &Draft) -> bool {
+        true
+    }
 
-    /// No more of the block comes, which is that at `at` of this response. If it `lacks_arguments`, `input` may have to be some.
-    fn end(&mut self, _response: &str, _at: usize, _lacks_arguments: bool, _input: &mut String) {}
-
-    /// The block as it would have come whole, which has said this. `input` has not been spoken.
-    fn json(&mut self, said: &str, input: &str) -> String;
-
-    /// The block of this JSON.
-    fn read(json: &str, origin: &Origin) -> Block;
-
-    /// True for a block that is none.
-    fn says_nothing(block: &Block) -> bool;
+    /// The block as it would have come whole, which has said this, or is called with it.
+    fn json(draft: Draft, said: &str) -> Box<RawValue>;
 }
 
-/// What the words of a block are.
-pub(crate) enum Voice {
-    Text,
-    Thoughts,
-    /// It has none.
-    Silent,
+/// A block under way.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) kind: String,
+    has_started: bool,
+    /// What it began with, and what came but for what it says.
+    pub(crate) fields: Map<String, Value>,
+    /// What of a call's arguments has not been spoken.
+    pub(crate) input: String,
+}
+
+impl Draft {
+    /// A block that begins with these fields.
+    pub(crate) fn started(kind: impl Into<String>, fields: Map<String, Value>) -> Self {
+        Self { kind: kind.into(), has_started: true, fields, input: String::new() }
+    }
+
+    /// The text of a field; nothing if there is none.
+    pub(crate) fn field(&self, name: &str) -> &str {
+        self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Adds to the text of a field.
+    pub(crate) fn extend(&mut self, name: &str, more: &str) {
+        match self.fields.get_mut(name) {
+            Some(Value::String(known)) => known.push_str(more),
+            _ => drop(self.fields.insert(name.to_owned(), more.into())),
+        }
+    }
+
+    /// Adds a citation to those that it has.
+    pub(crate) fn cite(&mut self, citation: &RawValue) -> serde_json::Result<()> {
+        match self.fields.entry("citations").or_insert(Value::Null) {
+            Value::Array(citations) => citations.push(serde_json::from_str(citation.get())?),
+            none if none.is_null() => *none = Value::Array(vec![serde_json::from_str(citation.get())?]),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What a call began with, if that is arguments.
+    fn begun(&mut self) -> String {
+        let begun = self.fields.remove("input").filter(Value::is_object);
+        begun.map_or_else(|| "{}".to_owned(), |begun| begun.to_string())
+    }
+
+    /// True if this may be more of the block: nobody knows what is of blocks of kinds that are yet to come.
+    fn takes<W: Streamed>(&self, delta: &W::Delta<'_>) -> bool {
+        let is_known = [W::TEXT, W::THOUGHTS, W::CALL].contains(&self.kind.as_str());
+        !is_known || W::kind(delta).is_none_or(|kind| kind.is_empty() || kind == self.kind)
+    }
+
+    /// True if the block, of which something may have been said, came before its start, which is this: of a call, too, that has no id
+    /// yet.
+    fn goes_on_with<W: Streamed>(&self, start: &Self, has_said: bool) -> bool {
+        let is_same = self.kind == start.kind;
+        match self.has_started {
+            true => is_same && self.kind == W::CALL && self.field(W::ID).is_empty(),
+            false => is_same || !has_said,
+        }
+    }
+
+    /// True if this start says nothing that is not known: a call that begins again under the same id, or under none, is the one that
+    /// is under way.
+    fn is_repeated_by<W: Streamed>(&self, start: &Self) -> bool {
+        let (id, known) = (start.field(W::ID), self.field(W::ID));
+        self.kind == W::CALL && start.kind == W::CALL && (id.is_empty() || id == known)
+    }
+
+    /// Takes over what the start of the block says.
+    fn adopt(&mut self, start: Self) {
+        let Self { fields, input, .. } = replace(self, start);
+        merge_fields(&mut self.fields, fields);
+        self.input = input;
+    }
+
+    /// The id and the name, if it is a call of which both are known.
+    fn call<W: Streamed>(&self) -> Option<(&str, &str)> {
+        let (id, name) = (self.field(W::ID), self.field("name"));
+        (self.kind == W::CALL && W::is_ours(self) && !id.is_empty() && !name.is_empty()).then_some((id, name))
+    }
+
+    /// Gives a call, the block at `at` of this response, an id and a name if it has none.
+    fn name<W: Streamed>(&mut self, response: &str, at: usize) {
+        if self.field(W::ID).is_empty() {
+            self.fields.insert(W::ID.into(), call_id(response, at).into());
+        }
+        if self.field("name").is_empty() {
+            self.fields.insert("name".into(), NAMELESS.into());
+        }
+    }
 }
 
 /// The blocks of a message under way.
@@ -69,32 +153,31 @@ pub(crate) enum Voice {
 /// Blocks are in the order in which they first say something: in a stream that is in order, the order of their starts. A
 /// delta without a block begins one; what of a call comes before its name is spoken once that is known.
 #[derive(Debug)]
-pub(crate) struct Fold<D> {
-    origin: Origin,
+pub(crate) struct Fold<W> {
+    pub(crate) origin: Origin,
     /// The id of the response, for calls that have none of their own.
     pub(crate) response: String,
     /// What the drafts say, by their places.
     blocks: Blocks<usize>,
-    slots: Vec<Slot<D>>,
+    slots: Vec<Slot>,
     /// The places of the drafts that have not ended.
     open: Vec<usize>,
+    wire: PhantomData<W>,
 }
 
 #[derive(Debug)]
-struct Slot<D> {
+struct Slot {
     /// The provider's number for the block, which another block may have later.
     index: u64,
-    draft: D,
-    /// What of a call's arguments has not been spoken.
-    input: String,
+    draft: Draft,
     /// The block as it would have come whole, once it has ended.
-    json: String,
+    json: Box<RawValue>,
 }
 
-impl<D: Draft> Fold<D> {
+impl<W: Streamed> Fold<W> {
     pub(crate) fn new(origin: Origin, is_heard: bool) -> Self {
         let (slots, open) = (Vec::new(), Vec::new());
-        Self { origin, response: String::new(), blocks: Blocks::new(is_heard), slots, open }
+        Self { origin, response: String::new(), blocks: Blocks::new(is_heard), slots, open, wire: PhantomData }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -102,23 +185,23 @@ impl<D: Draft> Fold<D> {
     }
 
     /// A block that came whole.
-    pub(crate) fn put(&mut self, json: &str, chunks: &mut Vec<Chunk>) {
-        let block = D::read(json, &self.origin);
-        if !D::says_nothing(&block) {
-            self.slots.push(Slot { json: json.to_owned(), ..Slot::new(0, D::default()) });
+    pub(crate) fn put(&mut self, json: &RawValue, chunks: &mut Vec<Chunk>) {
+        let block = W::read(json, &self.origin);
+        if !says_nothing(&block) {
+            self.slots.push(Slot { index: 0, draft: Draft::default(), json: json.to_owned() });
             self.blocks.settle(self.slots.len() - 1, block, chunks);
         }
     }
 
     /// A block begins, with these words if it is a text or thoughts.
-    pub(crate) fn start(&mut self, index: Option<u64>, start: D, said: &str, chunks: &mut Vec<Chunk>) {
+    pub(crate) fn start(&mut self, index: Option<u64>, start: Draft, said: &str, chunks: &mut Vec<Chunk>) {
         let index = self.index(index);
         let at = match self.open_at(index) {
-            Some(at) if self.slots[at].draft.goes_on_with(&start, self.blocks.has(at)) => {
+            Some(at) if self.slots[at].draft.goes_on_with::<W>(&start, self.blocks.has(at)) => {
                 self.slots[at].draft.adopt(start);
                 at
             }
-            Some(at) if self.slots[at].draft.is_repeated_by(&start) => return,
+            Some(at) if self.slots[at].draft.is_repeated_by::<W>(&start) => return,
             known => self.open_after(known, index, start, chunks),
         };
         self.say(at, said, chunks);
@@ -132,21 +215,23 @@ impl<D: Draft> Fold<D> {
     pub(crate) fn delta(
         &mut self,
         index: Option<u64>,
-        delta: &D::Delta<'_>,
+        delta: &W::Delta<'_>,
         chunks: &mut Vec<Chunk>,
     ) -> serde_json::Result<()> {
         let index = self.index(index);
         let at = match self.open_at(index) {
-            Some(at) if self.slots[at].draft.takes(delta) => at,
-            known => match D::unstarted(delta) {
-                Some(draft) => self.open_after(known, index, draft, chunks),
+            Some(at) if self.slots[at].draft.takes::<W>(delta) => at,
+            known => match W::kind(delta) {
+                Some(kind) => {
+                    let draft = Draft { kind: kind.to_owned(), ..Draft::default() };
+                    self.open_after(known, index, draft, chunks)
+                }
                 None => return Ok(()),
             },
         };
-        let words = self.slots[at].draft.words(delta);
+        let words = W::words(&self.slots[at].draft.kind, delta);
         self.say(at, words, chunks);
-        let Slot { draft, input, .. } = &mut self.slots[at];
-        draft.push(delta, input)?;
+        W::push(&mut self.slots[at].draft, delta)?;
         self.call(at, chunks);
         Ok(())
     }
@@ -158,13 +243,14 @@ impl<D: Draft> Fold<D> {
         }
     }
 
-    /// Ends every block, and gives them in order, each with the JSON in which it would have come whole.
-    pub(crate) fn finish(mut self, chunks: &mut Vec<Chunk>) -> (Vec<String>, Vec<Block>) {
+    /// Ends every block, and gives them in order, with the message in which they would have come whole.
+    pub(crate) fn finish(mut self, chunks: &mut Vec<Chunk>) -> (Box<RawValue>, Vec<Block>) {
         while let Some(at) = self.open.first().copied() {
             self.end(at, chunks);
         }
-        let json = self.blocks.keys().map(|at| take(&mut self.slots[at].json)).collect();
-        (json, self.blocks.into_blocks())
+        let content: Vec<_> = self.blocks.keys().map(|at| &*self.slots[at].json).collect();
+        let message = to_raw_value(&Said { role: "assistant", content }).expect("it is JSON");
+        (message, self.blocks.into_blocks())
     }
 
     fn index(&self, index: Option<u64>) -> u64 {
@@ -176,52 +262,63 @@ impl<D: Draft> Fold<D> {
     }
 
     /// Opens a draft in the place of the one of its number that is open.
-    fn open_after(&mut self, known: Option<usize>, index: u64, draft: D, chunks: &mut Vec<Chunk>) -> usize {
+    fn open_after(&mut self, known: Option<usize>, index: u64, draft: Draft, chunks: &mut Vec<Chunk>) -> usize {
         if let Some(at) = known {
             self.end(at, chunks);
         }
-        self.slots.push(Slot::new(index, draft));
+        self.slots.push(Slot { index, draft, json: Box::default() });
         self.open.push(self.slots.len() - 1);
         self.slots.len() - 1
     }
 
     fn say(&mut self, at: usize, words: &str, chunks: &mut Vec<Chunk>) {
-        match self.slots[at].draft.voice() {
-            Voice::Text => self.blocks.text(at, words, chunks),
-            // They may never say anything.
-            Voice::Thoughts if !words.is_empty() => self.blocks.reasoning(at, words, chunks),
-            Voice::Thoughts | Voice::Silent => {}
+        let kind = self.slots[at].draft.kind.as_str();
+        if kind == W::TEXT {
+            self.blocks.text(at, words, chunks);
+        } else if kind == W::THOUGHTS && !words.is_empty() {
+            self.blocks.reasoning(at, words, chunks); // they may never say anything
         }
     }
 
     /// Speaks what is new of a call, once it is known which it is.
     fn call(&mut self, at: usize, chunks: &mut Vec<Chunk>) {
-        let Slot { draft, input, .. } = &mut self.slots[at];
-        let Some((id, name)) = draft.call() else { return };
+        let draft = &mut self.slots[at].draft;
+        let Some((id, name)) = draft.call::<W>() else { return };
         self.blocks.call(at, id, name, chunks);
-        self.blocks.arguments(at, input, chunks);
-        input.clear();
+        self.blocks.arguments(at, &draft.input, chunks);
+        draft.input.clear();
     }
 
+    /// A call that was never named gets a name and an id; one without arguments so far, those that it began with.
     fn end(&mut self, at: usize, chunks: &mut Vec<Chunk>) {
         self.open.retain(|open| *open != at);
-        let Slot { draft, input, .. } = &mut self.slots[at];
-        draft.end(&self.response, at, self.blocks.said(at).is_empty(), input);
+        let draft = &mut self.slots[at].draft;
+        if draft.kind == W::CALL {
+            draft.name::<W>(&self.response, at);
+            if draft.input.is_empty() && self.blocks.said(at).is_empty() {
+                draft.input = draft.begun();
+            }
+        }
         self.call(at, chunks);
-        let (Slot { draft, input, json, .. }, said) = (&mut self.slots[at], self.blocks.said(at));
-        *json = draft.json(said, input);
-        let mut block = D::read(json, &self.origin);
+        let (mut draft, said) = (take(&mut self.slots[at].draft), self.blocks.said(at));
+        let input = take(&mut draft.input);
+        let json = W::json(draft, if said.is_empty() { &input } else { said });
+        let mut block = W::read(&json, &self.origin);
         if let (Block::ToolCall(call), Input::Invalid { text }) = (&mut block, Input::new(said)) {
             text.clone_into(&mut call.arguments); // what the model wrote, not what the API takes for it
         }
-        if !D::says_nothing(&block) {
+        self.slots[at].json = json;
+        if !says_nothing(&block) {
             self.blocks.settle(at, block, chunks);
         }
     }
 }
 
-impl<D> Slot<D> {
-    fn new(index: u64, draft: D) -> Self {
-        Self { index, draft, input: String::new(), json: String::new() }
-    }
+/// The JSON of a call: these fields, and arguments that are an object whatever the model wrote.
+#[derive(Serialize)]
+pub(crate) struct Call<'a> {
+    #[serde(flatten)]
+    pub(crate) fields: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Input<'a>>,
 }

@@ -3,39 +3,98 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    AssistantMessage, Block, History, Message, Part, ToolMessage, UserMessage,
+    AssistantMessage, History, Message, Part, SystemMessage, ToolMessage, UserMessage,
     message::{Origin, Raw},
 };
-use serde_json::value::RawValue;
+use serde::de::Error;
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{Spoken, TwoRoles, read_turn};
+use crate::{
+    ParsedRequest,
+    wire::{
+        json::{raw, same},
+        lenient::{Content, text},
+    },
+};
+
+/// The fields of a request.
+pub(crate) type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// A result in a message: the id of its call, what it says, and whether it failed.
+pub(crate) type Answer = (String, Vec<Part>, bool);
+
+/// The fields of a body that say something.
+///
+/// # Errors
+/// If it is no object.
+pub(crate) fn fields(body: &str) -> serde_json::Result<Fields<'_>> {
+    let mut fields: Fields<'_> = serde_json::from_str(body)?;
+    fields.retain(|_, json| json.get() != "null");
+    Ok(fields)
+}
+
+/// Takes a request's model, its system prompt and its conversation out of its fields.
+///
+/// # Errors
+/// If one of them is none.
+pub(crate) fn take_request<W: TwoRoles>(fields: &mut Fields<'_>, origin: &Origin) -> serde_json::Result<ParsedRequest> {
+    let mut parsed = ParsedRequest::default();
+    if let Some(model) = fields.remove("model") {
+        parsed.model = serde_json::from_str(model.get())?;
+    }
+    if let Some(system) = fields.remove("system") {
+        let parts = read_parts::<W>(&serde_json::from_str(system.get())?, origin);
+        parsed.system = Some(SystemMessage::new(parts).with_raw(raw(system, origin)));
+    }
+    let mut reading = Reading { origin, messages: Vec::new(), names: BTreeMap::new() };
+    let messages: Vec<&RawValue> = serde_json::from_str(fields.remove("messages").map_or("[]", RawValue::get))?;
+    messages.into_iter().try_for_each(|json| reading.message::<W>(json))?;
+    parsed.messages = History::import(reading.messages).0;
+    Ok(parsed)
+}
+
+/// The values of fields that nobody understands.
+///
+/// # Errors
+/// If one holds a number that no number is.
+pub(crate) fn values(fields: Fields<'_>) -> serde_json::Result<Map<String, Value>> {
+    fields.into_iter().map(|(name, json)| Ok((name, serde_json::from_str(json.get())?))).collect()
+}
 
 /// A conversation, as far as it was read.
-pub(crate) struct Reading<'a> {
-    pub(crate) origin: &'a Origin,
+struct Reading<'a> {
+    origin: &'a Origin,
     messages: Vec<Message>,
     /// The tools of the calls so far, by their ids.
     names: BTreeMap<Arc<str>, Arc<str>>,
 }
 
-/// A result in a message: the id of its call, what it says, and whether it failed.
-pub(crate) type Answer = (String, Vec<Part>, bool);
-
-impl<'a> Reading<'a> {
-    pub(crate) fn new(origin: &'a Origin) -> Self {
-        Self { origin, messages: Vec::new(), names: BTreeMap::new() }
-    }
-
-    /// What was read, repaired if no provider would take it.
-    pub(crate) fn history(self) -> History {
-        History::import(self.messages).0
-    }
-
-    pub(crate) fn push(&mut self, message: Message) {
+impl Reading<'_> {
+    fn message<W: TwoRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
+        let Spoken { role, content } = serde_json::from_str(json.get())?;
+        let content = content.ok_or_else(|| Error::missing_field("content"))?;
+        let parts = || read_parts::<W>(&content, self.origin);
+        let as_sent = raw(json, self.origin);
+        let message = match (text(&role), &content) {
+            ("assistant", _) => return self.assistant::<W>(json),
+            ("user", Content::Parts(blocks))
+                if blocks.iter().any(|json| W::read_result(json, self.origin).is_some()) =>
+            {
+                self.answers::<W>(blocks);
+                return Ok(());
+            }
+            ("user", _) => Message::User(UserMessage::new(parts()).with_raw(as_sent)),
+            ("system", _) => Message::System(SystemMessage::new(parts()).with_raw(as_sent)),
+            (role, _) => return Err(Error::custom(format!("there is no role '{role}'"))),
+        };
         self.messages.push(message);
+        Ok(())
     }
 
-    /// The assistant's next message, and its blocks. After one with calls, it is the same turn: only then do the results follow.
-    pub(crate) fn assistant(&mut self, json: &RawValue, mut blocks: Vec<Block>) -> serde_json::Result<()> {
-        let mut as_sent = raw(json, self.origin);
+    /// The assistant's next message. After one with calls, it is the same turn: only then do the results follow.
+    fn assistant<W: TwoRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
+        let (mut blocks, mut as_sent) = (read_turn::<W>(json.get(), self.origin)?, raw(json, self.origin));
         if let Some(Message::Assistant(before)) =
             self.messages.pop_if(|m| m.as_assistant().is_some_and(AssistantMessage::has_calls))
         {
@@ -50,18 +109,23 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// A message with results, each block an answer or another part: what else it holds follows them in a message without JSON of
-    /// its own, which is therefore written in the same message again.
-    pub(crate) fn answers(&mut self, blocks: &[&RawValue], read: impl Fn(&RawValue) -> Result<Answer, Part>) {
+    /// A message with results: what else it holds follows them in a message without JSON of its own, which is therefore written in
+    /// the same message again. Its parts keep their JSON unless they are written just so.
+    fn answers<W: TwoRoles>(&mut self, blocks: &[&RawValue]) {
         let mut others = Vec::new();
         for json in blocks {
-            match read(json) {
-                Ok((id, parts, is_error)) => {
+            match W::read_result(json, self.origin) {
+                Some((id, parts, is_error)) => {
                     let name = self.names.get(&*id).cloned().unwrap_or_default();
                     let result = ToolMessage::new(id, name, parts.into(), is_error);
                     self.messages.push(Message::Tool(result.with_raw(raw(json, self.origin))));
                 }
-                Err(part) => others.push(part),
+                None => {
+                    let parts = W::read_parts(&[json], self.origin);
+                    let is_exact = same(&W::parts(self.origin, 0, &parts).first(), json);
+                    let keep = |part| if is_exact { part } else { with_raw(part, raw(json, self.origin)) };
+                    others.extend(parts.into_iter().map(keep));
+                }
             }
         }
         if !others.is_empty() {
@@ -70,16 +134,19 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The part with the JSON that it was read from.
-pub(crate) fn with_raw(mut part: Part, json: &RawValue, origin: &Origin) -> Part {
+/// The parts of a text or of a list of blocks.
+pub(crate) fn read_parts<W: TwoRoles>(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
+    match content {
+        Content::Text(text) => vec![Part::text(&**text)],
+        Content::Parts(parts) => W::read_parts(parts, origin),
+    }
+}
+
+fn with_raw(mut part: Part, as_sent: Raw) -> Part {
     match &mut part {
-        Part::Text(text) => text.raw = Some(raw(json, origin)),
-        Part::Image(media) | Part::Document(media) => media.raw = Some(raw(json, origin)),
+        Part::Text(text) => text.raw = Some(as_sent),
+        Part::Image(media) | Part::Document(media) => media.raw = Some(as_sent),
         _ => {}
     }
     part
-}
-
-pub(crate) fn raw(json: &RawValue, origin: &Origin) -> Raw {
-    Raw::new(origin.clone(), json.to_owned())
 }
