@@ -1,6 +1,10 @@
 //! Server-sent events.
 
-use std::{convert::Infallible, fmt::Write, time::Duration};
+use std::{
+    convert::Infallible,
+    task::{Poll, ready},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
@@ -9,9 +13,13 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderValue, header};
+use tokio::time::{Instant, sleep};
 
 /// How long nothing may be said, so that nobody on the way gives the connection up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Bytes that go out together although more is ready: of a client that is behind, no more than that and one event wait here.
+const ENOUGH: usize = 16 << 10;
 
 /// The media type.
 const EVENTS: &str = "text/event-stream";
@@ -33,32 +41,30 @@ impl Frame {
         Self { id: None, event: None, data: data.into() }
     }
 
-    /// As it is sent.
-    fn bytes(&self) -> Bytes {
-        let mut text = String::with_capacity(self.data.len() + 48);
-        if let Some(id) = &self.id {
-            let _ = writeln!(text, "id: {id}");
-        }
-        if let Some(event) = self.event {
-            let _ = writeln!(text, "event: {event}");
-        }
-        for line in self.data.split('\n') {
-            let _ = writeln!(text, "data: {}", line.trim_end_matches('\r'));
+    /// Writes it as it is sent.
+    fn write(&self, text: &mut String) {
+        text.reserve(self.data.len() + 64);
+        let fields = [("id: ", self.id.as_deref()), ("event: ", self.event)];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let lines = self.data.split('\n').map(|line| ("data: ", line.trim_end_matches('\r')));
+        for (name, value) in fields.chain(lines) {
+            text.push_str(name);
+            text.push_str(value);
+            text.push('\n');
         }
         text.push('\n');
-        text.into()
     }
 }
 
 /// The answer that sends these events, and a comment where nothing was said for some time.
 pub(crate) fn response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     let first = stream::once(async { Bytes::from_static(b"retry: 1000\n\n") });
-    of_bytes(first.chain(with_keep_alive(frames.map(|frame| frame.bytes()))), EVENTS)
+    of_bytes(first.chain(written(frames)), EVENTS)
 }
 
 /// As [`response`], for clients that cannot come back, and that may take anything but a comment for an event.
 pub(crate) fn plain(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    of_bytes(with_keep_alive(frames.map(|frame| frame.bytes())), EVENTS)
+    of_bytes(written(frames), EVENTS)
 }
 
 /// The answer that sends these bytes as they come, and is of this media type.
@@ -72,12 +78,30 @@ pub(crate) fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static, kind: 
     response
 }
 
-fn with_keep_alive(frames: impl Stream<Item = Bytes> + Send + 'static) -> impl Stream<Item = Bytes> + Send {
-    stream::unfold(Box::pin(frames), |mut frames| async {
-        match tokio::time::timeout(KEEP_ALIVE, frames.next()).await {
-            Ok(frame) => frame.map(|frame| (frame, frames)),
-            Err(_) => Some((Bytes::from_static(b": keep-alive\n\n"), frames)),
+/// The events as they are sent: what is ready together goes out together, and a comment where nothing was said for some time.
+fn written(frames: impl Stream<Item = Frame> + Send + 'static) -> impl Stream<Item = Bytes> + Send {
+    let mut frames = Box::pin(frames.fuse());
+    // One timer lasts for many events: it is only moved when it fires too early.
+    let (mut silence, mut said) = (Box::pin(sleep(KEEP_ALIVE)), Instant::now());
+    stream::poll_fn(move |cx| {
+        let mut text = String::new();
+        while text.len() < ENOUGH
+            && let Poll::Ready(Some(frame)) = frames.as_mut().poll_next(cx)
+        {
+            frame.write(&mut text);
         }
+        if text.is_empty() && frames.is_done() {
+            return Poll::Ready(None);
+        }
+        while text.is_empty() {
+            ready!(silence.as_mut().poll(cx));
+            match said.elapsed() < KEEP_ALIVE {
+                true => silence.as_mut().reset(said + KEEP_ALIVE),
+                false => text.push_str(": keep-alive\n\n"),
+            }
+        }
+        said = Instant::now();
+        Poll::Ready(Some(text.into()))
     })
 }
 
@@ -85,19 +109,41 @@ fn with_keep_alive(frames: impl Stream<Item = Bytes> + Send + 'static) -> impl S
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_text_of_many_lines_is_many_lines_of_data() {
+    const TICK: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn a_text_of_many_lines_is_many_lines_of_data() {
         let frame = Frame { id: Some("3.0".into()), event: Some("end"), data: "a\r\nb\n".into() };
-        assert_eq!(frame.bytes(), "id: 3.0\nevent: end\ndata: a\ndata: b\ndata: \n\n");
+        let sent: Vec<_> = written(stream::iter([frame])).collect().await;
+        assert_eq!(sent, ["id: 3.0\nevent: end\ndata: a\ndata: b\ndata: \n\n"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_stream_is_kept_alive() {
-        let frames = stream::once(async {
-            tokio::time::sleep(KEEP_ALIVE * 2 + Duration::from_secs(1)).await;
-            Frame::new("x").bytes()
+    async fn a_silent_stream_is_kept_alive_and_one_that_speaks_is_not() {
+        let frames = stream::iter([KEEP_ALIVE - TICK, TICK * 2, KEEP_ALIVE * 2 + TICK]).then(async |silent| {
+            sleep(silent).await;
+            Frame::new("x")
         });
-        let said: Vec<_> = with_keep_alive(frames).collect().await;
-        assert_eq!(said, [": keep-alive\n\n", ": keep-alive\n\n", "data: x\n\n"]);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert_eq!(sent, ["data: x\n\n", "data: x\n\n", ": keep-alive\n\n", ": keep-alive\n\n", "data: x\n\n"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_ready_together_goes_out_together_and_waits_for_nothing() {
+        let later = stream::once(async {
+            sleep(TICK).await;
+            Frame::new("c")
+        });
+        let frames = stream::iter(["a", "b"]).map(Frame::new).chain(later);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert_eq!(sent, ["data: a\n\ndata: b\n\n", "data: c\n\n"]);
+    }
+
+    #[tokio::test]
+    async fn no_more_than_a_client_may_be_behind_is_written_at_once() {
+        let frames = stream::repeat_with(|| Frame::new("x".repeat(1_000))).take(1_000);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert!(sent.iter().all(|piece| piece.len() < ENOUGH + 2_000), "{}", sent.len());
+        assert_eq!(sent.iter().map(Bytes::len).sum::<usize>(), 1_000 * 1_008);
     }
 }
