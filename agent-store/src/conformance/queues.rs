@@ -57,6 +57,7 @@ macro_rules! queue_conformance {
             a_job_that_never_began_is_cancelled_and_paused_by_itself
             failures_are_counted_until_a_run_rests
             what_was_given_up_is_listed_and_tried_again_or_removed
+            what_is_listed_was_asked_for_and_is_the_newest_of_that
             jobs_that_are_done_are_purged_and_others_are_not
             no_more_is_taken_than_the_limits_allow
             no_more_runs_at_once_than_the_limits_allow
@@ -406,6 +407,33 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
     assert!(queue.remove(&run).await.expect("works") && queue.remove(&other).await.expect("works"));
     assert!(!queue.remove(&run).await.expect("works") && !queue.retry(&run).await.expect("works"));
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
+}
+
+/// However many others came later.
+pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for (agent, session, tenant) in
+        [("a", "s", "t"), ("a", "s", "t"), ("b", "s", "t"), ("a", "r", "t"), ("a", "s", "u"), ("c", "r", "u")]
+    {
+        let request = RunRequest::user("hello").session(session);
+        send(&*queue, Job::new(agent, &request).expect("it is data").tenant(tenant)).await;
+    }
+    let newest_first: Vec<_> =
+        queue.jobs(&Wanted::default()).await.expect("lists").into_iter().map(|job| job.job.at.run).collect();
+    let all = Wanted::default;
+    for (wanted, expected) in [
+        (all().most(2), vec![0, 1]),
+        (all().agents(["a"]).tenant("t").most(2), vec![2, 4]),
+        (all().agents(["b", "c"]).most(1), vec![0]),
+        (all().agents(["b", "c"]), vec![0, 3]),
+        (all().agents(Vec::<String>::new()), vec![]),
+        (all().session("r").most(1), vec![0]),
+        (all().session("s").agents(["a"]).tenant("t").standing(StandingKind::Queued), vec![4, 5]),
+    ] {
+        let listed = queue.jobs(&wanted).await.expect("lists").into_iter();
+        let expected: Vec<_> = expected.into_iter().map(|at: usize| newest_first[at].clone()).collect();
+        assert_eq!(listed.map(|job| job.job.at.run).collect::<Vec<_>>(), expected, "{wanted:?}");
+    }
 }
 
 /// What is forgotten can be sent again.
