@@ -2,11 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent::{
-    Budget, Caps, Result, RunRequest, SessionId, Usage,
-    budget::Ledger,
-    model::PriceTable,
-};
+use agent::{Budget, Caps, Result, RunRequest, SessionId, Usage, budget::Ledger, model::PriceTable};
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 

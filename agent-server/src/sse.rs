@@ -13,6 +13,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderValue, header};
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 /// How long nothing may be said, so that nobody on the way gives the connection up.
@@ -21,38 +22,37 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Bytes that go out together although more is ready: of a client that is behind, no more than that and one event wait here.
 const ENOUGH: usize = 16 << 10;
 
+/// Room for the bytes of most events.
+const USUAL: usize = 512;
+
 /// The media type.
 const EVENTS: &str = "text/event-stream";
 
-/// One event of a stream.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Frame {
-    /// What a client says as `Last-Event-ID` when it comes back.
-    pub(crate) id: Option<String>,
-    /// Its type; `message` if unset.
-    pub(crate) event: Option<&'static str>,
-    /// Its content.
-    pub(crate) data: String,
-}
+/// One event of a stream, as it is sent. JSON is one line, so an event has one line of data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
     /// An event with this content.
-    pub(crate) fn new(data: impl Into<String>) -> Self {
-        Self { id: None, event: None, data: data.into() }
+    pub(crate) fn json(data: &impl Serialize) -> Self {
+        Self::with(&[], data)
     }
 
-    /// Writes it as it is sent.
-    fn write(&self, text: &mut String) {
-        text.reserve(self.data.len() + 64);
-        let fields = [("id: ", self.id.as_deref()), ("event: ", self.event)];
-        let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let lines = self.data.split('\n').map(|line| ("data: ", line.trim_end_matches('\r')));
-        for (name, value) in fields.chain(lines) {
-            text.push_str(name);
-            text.push_str(value);
-            text.push('\n');
+    /// As [`json`](Self::json), with these fields: its type (`event`), what a client says as `Last-Event-ID` when it comes back (`id`).
+    pub(crate) fn with(fields: &[(&str, &str)], data: &impl Serialize) -> Self {
+        let mut frame = Vec::with_capacity(USUAL);
+        for (name, value) in fields {
+            [name, ": ", value, "\n"].iter().for_each(|part| frame.extend_from_slice(part.as_bytes()));
         }
-        text.push('\n');
+        frame.extend_from_slice(b"data: ");
+        serde_json::to_writer(&mut frame, data).expect("what is told has texts for keys");
+        frame.extend_from_slice(b"\n\n");
+        Self(frame)
+    }
+
+    /// The last event, in protocols that have one.
+    pub(crate) fn done() -> Self {
+        Self(b"data: [DONE]\n\n".to_vec())
     }
 }
 
@@ -84,24 +84,27 @@ fn written(frames: impl Stream<Item = Frame> + Send + 'static) -> impl Stream<It
     // One timer lasts for many events: it is only moved when it fires too early.
     let (mut silence, mut said) = (Box::pin(sleep(KEEP_ALIVE)), Instant::now());
     stream::poll_fn(move |cx| {
-        let mut text = String::new();
-        while text.len() < ENOUGH
-            && let Poll::Ready(Some(frame)) = frames.as_mut().poll_next(cx)
+        let mut bytes = Vec::new();
+        while bytes.len() < ENOUGH
+            && let Poll::Ready(Some(Frame(frame))) = frames.as_mut().poll_next(cx)
         {
-            frame.write(&mut text);
+            match bytes.is_empty() {
+                true => bytes = frame,
+                false => bytes.extend(frame),
+            }
         }
-        if text.is_empty() && frames.is_done() {
+        if bytes.is_empty() && frames.is_done() {
             return Poll::Ready(None);
         }
-        while text.is_empty() {
+        while bytes.is_empty() {
             ready!(silence.as_mut().poll(cx));
             match said.elapsed() < KEEP_ALIVE {
                 true => silence.as_mut().reset(said + KEEP_ALIVE),
-                false => text.push_str(": keep-alive\n\n"),
+                false => bytes.extend_from_slice(b": keep-alive\n\n"),
             }
         }
         said = Instant::now();
-        Poll::Ready(Some(text.into()))
+        Poll::Ready(Some(bytes.into()))
     })
 }
 
@@ -112,38 +115,38 @@ mod tests {
     const TICK: Duration = Duration::from_secs(1);
 
     #[tokio::test]
-    async fn a_text_of_many_lines_is_many_lines_of_data() {
-        let frame = Frame { id: Some("3.0".into()), event: Some("end"), data: "a\r\nb\n".into() };
-        let sent: Vec<_> = written(stream::iter([frame])).collect().await;
-        assert_eq!(sent, ["id: 3.0\nevent: end\ndata: a\ndata: b\ndata: \n\n"]);
+    async fn a_text_of_many_lines_is_one_line_of_data() {
+        let frames = [Frame::with(&[("id", "3.0"), ("event", "end")], &"a\r\nb\n"), Frame::done()];
+        let sent: Vec<_> = written(stream::iter(frames)).collect().await;
+        assert_eq!(sent, ["id: 3.0\nevent: end\ndata: \"a\\r\\nb\\n\"\n\ndata: [DONE]\n\n"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_silent_stream_is_kept_alive_and_one_that_speaks_is_not() {
         let frames = stream::iter([KEEP_ALIVE - TICK, TICK * 2, KEEP_ALIVE * 2 + TICK]).then(async |silent| {
             sleep(silent).await;
-            Frame::new("x")
+            Frame::json(&1)
         });
         let sent: Vec<_> = written(frames).collect().await;
-        assert_eq!(sent, ["data: x\n\n", "data: x\n\n", ": keep-alive\n\n", ": keep-alive\n\n", "data: x\n\n"]);
+        assert_eq!(sent, ["data: 1\n\n", "data: 1\n\n", ": keep-alive\n\n", ": keep-alive\n\n", "data: 1\n\n"]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_ready_together_goes_out_together_and_waits_for_nothing() {
         let later = stream::once(async {
             sleep(TICK).await;
-            Frame::new("c")
+            Frame::json(&3)
         });
-        let frames = stream::iter(["a", "b"]).map(Frame::new).chain(later);
+        let frames = stream::iter([1, 2]).map(|n| Frame::json(&n)).chain(later);
         let sent: Vec<_> = written(frames).collect().await;
-        assert_eq!(sent, ["data: a\n\ndata: b\n\n", "data: c\n\n"]);
+        assert_eq!(sent, ["data: 1\n\ndata: 2\n\n", "data: 3\n\n"]);
     }
 
     #[tokio::test]
     async fn no_more_than_a_client_may_be_behind_is_written_at_once() {
-        let frames = stream::repeat_with(|| Frame::new("x".repeat(1_000))).take(1_000);
+        let frames = stream::repeat_with(|| Frame::json(&"x".repeat(1_000))).take(1_000);
         let sent: Vec<_> = written(frames).collect().await;
         assert!(sent.iter().all(|piece| piece.len() < ENOUGH + 2_000), "{}", sent.len());
-        assert_eq!(sent.iter().map(Bytes::len).sum::<usize>(), 1_000 * 1_008);
+        assert_eq!(sent.iter().map(Bytes::len).sum::<usize>(), 1_000 * 1_010);
     }
 }

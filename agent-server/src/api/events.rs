@@ -66,15 +66,11 @@ pub(super) async fn stream(open: OpenStream, run: &FoundRun, wanted: &Wanted) ->
     let end = stream::once(async move {
         run.ended().await;
         match run.view().await {
-            Ok(view) => Frame { event: Some("end"), ..json(&view) },
-            Err(error) => Frame { event: Some("error"), ..json(&error.body()) },
+            Ok(view) => Frame::with(&[("event", "end")], &view),
+            Err(error) => Frame::with(&[("event", "error")], &error.body()),
         }
     });
     Ok(sse::response(frames.chain(end)))
-}
-
-fn json(value: &impl Serialize) -> Frame {
-    Frame::new(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// The place that an event's id says.
@@ -103,9 +99,11 @@ struct Public<'a> {
 impl Writer {
     fn frame(&mut self, event: &Event) -> Frame {
         let Position { seq, after } = event.position;
+        let id = format!("{seq}.{after}");
+        let fields = [("id", id.as_str()), ("event", "error")];
         let is_error = matches!(event.kind, EventKind::Unreadable { .. });
         let public = Public { position: event.position, ids: self.ids(&event.ids), kind: &event.kind };
-        Frame { id: Some(format!("{seq}.{after}")), event: is_error.then_some("error"), ..json(&public) }
+        Frame::with(if is_error { &fields } else { &fields[..1] }, &public)
     }
 
     fn ids(&mut self, ids: &Arc<RunIds>) -> &RawValue {

@@ -119,7 +119,8 @@ impl App {
             let index = self.journal().index(&name).await?;
             for agent in self.0.agents.names().iter().filter(|agent| is_wanted(agent)) {
                 let of_agent = index.look(|index| index.runs(agent).to_vec());
-                let address = |run: RunRecord| (run.started, RunAddress::new(agent.as_str(), name.as_str(), run.run_id));
+                let address =
+                    |run: RunRecord| (run.started, RunAddress::new(agent.as_str(), name.as_str(), run.run_id));
                 runs.extend(of_agent.into_iter().map(address));
             }
         }

@@ -106,7 +106,7 @@ impl Told {
         if let (Some(data), Value::Object(fields)) = (data.as_object_mut(), fields) {
             data.extend(fields);
         }
-        Frame { event: Some(event), ..Frame::new(data.to_string()) }
+        Frame::with(&[("event", event)], &data)
     }
 
     /// An event about an item: `fields` and where the item is.

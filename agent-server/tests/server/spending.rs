@@ -109,7 +109,11 @@ async fn figures_say_what_keys_and_tenants_have_spent_and_may_still_spend_and_na
     ] {
         assert!(figures.lines().any(|said| said == line), "{line}\n{figures}");
     }
-    assert_eq!(figures.matches("agent_spent_dollars{").count(), 2, "one line for an account, however many keys draw on it");
+    assert_eq!(
+        figures.matches("agent_spent_dollars{").count(),
+        2,
+        "one line for an account, however many keys draw on it"
+    );
     assert!(figures.ends_with("# EOF\n") && !figures.contains(&ada), "{figures}");
 }
 
