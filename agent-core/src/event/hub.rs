@@ -1,7 +1,7 @@
 //! The ordered stream of a run tree's events, with readers that can fall behind and catch up.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fmt,
     pin::Pin,
     sync::{
@@ -14,7 +14,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, kind::Projector};
+use super::{Event, EventKind, Position, cut::Cut, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
@@ -303,41 +303,6 @@ impl Item {
             }
             Self::Entry(_) => false,
         }
-    }
-}
-
-/// Whose chunks are left out, because the message that they belong to began while the reader was not there.
-#[derive(Default)]
-struct Cut {
-    /// None if nothing was missed; else the runs that have begun another message since.
-    whole: Option<HashSet<Arc<str>>>,
-}
-
-impl Cut {
-    fn everybody() -> Self {
-        Self { whole: Some(HashSet::new()) }
-    }
-
-    /// True if no chunk is let through before a message begins.
-    fn is_everybody(&self) -> bool {
-        self.whole.as_ref().is_some_and(HashSet::is_empty)
-    }
-
-    /// A run's next chunk is the first of a message.
-    fn begins(&mut self, run: &Arc<str>) {
-        if let Some(whole) = &mut self.whole {
-            whole.insert(run.clone());
-        }
-    }
-
-    fn lets_through(&mut self, event: &Event) -> bool {
-        let run = &event.ids.run_id;
-        match &event.kind {
-            EventKind::StepStarted { .. } | EventKind::Chunk(Chunk::Restart) => self.begins(run),
-            EventKind::Chunk(_) => return self.whole.as_ref().is_none_or(|whole| whole.contains(run)),
-            _ => {}
-        }
-        true
     }
 }
 
