@@ -1,4 +1,5 @@
 //! What every queue must do.
+// Over 500 lines: one claim after another of one contract, in the order of the list that makes tests of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
