@@ -189,6 +189,14 @@ impl Caller {
         self.agents.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
+    /// The agents among which those of a list are: the named one, or all that are there for the caller. None is every agent.
+    pub(crate) fn among(&self, named: Option<&str>) -> Option<Vec<String>> {
+        match named {
+            Some(agent) => Some(Some(agent.to_owned()).filter(|agent| self.may_use(agent)).into_iter().collect()),
+            None => self.agents.as_ref().map(|agents| agents.iter().cloned().collect()),
+        }
+    }
+
     /// Checks what the caller may do.
     ///
     /// # Errors

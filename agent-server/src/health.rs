@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
+    auth::Auth,
     caller::{Caller, Scope},
     error::ApiError,
 };
@@ -43,15 +44,16 @@ async fn ready(State(app): State<App>) -> impl IntoResponse {
     (StatusCode::OK, Json(json!({"status": "ready"})))
 }
 
-/// `/metrics`, for who may see what all tenants do.
-pub(crate) fn metrics() -> Router<App> {
-    Router::new().route("/metrics", get(figures))
+/// `/metrics`, for who may see what all tenants do, and what the keys of `auth` have spent.
+pub(crate) fn metrics(auth: Auth) -> Router<App> {
+    Router::new().route("/metrics", get(|State(app), caller| figures(app, caller, auth)))
 }
 
-async fn figures(State(app): State<App>, caller: Caller) -> Result<impl IntoResponse, ApiError> {
+async fn figures(app: App, caller: Caller, auth: Auth) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Metrics)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(header::CONTENT_TYPE, kind)], app.metrics().text()))
+    let balances = app.balances(auth.allowances()).await;
+    Ok(([(header::CONTENT_TYPE, kind)], app.metrics().text(&balances)))
 }
 
 /// Counts the requests of each route.

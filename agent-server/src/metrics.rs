@@ -1,12 +1,17 @@
 //! Figures for who watches over processes, in the text format of Prometheus.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::{
+        EncodeLabelSet,
+        text::{encode_eof, encode_registry},
+    },
     metrics::{counter::Counter, family::Family, gauge::Gauge},
-    registry::Registry,
+    registry::{Registry, Unit},
 };
+
+use crate::spending::{Allowance, Spent};
 
 /// The figures.
 #[derive(Debug)]
@@ -36,6 +41,16 @@ struct Answered {
     route: String,
     status: u16,
 }
+
+/// Whose money it is: a key's, by its name, or that of all keys of the tenant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Account {
+    tenant: String,
+    key: Option<String>,
+    per: &'static str,
+}
+
+type Dollars = Family<Account, Gauge<f64, AtomicU64>>;
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -78,11 +93,31 @@ impl Metrics {
         self.requests.get_or_create(&Answered { route: route.into(), status }).inc();
     }
 
-    /// All figures.
-    pub(crate) fn text(&self) -> String {
+    /// All figures, with how these accounts stand now.
+    pub(crate) fn text(&self, balances: &[(Allowance, Spent)]) -> String {
         let mut text = String::new();
         // A text takes everything.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &money(balances));
+        let _ = encode_eof(&mut text);
         text
     }
+}
+
+fn money(balances: &[(Allowance, Spent)]) -> Registry {
+    let (spent, left) = (Dollars::default(), Dollars::default());
+    for (allowance, balance) in balances {
+        let (tenant, key) = allowance.owner();
+        let account = Account { tenant, key, per: allowance.per.as_str() };
+        spent.get_or_create(&account).set(balance.dollars());
+        left.get_or_create(&account).set(balance.dollars_left());
+    }
+    let mut registry = Registry::with_prefix("agent");
+    let (spent_help, left_help) = (
+        "What keys and tenants spent in this day or month of UTC",
+        "What they may spend in it still, without what is set aside for calls under way",
+    );
+    registry.register_with_unit("spent", spent_help, Unit::Other("dollars".into()), spent);
+    registry.register_with_unit("unspent", left_help, Unit::Other("dollars".into()), left);
+    registry
 }

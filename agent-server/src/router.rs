@@ -48,7 +48,7 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .merge(ui_stream::router())
         .merge(a2a::router())
         .merge(mcp::router())
-        .merge(health::metrics())
+        .merge(health::metrics(guards.auth.clone()))
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     #[cfg(feature = "telemetry")]
     let guarded = guarded.layer(middleware::from_fn(crate::trace::traced));

@@ -2,11 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent::{
-    Budget, Caps, Result, RunRequest, SessionId, Usage,
-    budget::{Balance, Ledger},
-    model::PriceTable,
-};
+use agent::{Budget, Caps, Result, RunRequest, SessionId, Usage, budget::Ledger, model::PriceTable};
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
@@ -112,6 +108,17 @@ impl Allowance {
         all.into_iter().filter_map(limited).collect()
     }
 
+    /// Whose the account is: the tenant, and the name of the key; none if it is that of all keys.
+    pub(crate) fn owner(&self) -> (String, Option<String>) {
+        match self.of {
+            Payer::Tenant => (self.name.clone(), None),
+            Payer::Key => match SessionId::parse(&self.name) {
+                Some(id) => (id.user().to_owned(), Some(id.session().to_owned())),
+                None => (String::new(), Some(self.name.clone())),
+            },
+        }
+    }
+
     /// What all accounts of its kind begin with. They sort by time.
     fn prefix(&self) -> String {
         format!("{}/{}/{}/", self.of.as_str(), self.name, self.per.as_str())
@@ -128,6 +135,22 @@ impl Allowance {
     }
 }
 
+impl Spent {
+    /// Dollars that are spent.
+    pub(crate) fn dollars(&self) -> f64 {
+        self.spent as f64 / 1e6
+    }
+
+    /// Dollars that may be spent still, and are not set aside for calls under way.
+    pub(crate) fn dollars_left(&self) -> f64 {
+        self.limit.saturating_sub(self.used()) as f64 / 1e6
+    }
+
+    fn used(&self) -> u64 {
+        self.spent + self.reserved
+    }
+}
+
 impl Payer {
     fn as_str(self) -> &'static str {
         match self {
@@ -138,7 +161,7 @@ impl Payer {
 }
 
 impl Window {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Day => "day",
             Self::Month => "month",
@@ -184,30 +207,34 @@ impl Spending {
         Ok(request.budget(budget))
     }
 
-    /// Checks that something is left to spend.
+    /// Checks that something is left to spend. Whoever finds that nothing is spent in a window forgets those that are over.
     ///
     /// # Errors
     /// 429 with what to do; those of the ledger.
     pub(crate) async fn check(&self, allowances: &[Allowance], now: u64) -> Result<(), ApiError> {
         for allowance in allowances {
             let spent = self.spent(allowance, now).await?;
-            if spent.spent + spent.reserved >= allowance.limit {
+            if spent.used() >= allowance.limit {
                 return Err(allowance.refusal(&spent));
+            }
+            if spent.used() == 0 {
+                self.forget_before(allowance, now);
             }
         }
         Ok(())
     }
 
-    /// How an account stands at this time. Whoever finds one empty forgets those of windows that are over.
+    fn forget_before(&self, allowance: &Allowance, now: u64) {
+        // A run that began in the window before may be under way.
+        let (prefix, (_, before, _)) = (allowance.prefix(), allowance.per.around(from_millis(now)));
+        self.0.ledger.forget(&prefix, &format!("{prefix}{before}"));
+    }
+
+    /// How an account stands at this time.
     pub(crate) async fn spent(&self, allowance: &Allowance, now: u64) -> Result<Spent> {
         let moment = from_millis(now);
-        let (_, before, after) = allowance.per.around(moment);
+        let (.., after) = allowance.per.around(moment);
         let balance = self.account(allowance, moment)?.balance().await?;
-        if balance == Balance::default() {
-            // A run that began in the window before may be under way.
-            let prefix = allowance.prefix();
-            self.0.ledger.forget(&prefix, &format!("{prefix}{before}"));
-        }
         let until = after.with_time(Time::MIDNIGHT).assume_utc().unix_timestamp();
         Ok(Spent {
             of: allowance.of,

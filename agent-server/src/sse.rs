@@ -1,6 +1,10 @@
 //! Server-sent events.
 
-use std::{convert::Infallible, fmt::Write, time::Duration};
+use std::{
+    convert::Infallible,
+    task::{Poll, ready},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
@@ -9,56 +13,58 @@ use axum::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderValue, header};
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
 
 /// How long nothing may be said, so that nobody on the way gives the connection up.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Bytes that go out together although more is ready: of a client that is behind, no more than that and one event wait here.
+const ENOUGH: usize = 16 << 10;
+
+/// Room for the bytes of most events.
+const USUAL: usize = 512;
+
 /// The media type.
 const EVENTS: &str = "text/event-stream";
 
-/// One event of a stream.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Frame {
-    /// What a client says as `Last-Event-ID` when it comes back.
-    pub(crate) id: Option<String>,
-    /// Its type; `message` if unset.
-    pub(crate) event: Option<&'static str>,
-    /// Its content.
-    pub(crate) data: String,
-}
+/// One event of a stream, as it is sent. JSON is one line, so an event has one line of data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
     /// An event with this content.
-    pub(crate) fn new(data: impl Into<String>) -> Self {
-        Self { id: None, event: None, data: data.into() }
+    pub(crate) fn json(data: &impl Serialize) -> Self {
+        Self::with(&[], data)
     }
 
-    /// As it is sent.
-    fn bytes(&self) -> Bytes {
-        let mut text = String::with_capacity(self.data.len() + 48);
-        if let Some(id) = &self.id {
-            let _ = writeln!(text, "id: {id}");
+    /// As [`json`](Self::json), with these fields: its type (`event`), what a client says as `Last-Event-ID` when it comes back (`id`).
+    pub(crate) fn with(fields: &[(&str, &str)], data: &impl Serialize) -> Self {
+        let mut frame = Vec::with_capacity(USUAL);
+        for (name, value) in fields {
+            [name, ": ", value, "\n"].iter().for_each(|part| frame.extend_from_slice(part.as_bytes()));
         }
-        if let Some(event) = self.event {
-            let _ = writeln!(text, "event: {event}");
-        }
-        for line in self.data.split('\n') {
-            let _ = writeln!(text, "data: {}", line.trim_end_matches('\r'));
-        }
-        text.push('\n');
-        text.into()
+        frame.extend_from_slice(b"data: ");
+        serde_json::to_writer(&mut frame, data).expect("what is told has texts for keys");
+        frame.extend_from_slice(b"\n\n");
+        Self(frame)
+    }
+
+    /// The last event, in protocols that have one.
+    pub(crate) fn done() -> Self {
+        Self(b"data: [DONE]\n\n".to_vec())
     }
 }
 
 /// The answer that sends these events, and a comment where nothing was said for some time.
 pub(crate) fn response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     let first = stream::once(async { Bytes::from_static(b"retry: 1000\n\n") });
-    of_bytes(first.chain(with_keep_alive(frames.map(|frame| frame.bytes()))), EVENTS)
+    of_bytes(first.chain(written(frames)), EVENTS)
 }
 
 /// As [`response`], for clients that cannot come back, and that may take anything but a comment for an event.
 pub(crate) fn plain(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
-    of_bytes(with_keep_alive(frames.map(|frame| frame.bytes())), EVENTS)
+    of_bytes(written(frames), EVENTS)
 }
 
 /// The answer that sends these bytes as they come, and is of this media type.
@@ -72,12 +78,33 @@ pub(crate) fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static, kind: 
     response
 }
 
-fn with_keep_alive(frames: impl Stream<Item = Bytes> + Send + 'static) -> impl Stream<Item = Bytes> + Send {
-    stream::unfold(Box::pin(frames), |mut frames| async {
-        match tokio::time::timeout(KEEP_ALIVE, frames.next()).await {
-            Ok(frame) => frame.map(|frame| (frame, frames)),
-            Err(_) => Some((Bytes::from_static(b": keep-alive\n\n"), frames)),
+/// The events as they are sent: what is ready together goes out together, and a comment where nothing was said for some time.
+fn written(frames: impl Stream<Item = Frame> + Send + 'static) -> impl Stream<Item = Bytes> + Send {
+    let mut frames = Box::pin(frames.fuse());
+    // One timer lasts for many events: it is only moved when it fires too early.
+    let (mut silence, mut said) = (Box::pin(sleep(KEEP_ALIVE)), Instant::now());
+    stream::poll_fn(move |cx| {
+        let mut bytes = Vec::new();
+        while bytes.len() < ENOUGH
+            && let Poll::Ready(Some(Frame(frame))) = frames.as_mut().poll_next(cx)
+        {
+            match bytes.is_empty() {
+                true => bytes = frame,
+                false => bytes.extend(frame),
+            }
         }
+        if bytes.is_empty() && frames.is_done() {
+            return Poll::Ready(None);
+        }
+        while bytes.is_empty() {
+            ready!(silence.as_mut().poll(cx));
+            match said.elapsed() < KEEP_ALIVE {
+                true => silence.as_mut().reset(said + KEEP_ALIVE),
+                false => bytes.extend_from_slice(b": keep-alive\n\n"),
+            }
+        }
+        said = Instant::now();
+        Poll::Ready(Some(bytes.into()))
     })
 }
 
@@ -85,19 +112,41 @@ fn with_keep_alive(frames: impl Stream<Item = Bytes> + Send + 'static) -> impl S
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_text_of_many_lines_is_many_lines_of_data() {
-        let frame = Frame { id: Some("3.0".into()), event: Some("end"), data: "a\r\nb\n".into() };
-        assert_eq!(frame.bytes(), "id: 3.0\nevent: end\ndata: a\ndata: b\ndata: \n\n");
+    const TICK: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn a_text_of_many_lines_is_one_line_of_data() {
+        let frames = [Frame::with(&[("id", "3.0"), ("event", "end")], &"a\r\nb\n"), Frame::done()];
+        let sent: Vec<_> = written(stream::iter(frames)).collect().await;
+        assert_eq!(sent, ["id: 3.0\nevent: end\ndata: \"a\\r\\nb\\n\"\n\ndata: [DONE]\n\n"]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_stream_is_kept_alive() {
-        let frames = stream::once(async {
-            tokio::time::sleep(KEEP_ALIVE * 2 + Duration::from_secs(1)).await;
-            Frame::new("x").bytes()
+    async fn a_silent_stream_is_kept_alive_and_one_that_speaks_is_not() {
+        let frames = stream::iter([KEEP_ALIVE - TICK, TICK * 2, KEEP_ALIVE * 2 + TICK]).then(async |silent| {
+            sleep(silent).await;
+            Frame::json(&1)
         });
-        let said: Vec<_> = with_keep_alive(frames).collect().await;
-        assert_eq!(said, [": keep-alive\n\n", ": keep-alive\n\n", "data: x\n\n"]);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert_eq!(sent, ["data: 1\n\n", "data: 1\n\n", ": keep-alive\n\n", ": keep-alive\n\n", "data: 1\n\n"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_ready_together_goes_out_together_and_waits_for_nothing() {
+        let later = stream::once(async {
+            sleep(TICK).await;
+            Frame::json(&3)
+        });
+        let frames = stream::iter([1, 2]).map(|n| Frame::json(&n)).chain(later);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert_eq!(sent, ["data: 1\n\ndata: 2\n\n", "data: 3\n\n"]);
+    }
+
+    #[tokio::test]
+    async fn no_more_than_a_client_may_be_behind_is_written_at_once() {
+        let frames = stream::repeat_with(|| Frame::json(&"x".repeat(1_000))).take(1_000);
+        let sent: Vec<_> = written(frames).collect().await;
+        assert!(sent.iter().all(|piece| piece.len() < ENOUGH + 2_000), "{}", sent.len());
+        assert_eq!(sent.iter().map(Bytes::len).sum::<usize>(), 1_000 * 1_010);
     }
 }

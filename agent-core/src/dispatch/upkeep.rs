@@ -64,13 +64,17 @@ pub struct Wanted {
     pub standing: Option<StandingKind>,
     /// Those of this tenant. Default: all.
     pub tenant: Option<String>,
+    /// Those of these agents. Default: all.
+    pub agents: Option<Vec<String>>,
+    /// Those of this session. Default: all.
+    pub session: Option<String>,
     /// No more than these. Default: 100.
     pub most: usize,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { standing: None, tenant: None, most: 100 }
+        Self { standing: None, tenant: None, agents: None, session: None, most: 100 }
     }
 }
 
@@ -86,6 +90,20 @@ impl Wanted {
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
+        self
+    }
+
+    /// Asks for those of these agents alone.
+    #[must_use]
+    pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.agents = Some(agents.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Asks for those of a session alone, by its name in the store.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
         self
     }
 

@@ -1,7 +1,7 @@
 //! The ordered stream of a run tree's events, with readers that can fall behind and catch up.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fmt,
     pin::Pin,
     sync::{
@@ -14,7 +14,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, kind::Projector};
+use super::{Event, EventKind, Position, cut::Cut, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
@@ -56,7 +56,10 @@ struct Ring {
     start: Option<u64>,
     position: Position,
     closed: bool,
+    /// Readers that wait for whatever comes.
     wakers: Vec<Waker>,
+    /// Readers that get no chunk before a message begins.
+    patient: Vec<Waker>,
 }
 
 #[derive(Clone)]
@@ -75,6 +78,7 @@ impl EventHub {
             position: Position::default(),
             closed: false,
             wakers: Vec::new(),
+            patient: Vec::new(),
         };
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
         Self(Arc::new(Inner { journal, session, root: OnceLock::new(), readers: AtomicUsize::new(0), ring }))
@@ -259,8 +263,12 @@ impl Ring {
             self.items.pop_front();
             self.first += 1;
         }
+        let is_in_message = item.is_in_message();
         self.items.push_back(item);
-        self.wake();
+        match is_in_message {
+            true => self.wakers.drain(..).for_each(Waker::wake),
+            false => self.wake(),
+        }
     }
 
     /// The item at `at`. A reader that is alone takes what is the oldest with it: nobody else needs it, since a reader that
@@ -275,7 +283,7 @@ impl Ring {
     }
 
     fn wake(&mut self) {
-        self.wakers.drain(..).for_each(Waker::wake);
+        self.wakers.drain(..).chain(self.patient.drain(..)).for_each(Waker::wake);
     }
 }
 
@@ -286,35 +294,15 @@ impl Item {
             Self::Passing(event) => event.position,
         }
     }
-}
 
-/// Whose chunks are left out, because the message that they belong to began while the reader was not there.
-#[derive(Default)]
-struct Cut {
-    /// None if nothing was missed; else the runs that have begun another message since.
-    whole: Option<HashSet<Arc<str>>>,
-}
-
-impl Cut {
-    fn everybody() -> Self {
-        Self { whole: Some(HashSet::new()) }
-    }
-
-    /// A run's next chunk is the first of a message.
-    fn begins(&mut self, run: &Arc<str>) {
-        if let Some(whole) = &mut self.whole {
-            whole.insert(run.clone());
+    /// True for a chunk with which no message begins.
+    fn is_in_message(&self) -> bool {
+        match self {
+            Self::Passing(event) => {
+                matches!(&event.kind, EventKind::Chunk(chunk) if !matches!(chunk, Chunk::Restart))
+            }
+            Self::Entry(_) => false,
         }
-    }
-
-    fn lets_through(&mut self, event: &Event) -> bool {
-        let run = &event.ids.run_id;
-        match &event.kind {
-            EventKind::StepStarted { .. } | EventKind::Chunk(Chunk::Restart) => self.begins(run),
-            EventKind::Chunk(_) => return self.whole.as_ref().is_none_or(|whole| whole.contains(run)),
-            _ => {}
-        }
-        true
     }
 }
 
@@ -467,8 +455,10 @@ impl Stream for EventStream {
                 }
                 None if ring.closed => return Poll::Ready(None),
                 None => {
-                    if !ring.wakers.iter().any(|w| w.will_wake(cx.waker())) {
-                        ring.wakers.push(cx.waker().clone());
+                    // A reader that is behind costs the run nothing until there is something for it.
+                    let waiting = if this.cut.is_everybody() { &mut ring.patient } else { &mut ring.wakers };
+                    if !waiting.iter().any(|w| w.will_wake(cx.waker())) {
+                        waiting.push(cx.waker().clone());
                     }
                     return Poll::Pending;
                 }

@@ -18,6 +18,7 @@
 //! ```
 
 mod compaction;
+mod cut;
 pub(crate) mod emitter;
 pub(crate) mod hub;
 mod kind;

@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Wake},
 };
 
 use agent_core::{
@@ -349,6 +350,34 @@ async fn a_reader_is_woken_by_what_comes_and_by_the_end() {
     }
     tree.hub.close();
     assert_eq!(texts(&reader.await.expect("it ends")), numbered(5));
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_reader_whose_message_is_cut_is_not_woken_by_pieces_of_it() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let mut reader = tree.hub.subscribe();
+    (0..MANY).for_each(|n| tree.root.piece("long", n));
+    read(&mut reader);
+    let woken = Arc::new(Woken::default());
+    assert!(reader.poll_next_unpin(&mut Context::from_waker(&woken.clone().into())).is_pending());
+    (MANY..2 * MANY).for_each(|n| tree.root.piece("long", n));
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    tree.root.emitter.emit(EventKind::Warning { message: "look".into() });
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1, "this is for everybody");
+    tree.root.says("long").await;
+    let (events, _) = read(&mut reader);
+    assert!(matches!(&events[0].kind, EventKind::Warning { .. }), "{events:#?}");
+    assert_eq!(texts(&events), ["long"]);
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ impl Told {
         if let (Some(result), Value::Object(fields)) = (result.as_object_mut(), fields) {
             result.extend(fields);
         }
-        Frame::new(rpc::reply(&self.request, Ok(result)).to_string())
+        Frame::json(&rpc::reply(&self.request, Ok(result)))
     }
 
     fn piece(&mut self, text: &str) -> Frame {
@@ -54,7 +54,7 @@ impl Teller for Told {
     fn start(&mut self) -> Vec<Frame> {
         let Names { task, context } = &self.names;
         let task = json!({"kind": "task", "id": task, "contextId": context, "status": {"state": "working"}});
-        vec![Frame::new(rpc::reply(&self.request, Ok(task)).to_string())]
+        vec![Frame::json(&rpc::reply(&self.request, Ok(task)))]
     }
 
     fn event(&mut self, event: &Event) -> Vec<Frame> {

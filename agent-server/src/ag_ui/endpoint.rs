@@ -73,7 +73,7 @@ async fn run(
         let frames = events.filter_map(async |event| binary::frame(&event));
         return Ok(sse::of_bytes(frames, binary::MEDIA_TYPE));
     }
-    Ok(sse::plain(events.map(|event| Frame::new(event.to_json()))))
+    Ok(sse::plain(events.map(|event| Frame::json(&event))))
 }
 
 impl Teller for Projection {

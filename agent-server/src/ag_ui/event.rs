@@ -157,10 +157,3 @@ impl AgUi {
         AgUiEvent { kind: self, subagent_run_id }
     }
 }
-
-impl AgUiEvent {
-    /// The event as the data of a frame.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("an event has texts for keys")
-    }
-}

@@ -9,12 +9,13 @@ use axum::{
     response::Response,
     routing::get,
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future, stream};
 use http::HeaderMap;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    app::{App, FoundRun, OpenStream},
+    app::{App, FoundRun, OpenStream, public_ids},
     caller::{Caller, Scope},
     error::ApiError,
     extract::Query,
@@ -54,33 +55,22 @@ async fn events(
 /// The events of a run, and then how it stands.
 pub(super) async fn stream(open: OpenStream, run: &FoundRun, wanted: &Wanted) -> Result<Response, ApiError> {
     let after = wanted.after.as_deref().map(place).transpose()?;
-    let (chunks, mut renamed) = (wanted.chunks.unwrap_or(true), Renamed { session: run.session(), last: None });
+    let (chunks, mut writer) = (wanted.chunks.unwrap_or(true), Writer::default());
     let events = run.events(after).await?;
     let frames = events.filter_map(move |event| {
         let _ = &open; // as long as somebody reads
         let is_wanted = chunks || !matches!(event.kind, EventKind::Chunk(_));
-        let frame = is_wanted.then(|| frame(&renamed.event(event)));
-        async move { frame }
+        future::ready(is_wanted.then(|| writer.frame(&event)))
     });
     let run = run.clone();
     let end = stream::once(async move {
         run.ended().await;
         match run.view().await {
-            Ok(view) => Frame { event: Some("end"), ..json(&view) },
-            Err(error) => Frame { event: Some("error"), ..json(&error.body()) },
+            Ok(view) => Frame::with(&[("event", "end")], &view),
+            Err(error) => Frame::with(&[("event", "error")], &error.body()),
         }
     });
     Ok(sse::response(frames.chain(end)))
-}
-
-fn frame(event: &Event) -> Frame {
-    let Position { seq, after } = event.position;
-    let kind = matches!(event.kind, EventKind::Unreadable { .. }).then_some("error");
-    Frame { id: Some(format!("{seq}.{after}")), event: kind, ..json(event) }
-}
-
-fn json(value: &impl serde::Serialize) -> Frame {
-    Frame::new(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// The place that an event's id says.
@@ -92,24 +82,34 @@ fn place(id: &str) -> Result<Position, ApiError> {
     }
 }
 
-/// Gives events the session's name that the client knows. The ids of a run are the same from event to event.
-struct Renamed {
-    session: Arc<str>,
-    last: Option<(Arc<RunIds>, Arc<RunIds>)>,
+/// Writes events as they go out. Whose they are is mostly the same from event to event, and is then written once.
+#[derive(Default)]
+struct Writer {
+    last: Option<(Arc<RunIds>, Box<RawValue>)>,
 }
 
-impl Renamed {
-    fn event(&mut self, mut event: Event) -> Event {
-        match &self.last {
-            Some((from, to)) if Arc::ptr_eq(from, &event.ids) => event.ids = to.clone(),
-            _ => {
-                let mut ids = (*event.ids).clone();
-                (ids.session, ids.user) = (self.session.clone(), None);
-                let from = std::mem::replace(&mut event.ids, Arc::new(ids));
-                self.last = Some((from, event.ids.clone()));
-            }
-        }
-        event
+/// An [`Event`], as [`App::public`] gives it.
+#[derive(Serialize)]
+struct Public<'a> {
+    position: Position,
+    ids: &'a RawValue,
+    kind: &'a EventKind,
+}
+
+impl Writer {
+    fn frame(&mut self, event: &Event) -> Frame {
+        let Position { seq, after } = event.position;
+        let id = format!("{seq}.{after}");
+        let fields = [("id", id.as_str()), ("event", "error")];
+        let is_error = matches!(event.kind, EventKind::Unreadable { .. });
+        let public = Public { position: event.position, ids: self.ids(&event.ids), kind: &event.kind };
+        Frame::with(if is_error { &fields } else { &fields[..1] }, &public)
+    }
+
+    fn ids(&mut self, ids: &Arc<RunIds>) -> &RawValue {
+        let last = self.last.take().filter(|(last, _)| Arc::ptr_eq(last, ids));
+        let write = || (ids.clone(), to_raw_value(&public_ids(ids)).unwrap_or_default());
+        &self.last.insert(last.unwrap_or_else(write)).1
     }
 }
 

@@ -144,9 +144,7 @@ async fn list(
 ) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Read)?;
     let most = which.limit.unwrap_or(100).min(500);
-    let fits = |run: &FoundRun| which.agent.as_deref().is_none_or(|agent| run.agent() == agent);
-    let runs = app.list(&caller, which.session.as_deref(), most).await?;
-    let runs: Vec<_> = runs.into_iter().filter(fits).take(most).collect();
+    let runs = app.list(&caller, which.session.as_deref(), which.agent.as_deref(), most).await?;
     let runs: Vec<RunView> = future::try_join_all(runs.iter().map(FoundRun::view)).await?;
     Ok(Json(json!({"runs": runs})))
 }

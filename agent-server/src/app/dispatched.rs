@@ -5,12 +5,13 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 use agent::{
     Agent, Error, Result, RunRequest, SessionId,
     core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Wanted},
+    journal::RunRecord,
     run::{Answer, RunInput},
 };
 use serde::Deserialize;
 
 use super::{
-    App, FoundRun, Served,
+    App, FoundRun,
     brought::{Brought, Kept},
     view::RunStatus,
 };
@@ -80,23 +81,23 @@ impl App {
 }
 
 impl App {
-    /// The runs of the caller's tenant that the queue knows, or else the journal: at most so many, in one session or in all, newest first.
+    /// As [`list`](Self::list), of what the queue knows, or else the journal.
     pub(super) async fn runs_elsewhere(
         &self,
         caller: &Caller,
         session: Option<&str>,
+        agent: Option<&str>,
         most: usize,
     ) -> Result<Vec<FoundRun>, ApiError> {
-        let session = session.map(|name| self.session_id(caller, name));
-        let mut found = match &self.0.queue {
+        let (session, agents) = (session.map(|name| self.session_id(caller, name)), caller.among(agent));
+        let found = match &self.0.queue {
             Some(queue) => {
-                let jobs = queue.jobs(&Wanted::default().tenant(caller.tenant()).most(most)).await?;
-                jobs.into_iter().map(|job| job.job.at).collect()
+                let mut wanted = Wanted::default().tenant(caller.tenant()).most(most);
+                (wanted.agents, wanted.session) = (agents, session.map(|session| session.to_string()));
+                queue.jobs(&wanted).await?.into_iter().map(|job| job.job.at).collect()
             }
-            None => self.in_journal(caller, session.as_ref(), most).await?,
+            None => self.in_journal(caller, session.as_ref(), agents.as_deref(), most).await?,
         };
-        let name = session.map(|session| session.to_string());
-        found.retain(|at| caller.may_use(&at.agent) && name.as_deref().is_none_or(|name| *at.session == *name));
         Ok(found.into_iter().map(|at| FoundRun::elsewhere_of(self.clone(), at)).collect())
     }
 
@@ -105,27 +106,35 @@ impl App {
         &self,
         caller: &Caller,
         session: Option<&SessionId>,
+        agents: Option<&[String]>,
         most: usize,
     ) -> Result<Vec<RunAddress>, ApiError> {
+        let is_wanted = |agent: &str| agents.is_none_or(|agents| agents.iter().any(|one| one == agent));
         let sessions = match session {
             Some(session) => vec![session.to_string()],
-            None => self.newest_sessions(caller, most).await?,
+            None => self.newest_sessions(caller, is_wanted, most).await?,
         };
         let mut runs = Vec::new();
         for name in sessions {
             let index = self.journal().index(&name).await?;
-            let begun = |served: Served| -> Vec<_> {
-                let agent = served.name();
-                let runs = index.look(|index| index.runs(agent).to_vec());
-                runs.into_iter().map(|run| (run.started, RunAddress::new(agent, name.as_str(), run.run_id))).collect()
-            };
-            runs.extend(self.agents(caller).flat_map(begun));
+            for agent in self.0.agents.names().iter().filter(|agent| is_wanted(agent)) {
+                let of_agent = index.look(|index| index.runs(agent).to_vec());
+                let address =
+                    |run: RunRecord| (run.started, RunAddress::new(agent.as_str(), name.as_str(), run.run_id));
+                runs.extend(of_agent.into_iter().map(address));
+            }
         }
         runs.sort_by_key(|(started, _)| Reverse(*started));
         Ok(runs.into_iter().take(most).map(|(_, at)| at).collect())
     }
 
-    async fn newest_sessions(&self, caller: &Caller, most: usize) -> Result<Vec<String>, ApiError> {
+    /// At most so many sessions in which a wanted agent ran.
+    async fn newest_sessions(
+        &self,
+        caller: &Caller,
+        is_wanted: impl Fn(&str) -> bool,
+        most: usize,
+    ) -> Result<Vec<String>, ApiError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let page = self.sessions().list(caller.tenant(), after.as_ref(), PAGE).await?;
@@ -133,7 +142,9 @@ impl App {
             after = Some(last.clone());
             for id in page {
                 let name = id.to_string();
-                all.extend(self.journal().info(&name).await?.map(|info| (info.updated, name)));
+                let info = self.journal().info(&name).await?;
+                let info = info.filter(|info| info.agents.iter().any(|agent| is_wanted(agent)));
+                all.extend(info.map(|info| (info.updated, name)));
             }
         }
         all.sort_by_key(|(updated, _)| Reverse(*updated));

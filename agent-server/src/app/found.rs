@@ -93,17 +93,25 @@ impl App {
         }
     }
 
-    /// The runs of the caller's tenant, newest first: those that are under way in this process or ended lately, or else at most so many that
-    /// whoever runs the agents elsewhere knows, or the journal. In one session, if one is named.
+    /// At most so many runs of the caller's tenant, newest first: of those that are under way in this process or ended lately, or else of those
+    /// that whoever runs the agents elsewhere knows, or the journal. In one session, if one is named, and of one agent, if one is named.
     ///
     /// # Errors
     /// Those of the store and of the queue.
-    pub async fn list(&self, caller: &Caller, session: Option<&str>, most: usize) -> Result<Vec<FoundRun>, ApiError> {
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        session: Option<&str>,
+        agent: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<FoundRun>, ApiError> {
         if self.dispatch().is_some() {
-            return self.runs_elsewhere(caller, session, most).await;
+            return self.runs_elsewhere(caller, session, agent, most).await;
         }
-        let fits = |run: &FoundRun| session.is_none_or(|session| *run.session() == *session);
-        Ok(self.runs(caller).into_iter().filter(fits).collect())
+        let fits = |run: &FoundRun| {
+            session.is_none_or(|session| *run.session() == *session) && agent.is_none_or(|agent| run.agent() == agent)
+        };
+        Ok(self.runs(caller).into_iter().filter(fits).take(most).collect())
     }
 
     /// The runs of the caller's tenant that are under way in this process or ended lately, newest first.

@@ -41,7 +41,7 @@ pub use self::{
     start::Start,
     view::{RunStatus, RunView},
 };
-pub(crate) use self::{hooks::Hooks, viewers::Viewer};
+pub(crate) use self::{hooks::Hooks, names::public_ids, viewers::Viewer};
 use crate::{
     caller::Caller,
     error::ApiError,
@@ -261,10 +261,7 @@ impl App {
 
     /// An event as it goes out: with the session's name as the client knows it.
     pub fn public(&self, mut event: Event) -> Event {
-        let mut ids = (*event.ids).clone();
-        ids.session = names::public(&ids.session);
-        ids.user = None;
-        event.ids = Arc::new(ids);
+        event.ids = Arc::new(public_ids(&event.ids));
         event
     }
 

@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use agent::{SessionId, run::new_id};
+use agent::{
+    SessionId,
+    run::{RunIds, new_id},
+};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 
@@ -59,6 +62,13 @@ pub(super) fn session_of(run: &str) -> Option<String> {
 /// The name by which clients know a session of the store.
 pub(super) fn public(session: &Arc<str>) -> Arc<str> {
     SessionId::parse(session).map_or_else(|| session.clone(), |id| id.session().into())
+}
+
+/// Whose an event is, as clients are told.
+pub(crate) fn public_ids(ids: &RunIds) -> RunIds {
+    let mut ids = ids.clone();
+    (ids.session, ids.user) = (public(&ids.session), None);
+    ids
 }
 
 /// An id that follows from these words.

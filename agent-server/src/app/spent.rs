@@ -50,6 +50,19 @@ impl App {
         Ok(all)
     }
 
+    /// How the accounts stand on which these draw, as far as the ledger can be read.
+    pub(crate) async fn balances(&self, allowances: Vec<Allowance>) -> Vec<(Allowance, Spent)> {
+        let Some(spending) = &self.0.spending else { return Vec::new() };
+        let mut balances = Vec::new();
+        for allowance in allowances {
+            match spending.spent(&allowance, now()).await {
+                Ok(spent) => balances.push((allowance, spent)),
+                Err(error) => tracing::warn!(%error, "what is spent was not read: the figures lack it"),
+            }
+        }
+        balances
+    }
+
     fn spending(&self) -> Result<&Spending, ApiError> {
         self.0.spending.as_ref().ok_or_else(|| {
             tracing::error!("a key has a limit of money in a day or a month, and this server counts none");

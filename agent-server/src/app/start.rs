@@ -1,6 +1,6 @@
 //! Starting runs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agent::{Caps, ErrorKind, RunRequest, SessionId, WhenBusy};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{
     App, FoundRun,
     brought::Kept,
-    live::{Asked, Phase, TooMany},
+    live::{Asked, LiveRun, Phase, TooMany},
     names::Named,
 };
 use crate::{
@@ -102,42 +102,24 @@ impl App {
 
     async fn begin(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, &start.agent)?.agent().clone();
-        let key = start.key.as_deref();
-        let named = Named::new(caller, agent.name(), start.session.as_deref(), key)?;
+        let has_key = start.key.is_some();
+        let named = Named::new(caller, agent.name(), start.session.as_deref(), start.key.as_deref())?;
         let session = SessionId::new(caller.tenant(), &named.session);
-        let mut request = start.request;
         let store_name = session.to_string();
-        let busy = request.when_busy;
-        if key.is_some() && matches!(busy, Some(WhenBusy::Steer | WhenBusy::Fork)) {
-            let message = "what steers or forks a run is another request each time: it takes no Idempotency-Key";
-            return Err(ApiError::invalid(message));
-        }
-        if busy == Some(WhenBusy::Steer)
-            && let Some(there) = self.0.live.in_session(agent.name(), &store_name)
-            && steer(&there.handle, &request)
-        {
-            return Ok(FoundRun::of_live(self.clone(), there));
-        }
-        if let (Some(_), Some(there)) = (key, self.0.live.find(&named.run)) {
-            return self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
+        if let Some(there) = self.under_way(agent.name(), &start, &named, &store_name)? {
+            return Ok(there);
         }
         self.allow()?;
-        request.stream = request.stream.or(Some(true));
-        request.caps = caps(caller, request.caps);
-        request.traceparent = request.traceparent.or_else(|| caller.traceparent());
-        let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
-        let request = request.session(session).run_id(named.run.clone()).on_behalf_of(user);
-        let request = self.allow_spending(caller, request);
+        let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
         // Who asks for a run again that there is spends nothing.
-        let request = match key.is_some() && self.journal().has_run(&store_name, &named.run).await? {
+        let request = match has_key && self.journal().has_run(&store_name, &named.run).await? {
             true => self.charge_unchecked(request)?,
             false => self.charge(request).await?,
         };
         if let Some(dispatch) = self.dispatch() {
             return self.hand_over(&**dispatch, caller, agent.name().into(), &request).await;
         }
-        let is_queued = matches!(busy, Some(WhenBusy::Queue { .. }));
-        let kept = self.keep_first(agent.name(), &request, is_queued, &store_name).await?;
+        let is_queued = matches!(request.when_busy, Some(WhenBusy::Queue { .. }));
         let asked = Asked {
             caller,
             id: named.run.as_str().into(),
@@ -145,7 +127,7 @@ impl App {
             session: store_name.as_str().into(),
             digest: start.digest,
             began: None,
-            kept,
+            kept: self.keep_first(agent.name(), &request, is_queued, &store_name).await?,
             is_kept: is_queued,
         };
         let (live, is_new) = match self.0.live.drive(asked, || agent.start(request)) {
@@ -161,19 +143,62 @@ impl App {
         if !is_new {
             return self.again(live.digest, start.digest, found);
         }
-        if is_queued {
-            return Ok(found.started());
+        match is_queued {
+            true => Ok(found.started()),
+            false => self.new_begun(caller, &live, &named, has_key).await,
         }
+    }
+
+    /// The run under way that a request is for: one that it steers, or that came of its key before.
+    fn under_way(
+        &self,
+        agent: &str,
+        start: &Start,
+        named: &Named,
+        session: &str,
+    ) -> Result<Option<FoundRun>, ApiError> {
+        let (has_key, busy) = (start.key.is_some(), start.request.when_busy);
+        if has_key && matches!(busy, Some(WhenBusy::Steer | WhenBusy::Fork)) {
+            let message = "what steers or forks a run is another request each time: it takes no Idempotency-Key";
+            return Err(ApiError::invalid(message));
+        }
+        if busy == Some(WhenBusy::Steer)
+            && let Some(there) = self.0.live.in_session(agent, session)
+            && steer(&there.handle, &start.request)
+        {
+            return Ok(Some(FoundRun::of_live(self.clone(), there)));
+        }
+        let there = has_key.then(|| self.0.live.find(&named.run)).flatten();
+        let again =
+            |there: Arc<LiveRun>| self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
+        there.map(again).transpose()
+    }
+
+    /// The request as the caller's: with what the caller may use.
+    fn of_caller(&self, caller: &Caller, mut request: RunRequest) -> RunRequest {
+        request.stream = request.stream.or(Some(true));
+        request.caps = caps(caller, request.caps);
+        request.traceparent = request.traceparent.or_else(|| caller.traceparent());
+        let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
+        self.allow_spending(caller, request.on_behalf_of(user))
+    }
+
+    /// A new run, as soon as it has begun.
+    async fn new_begun(
+        &self,
+        caller: &Caller,
+        live: &Arc<LiveRun>,
+        named: &Named,
+        has_key: bool,
+    ) -> Result<FoundRun, ApiError> {
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {
                 // The run of this key began in another process, or long ago.
-                Err(error) if error.kind() == ErrorKind::Stale && key.is_some() => {
-                    self.run(caller, &named.run, None).await
-                }
+                Err(error) if error.kind() == ErrorKind::Stale && has_key => self.run(caller, &named.run, None).await,
                 Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
                 Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
             },
-            _ => Ok(found.started()),
+            _ => Ok(FoundRun::of_live(self.clone(), live.clone()).started()),
         }
     }
 

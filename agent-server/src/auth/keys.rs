@@ -177,9 +177,9 @@ impl Keys {
         self
     }
 
-    /// True if somebody may not spend without a limit.
-    pub(crate) fn limit_spending(&self) -> bool {
-        self.rows.iter().any(|row| !Allowance::of(&self.limited(row.caller())).is_empty())
+    /// What all keys, and all of a tenant together, may spend. What several rows share is there for each.
+    pub(crate) fn allowances(&self) -> Vec<Allowance> {
+        self.rows.iter().flat_map(|row| Allowance::of(&self.limited(row.caller()))).collect()
     }
 
     fn limited(&self, caller: Caller) -> Caller {

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{AUDIT, Keys};
-use crate::caller::Caller;
+use crate::{caller::Caller, spending::Allowance};
 
 /// Between two looks at the file.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,6 +36,12 @@ impl Known {
     pub(super) fn caller(&self, secret: &str) -> Option<Caller> {
         self.look();
         self.keys.read().unwrap_or_else(PoisonError::into_inner).caller(secret)
+    }
+
+    /// What they may spend.
+    pub(super) fn allowances(&self) -> Vec<Allowance> {
+        self.look();
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).allowances()
     }
 
     /// Reads the file again if it changed. What cannot be read changes nothing: the keys are as they were.

@@ -21,7 +21,7 @@ pub(crate) use self::login::router;
 #[cfg(feature = "oidc")]
 pub use self::oidc::{Oidc, OidcBuilder};
 use self::{known::Known, rate::Rates};
-use crate::{caller::Caller, error::ApiError};
+use crate::{caller::Caller, error::ApiError, spending::Allowance};
 
 /// Where it is told who did what, and who was refused.
 pub(crate) const AUDIT: &str = "agent_server::audit";
@@ -63,6 +63,11 @@ impl Auth {
             return false;
         }
         self.0.keys.is_none()
+    }
+
+    /// What the keys may spend.
+    pub(crate) fn allowances(&self) -> Vec<Allowance> {
+        self.0.keys.as_ref().map(Known::allowances).unwrap_or_default()
     }
 
     /// Who asks.

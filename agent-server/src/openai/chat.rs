@@ -73,7 +73,7 @@ impl Chat {
     fn chunk(&self, delta: &Value, finish: Option<&str>) -> Frame {
         let mut chunk = self.frame("chat.completion.chunk");
         chunk["choices"] = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
-        Frame::new(chunk.to_string())
+        Frame::json(&chunk)
     }
 
     fn ended(&self, ending: &Ending) -> Result<End, (ErrorKind, String)> {
@@ -161,14 +161,14 @@ impl Teller for Chat {
                     let mut last = self.frame("chat.completion.chunk");
                     last["choices"] = json!([]);
                     last["usage"] = usage(&self.usage);
-                    told.push(Frame::new(last.to_string()));
+                    told.push(Frame::json(&last));
                 }
             }
             Err((kind, message)) => {
-                told.push(Frame::new(json!({"error": error::in_stream(kind, &message)}).to_string()));
+                told.push(Frame::json(&json!({"error": error::in_stream(kind, &message)})));
             }
         }
-        told.push(Frame::new("[DONE]"));
+        told.push(Frame::done());
         told
     }
 }

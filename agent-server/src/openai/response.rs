@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use agent::{ErrorKind, Event, ExitReason, Usage};
+use agent::{ErrorKind, Event, ExitReason, ToolOutput, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{chat::Head, error, items::told_id};
@@ -106,7 +106,7 @@ impl Told {
         if let (Some(data), Value::Object(fields)) = (data.as_object_mut(), fields) {
             data.extend(fields);
         }
-        Frame { event: Some(event), ..Frame::new(data.to_string()) }
+        Frame::with(&[("event", event)], &data)
     }
 
     /// An event about an item: `fields` and where the item is.
@@ -148,52 +148,17 @@ impl Told {
                     "content": [{"type": "reasoning_text", "text": ""}], "status": "in_progress"});
                 self.add(thought, Kind::Thought, value, told);
             }
-            What::Thought { thought, delta } => {
-                if let Some(at) = self.find(&thought) {
-                    append(&mut self.items[at].value["content"][0]["text"], &delta);
-                    let fields = json!({"content_index": 0, "delta": delta});
-                    told.push(self.about(at, "response.reasoning_text.delta", fields));
-                }
-            }
+            What::Thought { thought, delta } => self.think(&thought, &delta, told),
             What::ThoughtSealed { thought, sealed } => {
                 if let Some(item) = self.items.iter_mut().rfind(|item| item.of == thought) {
                     item.value["encrypted_content"] = sealed.into();
                 }
             }
-            What::ThoughtEnded { thought } => {
-                if let Some(at) = self.find(&thought) {
-                    let text = self.items[at].value["content"][0]["text"].clone();
-                    told.push(self.about(
-                        at,
-                        "response.reasoning_text.done",
-                        json!({"content_index": 0, "text": text}),
-                    ));
-                    self.done(at, "completed", told);
-                }
-            }
+            What::ThoughtEnded { thought } => self.end_thought(&thought, told),
             What::CallStarted { call, name, .. } => self.begin_call(call, &name, told),
-            What::Arguments { call, delta } => {
-                if let Some(at) = self.find(&call) {
-                    append(&mut self.items[at].value["arguments"], &delta);
-                    let event = match self.items[at].kind {
-                        Kind::ClientCall => "response.function_call_arguments.delta",
-                        _ => "response.mcp_call_arguments.delta",
-                    };
-                    told.push(self.about(at, event, json!({"delta": delta})));
-                }
-            }
+            What::Arguments { call, delta } => self.add_arguments(&call, &delta, told),
             What::CallEnded { call } => self.end_call(&call, told),
-            What::CallAnswered { call, output, .. } => {
-                if let Some(at) = self.find(&call) {
-                    let (field, event) = match output.is_error() {
-                        true => ("error", "response.mcp_call.failed"),
-                        false => ("output", "response.mcp_call.completed"),
-                    };
-                    self.items[at].value[field] = output.to_text().into();
-                    told.push(self.about(at, event, json!({})));
-                    self.done(at, if output.is_error() { "failed" } else { "completed" }, told);
-                }
-            }
+            What::CallAnswered { call, output, .. } => self.answer_call(&call, &output, told),
             // A stream cannot take it back; the response at the end is without it.
             What::Retracted { messages, calls } => {
                 let gone = |item: &&mut Item| messages.contains(&item.of) || calls.contains(&item.of);
@@ -230,6 +195,22 @@ impl Told {
         }
     }
 
+    fn think(&mut self, thought: &str, delta: &str, told: &mut Vec<Frame>) {
+        if let Some(at) = self.find(thought) {
+            append(&mut self.items[at].value["content"][0]["text"], delta);
+            let fields = json!({"content_index": 0, "delta": delta});
+            told.push(self.about(at, "response.reasoning_text.delta", fields));
+        }
+    }
+
+    fn end_thought(&mut self, thought: &str, told: &mut Vec<Frame>) {
+        if let Some(at) = self.find(thought) {
+            let fields = json!({"content_index": 0, "text": self.items[at].value["content"][0]["text"]});
+            told.push(self.about(at, "response.reasoning_text.done", fields));
+            self.done(at, "completed", told);
+        }
+    }
+
     fn begin_call(&mut self, call: String, name: &str, told: &mut Vec<Frame>) {
         let (kind, value) = match self.client_tools.contains(name) {
             true => {
@@ -251,6 +232,17 @@ impl Told {
         }
     }
 
+    fn add_arguments(&mut self, call: &str, delta: &str, told: &mut Vec<Frame>) {
+        if let Some(at) = self.find(call) {
+            append(&mut self.items[at].value["arguments"], delta);
+            let event = match self.items[at].kind {
+                Kind::ClientCall => "response.function_call_arguments.delta",
+                _ => "response.mcp_call_arguments.delta",
+            };
+            told.push(self.about(at, event, json!({"delta": delta})));
+        }
+    }
+
     /// The arguments are complete; a call of a tool here has its result still to come.
     fn end_call(&mut self, call: &str, told: &mut Vec<Frame>) {
         let Some(at) = self.find(call) else { return };
@@ -263,6 +255,17 @@ impl Told {
             }
             _ => told.push(self.about(at, "response.mcp_call_arguments.done", json!({"arguments": arguments}))),
         }
+    }
+
+    fn answer_call(&mut self, call: &str, output: &ToolOutput, told: &mut Vec<Frame>) {
+        let Some(at) = self.find(call) else { return };
+        let (field, event, status) = match output.is_error() {
+            true => ("error", "response.mcp_call.failed", "failed"),
+            false => ("output", "response.mcp_call.completed", "completed"),
+        };
+        self.items[at].value[field] = output.to_text().into();
+        told.push(self.about(at, event, json!({})));
+        self.done(at, status, told);
     }
 
     /// Ends what is open, and says what the run gave and no model said.

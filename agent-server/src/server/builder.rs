@@ -215,7 +215,7 @@ impl ServerBuilder {
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
             return Err(Error::config("there are keys without a row: nobody could ask"));
         }
-        if self.spending.is_none() && self.keys.as_ref().is_some_and(Keys::limit_spending) {
+        if self.spending.is_none() && self.keys.as_ref().is_some_and(|keys| !keys.allowances().is_empty()) {
             return Err(Error::config(
                 "keys have 'cost_per_day' or 'cost_per_month', which nobody counts: set spending(..)",
             ));

@@ -41,8 +41,8 @@ async fn run(
     }
     let gone = if input.detach { WhenGone::GoOn } else { WhenGone::Cancel };
     let parts = follow(open, run, after, gone, projection).await?;
-    let done = stream::once(async { Frame::new("[DONE]") });
-    let mut response = sse::plain(parts.map(|part| Frame::new(part.to_string())).chain(done));
+    let done = stream::once(async { Frame::done() });
+    let mut response = sse::plain(parts.map(|part| Frame::json(&part)).chain(done));
     response.headers_mut().insert("x-vercel-ai-ui-message-stream", HeaderValue::from_static("v1"));
     Ok(response)
 }

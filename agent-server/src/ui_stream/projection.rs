@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use agent::{Event, EventKind, ExitReason, Question, Usage, journal::RunStatus};
+use agent::{Event, EventKind, ExitReason, Question, ToolOutput, Usage, journal::RunStatus};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -171,35 +171,12 @@ impl UiStream {
                 told.push(json!({"type": "reasoning-delta", "id": thought, "delta": delta}));
             }
             What::ThoughtEnded { thought } => told.push(json!({"type": "reasoning-end", "id": thought})),
-            What::CallStarted { call, name, .. } => {
-                self.shown.insert(call.clone());
-                told.push(self.about(&call, &name, json!({"type": "tool-input-start"})));
-                self.calls.insert(call, (name.to_string(), String::new()));
-            }
-            What::Arguments { call, delta } => {
-                if let Some((_, arguments)) = self.calls.get_mut(&call) {
-                    arguments.push_str(&delta);
-                }
-                told.push(json!({"type": "tool-input-delta", "toolCallId": call, "inputTextDelta": delta}));
-            }
-            What::CallEnded { call } => {
-                if let Some((name, arguments)) = self.calls.remove(&call) {
-                    let input = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
-                    told.push(self.about(&call, &name, json!({"type": "tool-input-available", "input": input})));
-                }
-            }
+            What::CallStarted { call, name, .. } => told.push(self.begin_call(call, &name)),
+            What::Arguments { call, delta } => told.push(self.add_arguments(&call, &delta)),
+            What::CallEnded { call } => told.extend(self.end_call(&call)),
             // A result of a call that the chat does not show would end its stream.
             What::CallAnswered { call, name, output } if self.shown.contains(&call) => {
-                let mut part = match output.is_error() {
-                    true => json!({"type": "tool-output-error", "errorText": output.to_text()}),
-                    false => {
-                        let value = output.as_value().cloned().unwrap_or_else(|| output.to_text().into());
-                        json!({"type": "tool-output-available", "output": value})
-                    }
-                };
-                part["toolCallId"] = call.into();
-                self.mark(&name, &mut part);
-                told.push(part);
+                told.push(self.answer_call(&call, &name, &output));
             }
             What::Progress { call, progress } if self.shown.contains(&call) => {
                 let data = json!({"toolCallId": call, "progress": progress});
@@ -212,17 +189,42 @@ impl UiStream {
             What::Heard { message, text } => {
                 told.push(json!({"type": "data-heard", "id": message, "data": {"text": text}}));
             }
-            What::Notice(EventKind::Custom { name, value }) if name == STATE => {
-                told.push(json!({"type": "data-state", "id": "state", "data": value}));
-            }
-            What::Notice(EventKind::Custom { name, value }) => {
-                told.push(json!({"type": format!("data-{name}"), "data": value, "transient": true}));
-            }
-            What::Notice(kind) => {
-                told.push(json!({"type": "data-notice", "data": kind, "transient": true}));
-            }
+            What::Notice(kind) => told.push(notice(kind)),
             _ => {}
         }
+    }
+
+    fn begin_call(&mut self, call: String, name: &str) -> Value {
+        let part = self.about(&call, name, json!({"type": "tool-input-start"}));
+        self.shown.insert(call.clone());
+        self.calls.insert(call, (name.to_owned(), String::new()));
+        part
+    }
+
+    fn add_arguments(&mut self, call: &str, delta: &str) -> Value {
+        if let Some((_, arguments)) = self.calls.get_mut(call) {
+            arguments.push_str(delta);
+        }
+        json!({"type": "tool-input-delta", "toolCallId": call, "inputTextDelta": delta})
+    }
+
+    fn end_call(&mut self, call: &str) -> Option<Value> {
+        let (name, arguments) = self.calls.remove(call)?;
+        let input = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+        Some(self.about(call, &name, json!({"type": "tool-input-available", "input": input})))
+    }
+
+    fn answer_call(&self, call: &str, name: &str, output: &ToolOutput) -> Value {
+        let mut part = match output.is_error() {
+            true => json!({"type": "tool-output-error", "errorText": output.to_text()}),
+            false => {
+                let value = output.as_value().cloned().unwrap_or_else(|| output.to_text().into());
+                json!({"type": "tool-output-available", "output": value})
+            }
+        };
+        part["toolCallId"] = call.into();
+        self.mark(name, &mut part);
+        part
     }
 
     /// A part about a call: with its tool, which is no part of the client's types, and who runs it.
@@ -277,6 +279,19 @@ impl UiStream {
         let agent = self.agents.entry(lane.to_owned()).or_insert_with(|| json!({}));
         agent.as_object_mut()?.extend(changed);
         Some(json!({"type": "data-agent", "id": lane, "data": agent}))
+    }
+}
+
+/// What happened beside what is said.
+fn notice(kind: EventKind) -> Value {
+    match kind {
+        EventKind::Custom { name, value } if name == STATE => {
+            json!({"type": "data-state", "id": "state", "data": value})
+        }
+        EventKind::Custom { name, value } => {
+            json!({"type": format!("data-{name}"), "data": value, "transient": true})
+        }
+        kind => json!({"type": "data-notice", "data": kind, "transient": true}),
     }
 }
 

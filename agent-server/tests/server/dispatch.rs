@@ -16,9 +16,9 @@ use agent::{
 };
 use agent_server::{Server, answer_of, request_of};
 use futures::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{Gated, Serving, call, frames, refund};
+use crate::support::{Client, Gated, Serving, call, frames, refund};
 
 /// Runs jobs in tasks, as workers elsewhere would.
 struct Workers {
@@ -180,6 +180,48 @@ async fn what_waits_in_a_queue_is_listed_for_its_tenant() {
     let listed = client.get("/api/runs").await.json();
     assert_eq!((&listed["runs"][0]["run"], &listed["runs"][0]["status"]), (&run["run"], &json!("queued")));
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1), "{listed}");
+}
+
+fn two_agents() -> [Agent; 2] {
+    let model = || ScriptedModel::new([Turn::text("One."), Turn::text("Two.")]);
+    ["support", "other"].map(|name| Agent::builder(name, model()).build().expect("an agent"))
+}
+
+/// Starts a run of one agent in the garden, and then two of the other one.
+async fn start_three(client: &Client) -> Value {
+    let first = client.start(&json!({"input": "Hi.", "session": "garden"})).await;
+    for _ in 0..2 {
+        let other = client.post("/api/agents/other/runs", &json!({"input": "Hi."})).await;
+        assert_eq!(other.status, 202, "{}", other.text);
+    }
+    first
+}
+
+/// The first is found, though later ones fill the list.
+async fn assert_found(client: &Client, first: &Value) {
+    for query in ["agent=support&limit=1", "session=garden&limit=1", "agent=support", "session=garden&agent=support"] {
+        let listed = client.get(&format!("/api/runs?{query}")).await.json();
+        let runs: Vec<_> = listed["runs"].as_array().expect("a list").iter().map(|run| &run["run"]).collect();
+        assert_eq!(runs, [&first["run"]], "{query}");
+    }
+    let none = client.get("/api/runs?session=garden&agent=other").await.json();
+    assert_eq!(none["runs"], json!([]));
+}
+
+#[tokio::test]
+async fn a_list_of_one_agents_runs_is_not_shorter_for_those_of_others() {
+    let journal = MemoryJournal::default();
+    let here = Serving::new(Server::builder().agents(two_agents()).store(journal.clone())).await;
+    let first = start_three(&here.client()).await;
+    assert_found(&here.client(), &first).await;
+
+    let front = Server::builder().agents(two_agents()).store(journal).dispatch(Arc::new(Taker::default()));
+    assert_found(&Serving::new(front).await.client(), &first).await;
+
+    let queue = Server::builder().agents(two_agents()).queue(Arc::new(MemoryQueue::default()));
+    let queue = Serving::new(queue).await;
+    let first = start_three(&queue.client()).await;
+    assert_found(&queue.client(), &first).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use agent::{
     model::PriceTable,
     testing::{ScriptedModel, Turn},
 };
-use agent_server::{Key, Keys, Server, ServerBuilder, Spending};
+use agent_server::{Key, Keys, Scope, Server, ServerBuilder, Spending};
 use http::Method;
 use serde_json::json;
 
@@ -84,6 +84,37 @@ async fn a_run_ends_where_the_money_of_its_key_does() {
     let client = serving.client().with_key(&ada);
     let run = client.run(&json!({"input": "Refund A-1."})).await;
     assert_eq!((&run["status"], &run["reason"]), (&json!("finished"), &json!("budget")), "{run}");
+}
+
+#[tokio::test]
+async fn figures_say_what_keys_and_tenants_have_spent_and_may_still_spend_and_name_no_key_but_by_its_name() {
+    let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
+    let (eye, of_eye) = Key::generate("eye", "teapots").expect("a key");
+    let limits = |limits| serde_json::from_value(limits).expect("limits");
+    let rows = [of_ada.limits(limits(json!({"cost_per_day": 250_000}))), of_eye.scopes([Scope::Metrics])];
+    let tenant = serde_json::from_value(json!({"cost_per_month": 2_000_000})).expect("limits");
+    let keys = Keys::new(rows).expect("keys").tenant("teapots", tenant);
+    let agent = Agent::builder("support", ScriptedModel::new([dear()])).build().expect("an agent");
+    let ledger = agent::budget::MemoryLedger::new();
+    let server = Server::builder().agent(agent).keys(keys).spending(Spending::new(ledger, Plain));
+    let serving = Serving::new(server).await;
+    let (ada_there, eye_there) = (serving.client().with_key(&ada), serving.client().with_key(&eye));
+    assert_eq!(ada_there.run(&json!({"input": "Hi."})).await["status"], "finished");
+    let figures = eye_there.get("/metrics").await.text;
+    for line in [
+        r#"agent_spent_dollars{tenant="teapots",key="ada",per="day"} 0.1"#,
+        r#"agent_unspent_dollars{tenant="teapots",key="ada",per="day"} 0.15"#,
+        r#"agent_spent_dollars{tenant="teapots",key="",per="month"} 0.1"#,
+        r#"agent_unspent_dollars{tenant="teapots",key="",per="month"} 1.9"#,
+    ] {
+        assert!(figures.lines().any(|said| said == line), "{line}\n{figures}");
+    }
+    assert_eq!(
+        figures.matches("agent_spent_dollars{").count(),
+        2,
+        "one line for an account, however many keys draw on it"
+    );
+    assert!(figures.ends_with("# EOF\n") && !figures.contains(&ada), "{figures}");
 }
 
 #[test]

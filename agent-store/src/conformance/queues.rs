@@ -1,4 +1,5 @@
 //! What every queue must do.
+// Over 500 lines: one claim after another of one contract, in the order of the list that makes tests of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -57,6 +58,7 @@ macro_rules! queue_conformance {
             a_job_that_never_began_is_cancelled_and_paused_by_itself
             failures_are_counted_until_a_run_rests
             what_was_given_up_is_listed_and_tried_again_or_removed
+            what_is_listed_was_asked_for_and_is_the_newest_of_that
             jobs_that_are_done_are_purged_and_others_are_not
             no_more_is_taken_than_the_limits_allow
             no_more_runs_at_once_than_the_limits_allow
@@ -406,6 +408,21 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
     assert!(queue.remove(&run).await.expect("works") && queue.remove(&other).await.expect("works"));
     assert!(!queue.remove(&run).await.expect("works") && !queue.retry(&run).await.expect("works"));
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
+}
+
+/// However many others came later.
+pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    for (agent, session, run) in [("a", "s", "1"), ("a", "s", "2"), ("b", "r", "3"), ("a", "r", "4")] {
+        let request = RunRequest::user("hello").session(session).run_id(run);
+        send(&*queue, Job::new(agent, &request).expect("it is data")).await;
+    }
+    for (agents, session, runs) in [("a", None, "42"), ("bc", None, "3"), ("", None, ""), ("ab", Some("s"), "21")] {
+        let mut wanted = Wanted::default().agents(agents.chars()).most(2);
+        wanted.session = session.map(str::to_owned);
+        let listed = queue.jobs(&wanted).await.expect("lists");
+        assert_eq!(listed.iter().map(|job| &*job.job.at.run).collect::<String>(), runs, "{wanted:?}");
+    }
 }
 
 /// What is forgotten can be sent again.

@@ -270,6 +270,11 @@ impl Upkeep for MemoryQueue {
         let asked = |record: &&Record| {
             wanted.standing.is_none_or(|standing| standing == record.standing)
                 && wanted.tenant.as_ref().is_none_or(|tenant| *tenant == record.job.tenant)
+                && wanted
+                    .agents
+                    .as_ref()
+                    .is_none_or(|agents| agents.iter().any(|agent| **agent == *record.job.at.agent))
+                && wanted.session.as_ref().is_none_or(|session| **session == *record.job.at.session)
         };
         Ok(state.jobs.values().rev().filter(asked).take(wanted.most).map(Record::shown).collect())
     }

@@ -112,11 +112,13 @@ impl Viewer {
 
     /// Takes what came. What is not whole yet is kept for the next piece, and lost with the connection.
     pub(super) fn take(&mut self, piece: &[u8]) {
+        // What is there has no end in it, but perhaps the first half of one.
+        let (mut from, mut taken) = (self.rest.len().saturating_sub(1), 0);
         self.rest.extend_from_slice(piece);
-        let mut taken = 0;
-        while let Some(end) = self.rest[taken..].windows(2).position(|two| two == b"\n\n") {
-            let frame = String::from_utf8_lossy(&self.rest[taken..taken + end]).into_owned();
-            taken += end + 2;
+        while let Some(end) = self.rest[from..].windows(2).position(|two| two == b"\n\n") {
+            let frame = String::from_utf8_lossy(&self.rest[taken..from + end]).into_owned();
+            from += end + 2;
+            taken = from;
             self.frame(&frame);
         }
         self.rest.drain(..taken);

@@ -12,11 +12,18 @@ use crate::{
 };
 
 pub(super) async fn jobs(client: &Client, statements: &Statements, wanted: Wanted) -> Done<Vec<QueuedJob>> {
-    let condition =
-        "WHERE ($1::text IS NULL OR standing = $1) AND ($2::bytea IS NULL OR tenant = $2) ORDER BY id DESC LIMIT $3";
-    let (standing, tenant) = (wanted.standing.map(StandingKind::as_str), wanted.tenant.as_deref().map(str::as_bytes));
-    let most = i64::try_from(wanted.most).unwrap_or(i64::MAX);
-    let values: [(Parameter<'_>, Type); 3] = [(&standing, Type::TEXT), (&tenant, Type::BYTEA), (&most, Type::INT8)];
+    let condition = "WHERE ($1::text IS NULL OR standing = $1) AND ($2::bytea IS NULL OR tenant = $2)
+                       AND ($3::bytea[] IS NULL OR agent = ANY($3)) AND ($4::bytea IS NULL OR session = $4)
+                     ORDER BY id DESC LIMIT $5";
+    let bytes = |name: &Option<String>| name.as_ref().map(|name| name.clone().into_bytes());
+    let agents = wanted.agents.as_ref().map(|agents| agents.iter().map(String::as_bytes).collect::<Vec<_>>());
+    let values: [(Parameter<'_>, Type); 5] = [
+        (&wanted.standing.map(StandingKind::as_str), Type::TEXT),
+        (&bytes(&wanted.tenant), Type::BYTEA),
+        (&agents, Type::BYTEA_ARRAY),
+        (&bytes(&wanted.session), Type::BYTEA),
+        (&i64::try_from(wanted.most).unwrap_or(i64::MAX), Type::INT8),
+    ];
     let stored = statements.jobs(client, condition, &values).await?;
     Ok(stored.iter().map(|stored| stored.record().map(|record| record.shown())).collect())
 }
