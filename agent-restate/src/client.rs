@@ -165,7 +165,7 @@ fn takes(job: &Job) -> Result<()> {
 }
 
 /// The key by which a run is one invocation, however often it is sent.
-fn key(run: &RunAddress) -> String {
+pub(crate) fn key(run: &RunAddress) -> String {
     format!("{}:{}", run.agent, run.run)
 }
 

@@ -21,6 +21,7 @@
 //! The server has the Business Source License 1.1; its kit for services, which this crate uses, is MIT.
 
 mod blobs;
+mod callers;
 mod client;
 mod endpoint;
 mod engine;

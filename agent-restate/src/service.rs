@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
+    callers::Callers,
     engine::Engine,
     handler::Handler,
     past::SessionLog,
@@ -95,6 +96,7 @@ impl Sessions {
     async fn run(&self, ctx: &ContextInternal, mut job: Job, of: InputMetadata) -> HandlerResult<Box<RawValue>> {
         job.at.session = of.key.as_str().into();
         let agent = self.agents.get(&job.at.agent).ok_or_else(|| self.unknown(&job.at.agent))?;
+        let callers = Callers::of(ctx.service_name(), &of);
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
         let head = session::head(ctx).await?;
         let past = session::since_anchor(ctx, head, &self.blobs).await?;
@@ -103,10 +105,10 @@ impl Sessions {
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
         let _present = self.present(&open.run, &steps);
         let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone()));
-        let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log));
+        let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log, callers.clone(), &job));
         steps.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
         let fits = |fingerprint: &str| fits(agent, fingerprint);
-        let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits);
+        let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits, &callers);
         let drives = async {
             let outcome = self.outcome(agent, &job, &engine).await;
             steps.push(Record::Ended { outcome: raw(&outcome)? });
@@ -215,6 +217,14 @@ fn fits(agent: &Agent, fingerprint: &str) -> std::result::Result<(), HandlerErro
 }
 
 fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
+    let stands = match &end {
+        Ok(end) => end.checkpoint(),
+        Err(e) => e.checkpoint(),
+    };
+    let usage = match &end {
+        Ok(RunEnd::Finished(finished)) => finished.tree_usage,
+        _ => stands.map(|stands| stands.tree_usage).unwrap_or_default(),
+    };
     let (status, answer, error) = match end {
         Ok(RunEnd::Finished(finished)) => (RunStatus::Finished(finished.reason), Some(finished.answer), None),
         Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None, None),
@@ -225,7 +235,7 @@ fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
         Err(e) => (RunStatus::Failed, None, Some(e)),
     };
     let error_kind = error.as_ref().map(Error::kind);
-    Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind }
+    Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind, usage }
 }
 
 /// Forgets a run that this process drives no more.

@@ -171,13 +171,14 @@ impl StepLog {
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
+        let calls = matches!(record, Record::Calls { .. });
         self.change(|state| {
             if state.wished.insert(name.to_owned()) {
                 state.out.push(record);
             }
             state.awaited.insert(name.to_owned(), due);
         });
-        let _awaited = Awaited { steps: self, name };
+        let _awaited = Awaited { steps: self, name, calls };
         self.kept(name).await
     }
 
@@ -272,12 +273,14 @@ impl StepLog {
     pub(crate) fn read(&self, record: &Record) {
         self.change(|state| match record {
             Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
-            Record::Sleeps { name, .. } | Record::Asks { name, .. } => _ = state.wished.insert(name.clone()),
+            Record::Sleeps { name, .. } | Record::Asks { name, .. } | Record::Calls { name, .. } => {
+                state.wished.insert(name.clone());
+            }
             Record::Rests { name, pause } => {
                 state.wished.insert(name.clone());
                 state.rests.insert(name.clone(), *pause);
             }
-            Record::Began { .. } | Record::Due { .. } | Record::Ended { .. } => {}
+            Record::Began { .. } | Record::GivesUp { .. } | Record::Due { .. } | Record::Ended { .. } => {}
         });
     }
 
@@ -385,11 +388,18 @@ impl Drop for Running<'_> {
 struct Awaited<'a> {
     steps: &'a StepLog,
     name: &'a str,
+    /// True if it is the end of a run of another session.
+    calls: bool,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.steps.change(|state| _ = state.awaited.remove(self.name));
+        self.steps.change(|state| {
+            state.awaited.remove(self.name);
+            if self.calls && !state.kept.contains_key(self.name) {
+                state.out.push(Record::GivesUp { name: self.name.to_owned() });
+            }
+        });
     }
 }
 

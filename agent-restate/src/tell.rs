@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, ErrorKind, Message, journal::RunStatus};
+use agent_core::{Answer, ErrorKind, Message, Usage, journal::RunStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::step_log::Told;
@@ -70,4 +70,7 @@ pub struct Outcome {
     /// What kind of failure it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<ErrorKind>,
+    /// What it used with all its sub-agents.
+    #[serde(default)]
+    pub usage: Usage,
 }
