@@ -85,6 +85,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Waits for this time, under this name.
+    async fn sleep_as(&self, name: String, time: Duration) {
+        let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.steps.wish(&name, Some(until), Record::Sleeps { name: name.clone(), until }).await;
+    }
+
     /// The run, as it is sent.
     fn job(&self, run: &ServedRun) -> Result<Job> {
         let request = RunRequest::new(run.messages.clone()).session(run.session.clone()).run_id(run.run.clone());
@@ -165,15 +171,22 @@ impl Durable for Engine {
         self.callers.let_call(run.service.as_ref(), &run.session, run.max_depth)?;
         let (name, job) = (step.name(), Box::new(self.job(run)?));
         let calls = Record::Calls { name: name.clone(), service: run.service.clone(), job };
-        let kept = self.steps.wish(&name, None, calls).await;
-        end_of(&run.agent, parsed(&self.blobs.fetch(&kept).await?)?)
+        let too_late = async {
+            match run.timeout {
+                Some(time) => self.sleep_as(format!("{name}/timeout"), time).await,
+                None => std::future::pending().await,
+            }
+        };
+        let called = tokio::select! {
+            biased;
+            kept = self.steps.wish(&name, None, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
+            () = too_late => Called::GivenUp,
+        };
+        end_of(&run.agent, called)
     }
 
     async fn sleep(&self, step: &Step, time: Duration) -> Result<()> {
-        let name = step.name();
-        let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let sleeps = Record::Sleeps { name: name.clone(), until };
-        self.steps.wish(&name, Some(until), sleeps).await;
+        self.sleep_as(step.name(), time).await;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
-use agent_core::dispatch::Job;
+use agent_core::dispatch::{Job, RunAddress};
 
 use restate_sdk::{
     context::{CallFuture, DurableFuture, RequestTarget, RunFuture, macro_support::SealedDurableFuture},
@@ -20,8 +20,15 @@ use crate::{
     record::{Batch, Called, Noted, Record, Stored, raw},
     session::{self, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
-    tell::Tell,
+    tell::{Tell, TellRun},
 };
+
+/// A run of another session.
+struct Callee {
+    service: String,
+    at: RunAddress,
+    invocation: Option<String>,
+}
 
 type Command<'a, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'a>>;
 
@@ -42,8 +49,8 @@ pub(crate) struct Handler<'a> {
     pub(crate) fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
     /// The runs above this one.
     pub(crate) callers: &'a Callers,
-    /// The invocations of the runs that this one called, by the name of the wait for each.
-    called: HashMap<String, String>,
+    /// The runs that this one called, by the name of the wait for each.
+    called: HashMap<String, Callee>,
     /// Wishes that have not come true, in the order in which they were made.
     pending: Vec<(String, Command<'a, Given>)>,
     /// The next thing that somebody tells the run.
@@ -137,15 +144,17 @@ impl<'a> Handler<'a> {
 
     /// The run waits for the end of a run of another session, which is cancelled with it.
     async fn calls(&mut self, name: &str, service: Option<&Arc<str>>, job: &Job) -> Result<(), HandlerError> {
-        let service = service.map_or(self.ctx.service_name(), |service| service);
-        let target = RequestTarget::object(service, &*job.at.session, "run");
+        let service = service.map_or(self.ctx.service_name(), |service| service).to_owned();
+        let target = RequestTarget::object(&service, &*job.at.session, "run");
         let request = self.ctx.request::<_, Json<Outcome>>(target, Json(job.clone())).idempotency_key(key(&job.at));
         let (header, above) = self.callers.header();
         let call = request.header(header, above).call();
-        match call.invocation_handle().await {
-            Ok(invocation) => _ = self.called.insert(name.to_owned(), invocation.invocation_id().to_owned()),
-            Err(_) => self.cancelled(),
+        let invocation = call.invocation_handle().await.map(|handle| handle.invocation_id().to_owned());
+        if invocation.is_err() {
+            self.cancelled();
         }
+        let callee = Callee { service, at: job.at.clone(), invocation: invocation.ok() };
+        self.called.insert(name.to_owned(), callee);
         // An error is the called run's own: who waits for this looks first whether this run was cancelled.
         let ended = call.map(|ended| match ended {
             Ok(Json(outcome)) => Ok(Called::Ended(outcome)),
@@ -159,8 +168,14 @@ impl<'a> Handler<'a> {
     fn gives_up(&mut self, name: &str) -> Result<(), HandlerError> {
         let Some(at) = self.pending.iter().position(|(pending, _)| pending == name) else { return Ok(()) };
         _ = self.pending.remove(at);
-        if let Some(invocation) = self.called.remove(name) {
-            self.ctx.cancel_invocation(&invocation);
+        if let Some(Callee { service, at, invocation }) = self.called.remove(name) {
+            if let Some(invocation) = invocation {
+                self.ctx.cancel_invocation(&invocation);
+            }
+            // A process that is busy with the run hears of it when it looks.
+            let tells = Json(TellRun { run: at.run, tell: Tell::Cancel });
+            let target = RequestTarget::object(service, &*at.session, "tell");
+            _ = self.ctx.request::<_, Json<bool>>(target, tells).send();
         }
         self.steps.comes_true(name, Stored::Here(raw(&Called::GivenUp)?));
         Ok(())

@@ -1,7 +1,7 @@
 //! One run between its executor, which makes steps in any order, and its handler, which has Restate's journal.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -63,8 +63,8 @@ struct State {
     running: usize,
     /// The pauses that the run waits in, by the name of the wait.
     rests: HashMap<String, u32>,
-    /// Wishes that are kept.
-    wished: HashSet<String>,
+    /// Wishes that are kept, and when they are due.
+    wished: HashMap<String, Option<u64>>,
     /// Wishes that the executor waits for, and when they are due: milliseconds since 1970.
     awaited: BTreeMap<String, Option<u64>>,
     /// It is to be looked whether somebody told the run something.
@@ -173,9 +173,10 @@ impl StepLog {
         }
         let calls = matches!(record, Record::Calls { .. });
         self.change(|state| {
-            if state.wished.insert(name.to_owned()) {
+            let due = *state.wished.entry(name.to_owned()).or_insert_with(|| {
                 state.out.push(record);
-            }
+                due
+            });
             state.awaited.insert(name.to_owned(), due);
         });
         let _awaited = Awaited { steps: self, name, calls };
@@ -273,11 +274,10 @@ impl StepLog {
     pub(crate) fn read(&self, record: &Record) {
         self.change(|state| match record {
             Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
-            Record::Sleeps { name, .. } | Record::Asks { name, .. } | Record::Calls { name, .. } => {
-                state.wished.insert(name.clone());
-            }
+            Record::Sleeps { name, until } => _ = state.wished.insert(name.clone(), Some(*until)),
+            Record::Asks { name, .. } | Record::Calls { name, .. } => _ = state.wished.insert(name.clone(), None),
             Record::Rests { name, pause } => {
-                state.wished.insert(name.clone());
+                state.wished.insert(name.clone(), None);
                 state.rests.insert(name.clone(), *pause);
             }
             Record::Began { .. } | Record::GivesUp { .. } | Record::Due { .. } | Record::Ended { .. } => {}

@@ -7,7 +7,7 @@ mod deeds;
 use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
-    Caps, Deadlines, Journal, Message, RunRequest,
+    Caps, Journal, Message, RunRequest,
     dispatch::{Dispatch, Job, RunAddress, Signal, Standing},
     journal::{EntryBody, RunStatus},
 };
@@ -188,17 +188,13 @@ async fn a_run_elsewhere_is_cancelled_with_its_caller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_elsewhere_that_takes_longer_than_its_call_may_is_cancelled_and_the_caller_goes_on() {
     let takes_long = [("d1", "deed", json!({"takes": 60_000}))];
-    let deadlines = Deadlines::new().tool(Duration::from_millis(1_500));
-    let Some(world) =
-        World::new(&[asks_travel()], &takes_long, |clerk| clerk.tool(travel()).deadlines(deadlines)).await
-    else {
-        return;
-    };
+    let hasty = travel().timeout(Duration::from_millis(1_500));
+    let Some(world) = World::new(&[asks_travel()], &takes_long, |clerk| clerk.tool(hasty)).await else { return };
     let at = world.dispatch("hello", "r1").await;
     assert_eq!(world.end(&world.clerks, &at).await.answer.as_deref(), Some("heard 1"));
     assert_eq!(world.end(&world.travels, &called("r1")).await.status, RunStatus::Cancelled);
     let results = world.results().await;
-    assert!(results.len() == 1 && results[0].contains("timed out"), "{results:?}");
+    assert!(results.len() == 1 && results[0].contains("gave no answer in time"), "{results:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

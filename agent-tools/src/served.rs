@@ -1,6 +1,6 @@
 //! [`ServedAgent`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     Caps, ExitReason, Part, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
@@ -44,6 +44,7 @@ pub struct ServedAgent {
     description: String,
     service: Option<Arc<str>>,
     caps: Option<Caps>,
+    timeout: Option<Duration>,
     max_depth: Option<u32>,
 }
 
@@ -52,7 +53,7 @@ impl ServedAgent {
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
         let agent = agent.into();
         let description = format!("Hands a task to the agent '{agent}' and returns its answer.");
-        Self { agent, description, service: None, caps: None, max_depth: None }
+        Self { agent, description, service: None, caps: None, timeout: None, max_depth: None }
     }
 
     /// Sets what a model is told of it. Default: that it hands a task on.
@@ -76,6 +77,14 @@ impl ServedAgent {
         self
     }
 
+    /// Sets how long a call waits, also while the caller is in no process; then what it called is cancelled, and the call failed. The caller's own deadlines are
+    /// those of its processes: they wait with it. Default: for ever.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Sets how many runs that called one another in this way may stand above one of it. Default: 5.
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
@@ -88,7 +97,7 @@ impl ServedAgent {
         let ids = req.cx.ids();
         let session = format!("{}/{}/{}", ids.session, ids.agent_id, self.agent);
         let mut run = ServedRun::new(self.agent.clone(), session, req.idempotency_key(), message, ids);
-        (run.service, run.caps) = (self.service.clone(), self.caps);
+        (run.service, run.caps, run.timeout) = (self.service.clone(), self.caps, self.timeout);
         run.max_depth = self.max_depth.unwrap_or(run.max_depth);
         run
     }

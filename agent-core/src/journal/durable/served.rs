@@ -1,6 +1,6 @@
 //! Runs that are driven elsewhere for a run that waits for their ends.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct ServedRun {
     /// What it may use. The caller's own caps do not hold there. Default: no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps: Option<Caps>,
+    /// How long its end is waited for, by the engine's clock, whether there is a process meanwhile or not; then it is cancelled. Default: for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Duration>,
     /// How deep runs may be called in this way below one another; the run is refused below as many. Default: 5.
     pub max_depth: u32,
 }
@@ -59,7 +62,7 @@ impl ServedRun {
     ) -> Self {
         let (agent, session, run) = (agent.into(), session.into(), run.into());
         let (messages, user) = (vec![Message::user(message)], caller.user.clone());
-        Self { agent, service: None, session, run, messages, user, caps: None, max_depth: 5 }
+        Self { agent, service: None, session, run, messages, user, caps: None, timeout: None, max_depth: 5 }
     }
 }
 
