@@ -152,7 +152,7 @@ impl Sessions {
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
-        let invocation = ctx.invocation_handle(open.invocation);
+        let (invocation, cancels) = (ctx.invocation_handle(open.invocation), tell == Tell::Cancel);
         match tell {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
@@ -161,7 +161,7 @@ impl Sessions {
         ctx.sleep(Duration::from_millis(20)).await?;
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
         if let Some(steps) = present {
-            steps.poke();
+            steps.poke(cancels);
         }
         Ok(true)
     }

@@ -69,6 +69,8 @@ struct State {
     awaited: BTreeMap<String, Option<u64>>,
     /// It is to be looked whether somebody told the run something.
     look: bool,
+    /// It is to be looked at once, though that may cut off what runs: the run was cancelled.
+    at_once: bool,
     looked: Option<Instant>,
     /// What the run was told.
     told: Told,
@@ -206,9 +208,12 @@ impl StepLog {
         }
     }
 
-    /// Has the handler look whether the run was told something, as soon as it can.
-    pub(crate) fn poke(&self) {
-        self.change(|state| state.look = true);
+    /// Has the handler look whether the run was told something, as soon as it can; if the run was cancelled, though that cuts off what still runs.
+    pub(crate) fn poke(&self, cancelled: bool) {
+        self.change(|state| {
+            state.look = true;
+            state.at_once |= cancelled;
+        });
     }
 
     /// What the run was told; `look` may take of it.
@@ -236,7 +241,7 @@ impl StepLog {
             changed.as_mut().enable();
             let wake = {
                 let mut state = self.lock();
-                let is_late = began.elapsed() > self.patience && state.running > 0;
+                let is_late = began.elapsed() > self.patience && state.running > 0 && !state.at_once;
                 if !is_late && let Some(taken) = state.take(began, &self.worker, &self.attempt) {
                     return taken;
                 }
@@ -302,7 +307,7 @@ impl StepLog {
     /// It was looked whether the run was told something.
     pub(crate) fn has_looked(&self) {
         self.change(|state| {
-            state.look = false;
+            (state.look, state.at_once) = (false, false);
             state.looked = Some(Instant::now());
         });
     }

@@ -33,7 +33,7 @@ struct ServedArgs {
 ///
 /// ```
 /// use agent_core::Tool;
-/// use agent_tools::ServedAgent;
+/// use agent_tools::{ServedAgent, ToolExt};
 ///
 /// let travel = ServedAgent::new("travel").service("Travel").described("Books trips.");
 /// assert_eq!(travel.spec().name, "travel");
@@ -41,7 +41,6 @@ struct ServedArgs {
 #[derive(Clone, Debug)]
 pub struct ServedAgent {
     agent: Arc<str>,
-    description: String,
     service: Option<Arc<str>>,
     caps: Option<Caps>,
     timeout: Option<Duration>,
@@ -51,16 +50,7 @@ pub struct ServedAgent {
 impl ServedAgent {
     /// The agent that is served under this name, which is the tool's too.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
-        let agent = agent.into();
-        let description = format!("Hands a task to the agent '{agent}' and returns its answer.");
-        Self { agent, description, service: None, caps: None, timeout: None, max_depth: None }
-    }
-
-    /// Sets what a model is told of it. Default: that it hands a task on.
-    #[must_use]
-    pub fn described(mut self, description: impl Into<String>) -> Self {
-        self.description = description.into();
-        self
+        Self { agent: agent.into(), service: None, caps: None, timeout: None, max_depth: None }
     }
 
     /// Sets the engine's name of the service that has the agent. Default: the one that has the caller.
@@ -106,7 +96,8 @@ impl ServedAgent {
 #[async_trait]
 impl Tool for ServedAgent {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::new(&*self.agent, &self.description, schema::of_arguments::<ServedArgs>())
+        let description = format!("Hands a task to the agent '{}' and returns its answer.", self.agent);
+        ToolSpec::new(&*self.agent, description, schema::of_arguments::<ServedArgs>())
     }
 
     fn options(&self) -> ToolOptions {
