@@ -5,8 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Effect, ErrorKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, Effect, ErrorKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     engine::{ServedEnd, ServedRun},
     testing::ByteEngine,
 };

@@ -37,7 +37,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(steps: Arc<StepLog>, blobs: Blobs, session: Arc<SessionLog>, callers: Callers, job: &Job) -> Self {
+    pub(crate) fn new(
+        steps: Arc<StepLog>,
+        blobs: Blobs,
+        session: Arc<SessionLog>,
+        callers: Callers,
+        job: &Job,
+    ) -> Self {
         let (tenant, traceparent) = (job.tenant.clone(), job.traceparent.clone());
         Self { steps, blobs, session, run: OnceLock::new(), callers, tenant, traceparent }
     }

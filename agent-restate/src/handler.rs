@@ -112,7 +112,7 @@ impl<'a> Handler<'a> {
                 }
                 Record::Asks { name, question } => self.asks(name, question),
                 Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
-                Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await?,
+                Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await,
                 Record::GivesUp { name } => self.gives_up(name)?,
                 Record::Due { name } => {
                     let at = self.pending.iter().position(|(pending, _)| pending == name);
@@ -143,7 +143,7 @@ impl<'a> Handler<'a> {
     }
 
     /// The run waits for the end of a run of another session, which is cancelled with it.
-    async fn calls(&mut self, name: &str, service: Option<&Arc<str>>, job: &Job) -> Result<(), HandlerError> {
+    async fn calls(&mut self, name: &str, service: Option<&Arc<str>>, job: &Job) {
         let service = service.map_or(self.ctx.service_name(), |service| service).to_owned();
         let target = RequestTarget::object(&service, &*job.at.session, "run");
         let request = self.ctx.request::<_, Json<Outcome>>(target, Json(job.clone())).idempotency_key(key(&job.at));
@@ -156,12 +156,14 @@ impl<'a> Handler<'a> {
         let callee = Callee { service, at: job.at.clone(), invocation: invocation.ok() };
         self.called.insert(name.to_owned(), callee);
         // An error is the called run's own: who waits for this looks first whether this run was cancelled.
-        let ended = call.map(|ended| match ended {
-            Ok(Json(outcome)) => Ok(Called::Ended(outcome)),
-            Err(e) => Ok(Called::Failed(e.message().to_owned())),
+        let ended = call.map(|ended| {
+            let called = match ended {
+                Ok(Json(outcome)) => Called::Ended(outcome),
+                Err(e) => Called::Failed(e.message().to_owned()),
+            };
+            Ok(raw(&called).unwrap_or_else(|_| RawValue::NULL.to_owned()))
         });
-        self.pending.push((name.to_owned(), Box::pin(ended.map_ok(given))));
-        Ok(())
+        self.pending.push((name.to_owned(), Box::pin(ended)));
     }
 
     /// Nobody waits for the run any more that was called.
@@ -247,11 +249,6 @@ async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
         batch.noted = Some(Noted { count, anchors, entries: blobs.store(&noted).await? });
     }
     Ok(batch)
-}
-
-/// What became of a call, as a wish gives it.
-fn given(called: Called) -> Given {
-    raw(&called).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 fn told(ctx: &ContextInternal) -> Command<'_, Json<Tell>> {

@@ -110,7 +110,9 @@ fn called(run: &str) -> RunAddress {
 async fn the_answer_of_an_agent_elsewhere_is_the_result_of_the_call_and_its_conversation_goes_on() {
     let does = [("d1", "deed", json!({}))];
     let caps = Caps::default().tokens(1_000);
-    let Some(world) = World::new(&[asks_travel()], &does, |clerk| clerk.tool(travel().caps(caps))).await else { return };
+    let Some(world) = World::new(&[asks_travel()], &does, |clerk| clerk.tool(travel().caps(caps))).await else {
+        return;
+    };
     for (run, heard) in [("r1", "heard 1"), ("r2", "heard 2")] {
         let at = world.dispatch("hello", run).await;
         let end = world.end(&world.clerks, &at).await;
@@ -155,7 +157,8 @@ async fn a_question_there_is_answered_there_while_the_caller_is_in_no_process_an
     world.stands(&called("r1"), |standing| *standing == Standing::AtRest).await;
     let mut status = String::new();
     for _ in 0..200 {
-        let sql = "SELECT status FROM sys_invocation WHERE target_service_name = 'Sessions' AND target_handler_name = 'run'";
+        let sql =
+            "SELECT status FROM sys_invocation WHERE target_service_name = 'Sessions' AND target_handler_name = 'run'";
         status = world.server.query(sql).await["rows"][0]["status"].as_str().unwrap_or_default().to_owned();
         if status == "suspended" {
             break;

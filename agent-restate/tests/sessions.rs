@@ -4,12 +4,7 @@ mod common;
 #[path = "common/deeds.rs"]
 mod deeds;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
     Answer, Journal, Message, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,

@@ -52,8 +52,13 @@ impl World {
 }
 
 /// The calls of each step. Calls of one step run side by side.
-const STEPS: [&[&str]; 5] =
-    [&["pure", "again", "looks", "once"], &["asks", "delegate", PORTER], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+const STEPS: [&[&str]; 5] = [
+    &["pure", "again", "looks", "once"],
+    &["asks", "delegate", PORTER],
+    &["once", "sleeps", "looks"],
+    &["once"],
+    &["looks"],
+];
 
 /// Those of the sub-agent.
 const HELPER: [&[&str]; 2] = [&["once", "again"], &["looks"]];

@@ -25,7 +25,7 @@ use agent_core::{
     testing::SeededRng,
     tool::Doubt,
 };
-use agent_restate::{AgentEndpoint, Outcome, RestateJournal};
+use agent_restate::{AgentEndpoint, AgentEndpointBuilder, Outcome, RestateJournal};
 use futures::{StreamExt, stream};
 
 use self::{agent::World, common::Server};
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 /// One process of the service.
 async fn serve(address: &str, world: &Path) {
     let endpoint = AgentEndpoint::builder().leaves_after(Duration::from_secs(1));
-    let endpoint = agent::agents(world).into_iter().fold(endpoint, |endpoint, agent| endpoint.agent(agent));
+    let endpoint = agent::agents(world).into_iter().fold(endpoint, AgentEndpointBuilder::agent);
     let listener = AgentEndpoint::listen(address.parse().expect("an address")).expect("the address is free");
     let served = endpoint.build().expect("an endpoint").serve(listener, std::future::pending::<()>()).await;
     served.expect("serves");
