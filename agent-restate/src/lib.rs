@@ -29,6 +29,7 @@ mod handler;
 mod http;
 mod journal;
 mod known;
+mod outcome;
 mod past;
 mod record;
 #[cfg(feature = "s3")]
@@ -45,7 +46,7 @@ pub use self::{
     client::{Restate, RestateBuilder},
     endpoint::{AgentEndpoint, AgentEndpointBuilder},
     journal::RestateJournal,
-    tell::Outcome,
+    outcome::Outcome,
 };
 
 /// The name of the service unless another is given.

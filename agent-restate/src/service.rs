@@ -20,6 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
+    Outcome,
     blobs::Blobs,
     callers::Callers,
     engine::Engine,
@@ -28,7 +29,7 @@ use crate::{
     record::{Record, raw},
     session::{self, Open, TO_GO_ON},
     step_log::StepLog,
-    tell::{AnswerRun, Outcome, ReadEntries, Tell, TellRun},
+    tell::{AnswerRun, ReadEntries, Tell, TellRun},
 };
 
 /// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
