@@ -34,7 +34,8 @@ pub use crate::{
     event::{emitter::Emitter, hub::EventHub},
     future::catch_panic,
     journal::durable::{
-        Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
+        Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, ServedEnd, ServedRun, Step, StepBody, StepKind,
+        StepResult, Steps,
     },
     log::{CallWitness, RunLog, ToolStep},
     middleware::{

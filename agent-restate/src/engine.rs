@@ -7,16 +7,20 @@ use std::{
 };
 
 use agent_core::{
-    Answer, Error, ErrorKind, Journal, Question, Result, async_trait,
-    engine::{Durable, Step, StepBody, StepKind, StepResult},
+    Answer, Error, ErrorKind, Journal, Question, Result, RunRequest, async_trait,
+    dispatch::Job,
+    engine::{Durable, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult},
+    journal::RunStatus,
 };
 use agent_exec::RunHandle;
 use serde_json::value::RawValue;
 
 use crate::{
+    Outcome,
     blobs::Blobs,
+    callers::Callers,
     past::{SessionHandle, SessionLog},
-    record::{Record, parsed},
+    record::{Called, Record, parsed},
     step_log::{StepLog, now},
 };
 
@@ -26,11 +30,22 @@ pub(crate) struct Engine {
     blobs: Blobs,
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
+    callers: Callers,
+    /// What the runs that this one calls have of it.
+    tenant: String,
+    traceparent: Option<Arc<str>>,
 }
 
 impl Engine {
-    pub(crate) fn new(steps: Arc<StepLog>, blobs: Blobs, session: Arc<SessionLog>) -> Self {
-        Self { steps, blobs, session, run: OnceLock::new() }
+    pub(crate) fn new(
+        steps: Arc<StepLog>,
+        blobs: Blobs,
+        session: Arc<SessionLog>,
+        callers: Callers,
+        job: &Job,
+    ) -> Self {
+        let (tenant, traceparent) = (job.tenant.clone(), job.traceparent.clone());
+        Self { steps, blobs, session, run: OnceLock::new(), callers, tenant, traceparent }
     }
 
     /// Tells it what steers the run that it is the engine of.
@@ -74,6 +89,21 @@ impl Engine {
             return Err(Error::new(ErrorKind::Cancelled, "the run was cancelled"));
         }
         Ok(())
+    }
+
+    /// Waits for this time, under this name.
+    async fn sleep_as(&self, name: String, time: Duration) {
+        let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.steps.wish(&name, Some(until), Record::Sleeps { name: name.clone(), until }).await;
+    }
+
+    /// The run, as it is sent.
+    fn job(&self, run: &ServedRun) -> Result<Job> {
+        let request = RunRequest::new(run.messages.clone()).session(run.session.clone()).run_id(run.run.clone());
+        let mut job = Job::new(run.agent.clone(), &request)?.tenant(self.tenant.clone());
+        (job.user, job.caps) = (run.user.clone(), run.caps);
+        job.traceparent.clone_from(&self.traceparent);
+        Ok(job)
     }
 
     /// What was kept of a step.
@@ -143,13 +173,47 @@ impl Durable for Engine {
         Ok(())
     }
 
+    async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
+        self.callers.let_call(run.service.as_ref(), &run.session, run.max_depth)?;
+        let (name, job) = (step.name(), Box::new(self.job(run)?));
+        let calls = Record::Calls { name: name.clone(), service: run.service.clone(), job };
+        let too_late = async {
+            match run.timeout {
+                Some(time) => self.sleep_as(format!("{name}/timeout"), time).await,
+                None => std::future::pending().await,
+            }
+        };
+        let called = tokio::select! {
+            biased;
+            kept = self.steps.wish(&name, None, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
+            () = too_late => Called::GivenUp,
+        };
+        end_of(&run.agent, called)
+    }
+
     async fn sleep(&self, step: &Step, time: Duration) -> Result<()> {
-        let name = step.name();
-        let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let sleeps = Record::Sleeps { name: name.clone(), until };
-        self.steps.wish(&name, Some(until), sleeps).await;
+        self.sleep_as(step.name(), time).await;
         Ok(())
     }
+}
+
+/// What a run that was called came to, as whoever waits for it is told.
+fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
+    let Outcome { status, answer, error, error_kind, usage, .. } = match called {
+        Called::Ended(outcome) => outcome,
+        Called::Failed(why) => return Err(Error::tool(format!("Agent '{agent}' could not be called: {why}"))),
+        Called::GivenUp => {
+            let message = format!("agent '{agent}' gave no answer in time, and was cancelled");
+            return Err(Error::new(ErrorKind::Timeout, message));
+        }
+    };
+    let failed = match status {
+        RunStatus::Finished(reason) => return Ok(ServedEnd::new(answer.unwrap_or_default(), reason, usage)),
+        RunStatus::Cancelled => format!("Agent '{agent}' was cancelled."),
+        _ => format!("Agent '{agent}' failed: {}", error.unwrap_or_else(|| "it stopped before its end".to_owned())),
+    };
+    let failed = Error::tool(failed);
+    Err(error_kind.into_iter().fold(failed, |failed, kind| failed.with_context("kind", kind.as_str())))
 }
 
 impl fmt::Debug for Engine {

@@ -1,9 +1,11 @@
 //! The handler's side of a run: it owns Restate's journal, which is positional, and reads and writes it in one order.
 
-use std::pin::Pin;
+use std::{collections::HashMap, pin::Pin, sync::Arc};
+
+use agent_core::dispatch::{Job, RunAddress};
 
 use restate_sdk::{
-    context::{DurableFuture, RunFuture, macro_support::SealedDurableFuture},
+    context::{CallFuture, DurableFuture, RequestTarget, RunFuture, macro_support::SealedDurableFuture},
     endpoint::ContextInternal,
     errors::{HandlerError, TerminalError},
     serde::Json,
@@ -11,12 +13,22 @@ use restate_sdk::{
 use serde_json::value::RawValue;
 
 use crate::{
+    Outcome,
     blobs::Blobs,
-    record::{Batch, Noted, Record, Stored},
+    callers::Callers,
+    client::key,
+    record::{Batch, Called, Noted, Record, Stored, raw},
     session::{self, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
-    tell::Tell,
+    tell::{Tell, TellRun},
 };
+
+/// A run of another session.
+struct Callee {
+    service: String,
+    at: RunAddress,
+    invocation: Option<String>,
+}
 
 type Command<'a, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'a>>;
 
@@ -35,6 +47,10 @@ pub(crate) struct Handler<'a> {
     pub(crate) open: Open,
     /// What a begun run must have been begun with.
     pub(crate) fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
+    /// The runs above this one.
+    pub(crate) callers: &'a Callers,
+    /// The runs that this one called, by the name of the wait for each.
+    called: HashMap<String, Callee>,
     /// Wishes that have not come true, in the order in which they were made.
     pending: Vec<(String, Command<'a, Given>)>,
     /// The next thing that somebody tells the run.
@@ -49,8 +65,10 @@ impl<'a> Handler<'a> {
         head: Head,
         open: Open,
         fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
+        callers: &'a Callers,
     ) -> Self {
-        Self { ctx, steps, blobs, head, open, fits, pending: Vec::new(), told: told(ctx) }
+        let (called, pending, told) = (HashMap::new(), Vec::new(), told(ctx));
+        Self { ctx, steps, blobs, head, open, fits, callers, called, pending, told }
     }
 
     /// Goes on until the run's end is kept.
@@ -94,6 +112,8 @@ impl<'a> Handler<'a> {
                 }
                 Record::Asks { name, question } => self.asks(name, question),
                 Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
+                Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await,
+                Record::GivesUp { name } => self.gives_up(name)?,
                 Record::Due { name } => {
                     let at = self.pending.iter().position(|(pending, _)| pending == name);
                     if let Some(at) = at {
@@ -120,6 +140,47 @@ impl<'a> Handler<'a> {
         self.pending.push((name.to_owned(), Box::pin(signal)));
         self.open.asked.insert(question.to_owned(), name.to_owned());
         session::set_open(self.ctx, Some(&self.open));
+    }
+
+    /// The run waits for the end of a run of another session, which is cancelled with it.
+    async fn calls(&mut self, name: &str, service: Option<&Arc<str>>, job: &Job) {
+        let service = service.map_or(self.ctx.service_name(), |service| service).to_owned();
+        let target = RequestTarget::object(&service, &*job.at.session, "run");
+        let request = self.ctx.request::<_, Json<Outcome>>(target, Json(job.clone())).idempotency_key(key(&job.at));
+        let (header, above) = self.callers.header();
+        let call = request.header(header, above).call();
+        let invocation = call.invocation_handle().await.map(|handle| handle.invocation_id().to_owned());
+        if invocation.is_err() {
+            self.cancelled();
+        }
+        let callee = Callee { service, at: job.at.clone(), invocation: invocation.ok() };
+        self.called.insert(name.to_owned(), callee);
+        // An error is the called run's own: who waits for this looks first whether this run was cancelled.
+        let ended = call.map(|ended| {
+            let called = match ended {
+                Ok(Json(outcome)) => Called::Ended(outcome),
+                Err(e) => Called::Failed(e.message().to_owned()),
+            };
+            Ok(raw(&called).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+        });
+        self.pending.push((name.to_owned(), Box::pin(ended)));
+    }
+
+    /// Nobody waits for the run any more that was called.
+    fn gives_up(&mut self, name: &str) -> Result<(), HandlerError> {
+        let Some(at) = self.pending.iter().position(|(pending, _)| pending == name) else { return Ok(()) };
+        _ = self.pending.remove(at);
+        if let Some(Callee { service, at, invocation }) = self.called.remove(name) {
+            if let Some(invocation) = invocation {
+                self.ctx.cancel_invocation(&invocation);
+            }
+            // A process that is busy with the run hears of it when it looks.
+            let tells = Json(TellRun { run: at.run, tell: Tell::Cancel });
+            let target = RequestTarget::object(service, &*at.session, "tell");
+            _ = self.ctx.request::<_, Json<bool>>(target, tells).send();
+        }
+        self.steps.comes_true(name, Stored::Here(raw(&Called::GivenUp)?));
+        Ok(())
     }
 
     /// Waits for a wish to come true. Nothing runs meanwhile: Restate takes the run out of this process if it takes long.

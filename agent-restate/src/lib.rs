@@ -21,6 +21,7 @@
 //! The server has the Business Source License 1.1; its kit for services, which this crate uses, is MIT.
 
 mod blobs;
+mod callers;
 mod client;
 mod endpoint;
 mod engine;
@@ -28,6 +29,7 @@ mod handler;
 mod http;
 mod journal;
 mod known;
+mod outcome;
 mod past;
 mod record;
 #[cfg(feature = "s3")]
@@ -44,7 +46,7 @@ pub use self::{
     client::{Restate, RestateBuilder},
     endpoint::{AgentEndpoint, AgentEndpointBuilder},
     journal::RestateJournal,
-    tell::Outcome,
+    outcome::Outcome,
 };
 
 /// The name of the service unless another is given.

@@ -1,8 +1,12 @@
 //! What the journal of a run's invocation holds.
 
-use agent_core::{Error, ErrorKind, Result, journal::Entry};
+use std::sync::Arc;
+
+use agent_core::{Error, ErrorKind, Result, dispatch::Job, journal::Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::Outcome;
 
 /// What became of a run since the batch before it: one recorded result of the handler's. Whatever the executor does at the same
 /// time or in another order, the log of batches has one order, and every record names itself.
@@ -34,6 +38,10 @@ pub(crate) enum Record {
     Asks { name: String, question: String },
     /// The run stopped because it was told the pause of this number, and waits until it is to go on.
     Rests { name: String, pause: u32 },
+    /// A step waits for the end of a run of another session, which a service of this name has; its own if none.
+    Calls { name: String, service: Option<Arc<str>>, job: Box<Job> },
+    /// Nobody waits for the end of that run any more.
+    GivesUp { name: String },
     /// The time that a step sleeps is up.
     Due { name: String },
     /// The run ended.
@@ -45,6 +53,18 @@ impl Record {
     pub(crate) fn is_seen(&self) -> bool {
         matches!(self, Self::Asks { .. } | Self::Rests { .. } | Self::Ended { .. })
     }
+}
+
+/// What a run of another session came to that was called.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Called {
+    /// It ended.
+    Ended(Outcome),
+    /// It never ran, or was killed.
+    Failed(String),
+    /// The caller did not wait for its end.
+    GivenUp,
 }
 
 /// Entries of the run, in their order.

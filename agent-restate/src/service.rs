@@ -20,14 +20,16 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use crate::{
+    Outcome,
     blobs::Blobs,
+    callers::Callers,
     engine::Engine,
     handler::Handler,
     past::SessionLog,
     record::{Record, raw},
     session::{self, Open, TO_GO_ON},
     step_log::StepLog,
-    tell::{AnswerRun, Outcome, ReadEntries, Tell, TellRun},
+    tell::{AnswerRun, ReadEntries, Tell, TellRun},
 };
 
 /// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
@@ -95,6 +97,7 @@ impl Sessions {
     async fn run(&self, ctx: &ContextInternal, mut job: Job, of: InputMetadata) -> HandlerResult<Box<RawValue>> {
         job.at.session = of.key.as_str().into();
         let agent = self.agents.get(&job.at.agent).ok_or_else(|| self.unknown(&job.at.agent))?;
+        let callers = Callers::of(ctx.service_name(), &of);
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
         let head = session::head(ctx).await?;
         let past = session::since_anchor(ctx, head, &self.blobs).await?;
@@ -103,10 +106,10 @@ impl Sessions {
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
         let _present = self.present(&open.run, &steps);
         let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone()));
-        let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log));
+        let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log, callers.clone(), &job));
         steps.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
         let fits = |fingerprint: &str| fits(agent, fingerprint);
-        let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits);
+        let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits, &callers);
         let drives = async {
             let outcome = self.outcome(agent, &job, &engine).await;
             steps.push(Record::Ended { outcome: raw(&outcome)? });
@@ -150,7 +153,7 @@ impl Sessions {
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
-        let invocation = ctx.invocation_handle(open.invocation);
+        let (invocation, cancels) = (ctx.invocation_handle(open.invocation), tell == Tell::Cancel);
         match tell {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
@@ -159,7 +162,7 @@ impl Sessions {
         ctx.sleep(Duration::from_millis(20)).await?;
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
         if let Some(steps) = present {
-            steps.poke();
+            steps.poke(cancels);
         }
         Ok(true)
     }
@@ -215,6 +218,14 @@ fn fits(agent: &Agent, fingerprint: &str) -> std::result::Result<(), HandlerErro
 }
 
 fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
+    let stands = match &end {
+        Ok(end) => end.checkpoint(),
+        Err(e) => e.checkpoint(),
+    };
+    let usage = match &end {
+        Ok(RunEnd::Finished(finished)) => finished.tree_usage,
+        _ => stands.map(|stands| stands.tree_usage).unwrap_or_default(),
+    };
     let (status, answer, error) = match end {
         Ok(RunEnd::Finished(finished)) => (RunStatus::Finished(finished.reason), Some(finished.answer), None),
         Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None, None),
@@ -225,7 +236,7 @@ fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
         Err(e) => (RunStatus::Failed, None, Some(e)),
     };
     let error_kind = error.as_ref().map(Error::kind);
-    Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind }
+    Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind, usage }
 }
 
 /// Forgets a run that this process drives no more.

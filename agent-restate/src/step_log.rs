@@ -1,7 +1,7 @@
 //! One run between its executor, which makes steps in any order, and its handler, which has Restate's journal.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -63,12 +63,14 @@ struct State {
     running: usize,
     /// The pauses that the run waits in, by the name of the wait.
     rests: HashMap<String, u32>,
-    /// Wishes that are kept.
-    wished: HashSet<String>,
+    /// Wishes that are kept, and when they are due.
+    wished: HashMap<String, Option<u64>>,
     /// Wishes that the executor waits for, and when they are due: milliseconds since 1970.
     awaited: BTreeMap<String, Option<u64>>,
     /// It is to be looked whether somebody told the run something.
     look: bool,
+    /// It is to be looked at once, though that may cut off what runs: the run was cancelled.
+    at_once: bool,
     looked: Option<Instant>,
     /// What the run was told.
     told: Told,
@@ -171,13 +173,15 @@ impl StepLog {
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
+        let calls = matches!(record, Record::Calls { .. });
         self.change(|state| {
-            if state.wished.insert(name.to_owned()) {
+            let due = *state.wished.entry(name.to_owned()).or_insert_with(|| {
                 state.out.push(record);
-            }
+                due
+            });
             state.awaited.insert(name.to_owned(), due);
         });
-        let _awaited = Awaited { steps: self, name };
+        let _awaited = Awaited { steps: self, name, calls };
         self.kept(name).await
     }
 
@@ -204,9 +208,12 @@ impl StepLog {
         }
     }
 
-    /// Has the handler look whether the run was told something, as soon as it can.
-    pub(crate) fn poke(&self) {
-        self.change(|state| state.look = true);
+    /// Has the handler look whether the run was told something, as soon as it can; if the run was cancelled, though that cuts off what still runs.
+    pub(crate) fn poke(&self, cancelled: bool) {
+        self.change(|state| {
+            state.look = true;
+            state.at_once |= cancelled;
+        });
     }
 
     /// What the run was told; `look` may take of it.
@@ -234,7 +241,7 @@ impl StepLog {
             changed.as_mut().enable();
             let wake = {
                 let mut state = self.lock();
-                let is_late = began.elapsed() > self.patience && state.running > 0;
+                let is_late = began.elapsed() > self.patience && state.running > 0 && !state.at_once;
                 if !is_late && let Some(taken) = state.take(began, &self.worker, &self.attempt) {
                     return taken;
                 }
@@ -272,12 +279,13 @@ impl StepLog {
     pub(crate) fn read(&self, record: &Record) {
         self.change(|state| match record {
             Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
-            Record::Sleeps { name, .. } | Record::Asks { name, .. } => _ = state.wished.insert(name.clone()),
+            Record::Sleeps { name, until } => _ = state.wished.insert(name.clone(), Some(*until)),
+            Record::Asks { name, .. } | Record::Calls { name, .. } => _ = state.wished.insert(name.clone(), None),
             Record::Rests { name, pause } => {
-                state.wished.insert(name.clone());
+                state.wished.insert(name.clone(), None);
                 state.rests.insert(name.clone(), *pause);
             }
-            Record::Began { .. } | Record::Due { .. } | Record::Ended { .. } => {}
+            Record::Began { .. } | Record::GivesUp { .. } | Record::Due { .. } | Record::Ended { .. } => {}
         });
     }
 
@@ -299,7 +307,7 @@ impl StepLog {
     /// It was looked whether the run was told something.
     pub(crate) fn has_looked(&self) {
         self.change(|state| {
-            state.look = false;
+            (state.look, state.at_once) = (false, false);
             state.looked = Some(Instant::now());
         });
     }
@@ -385,11 +393,18 @@ impl Drop for Running<'_> {
 struct Awaited<'a> {
     steps: &'a StepLog,
     name: &'a str,
+    /// True if it is the end of a run of another session.
+    calls: bool,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.steps.change(|state| _ = state.awaited.remove(self.name));
+        self.steps.change(|state| {
+            state.awaited.remove(self.name);
+            if self.calls && !state.kept.contains_key(self.name) {
+                state.out.push(Record::GivesUp { name: self.name.to_owned() });
+            }
+        });
     }
 }
 

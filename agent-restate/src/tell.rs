@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, ErrorKind, Message, journal::RunStatus};
+use agent_core::{Answer, Message};
 use serde::{Deserialize, Serialize};
 
 use crate::step_log::Told;
@@ -51,23 +51,4 @@ pub(crate) struct AnswerRun {
 pub(crate) struct ReadEntries {
     pub(crate) after: u64,
     pub(crate) limit: usize,
-}
-
-/// How a run ended: what its invocation gives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// The run.
-    pub run: Arc<str>,
-    /// How it ended.
-    pub status: RunStatus,
-    /// The final text of a finished run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// What kind of failure it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_kind: Option<ErrorKind>,
 }

@@ -1,107 +1,24 @@
 //! Runs on a real server, whose processes come and go.
 
 mod common;
+#[path = "common/deeds.rs"]
+mod deeds;
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
-    Answer, AssistantMessage, Block, Effect, Journal, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result,
-    RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,
+    Answer, Journal, Message, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::{EntryBody, RunStatus},
 };
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, FileBlobs, Outcome, Restate, RestateJournal};
-use serde_json::{Value, json};
-use tokio::runtime::Runtime;
+use serde_json::json;
 
-use self::common::Server;
-
-/// Says what belongs to the number of answers since the newest message of the user, and `heard N` at the end.
-#[derive(Clone)]
-struct Steps(Vec<(&'static str, &'static str, Value)>);
-
-#[async_trait]
-impl Model for Steps {
-    fn info(&self) -> ModelInfo {
-        ModelInfo::new("steps")
-    }
-
-    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let said = req.messages.iter().rev().take_while(|message| !matches!(message, Message::User(_)));
-        let step = said.filter(|message| matches!(message, Message::Assistant(_))).count();
-        let users = req.messages.iter().filter(|message| matches!(message, Message::User(_))).count();
-        Ok(ModelResponse::new(match self.0.get(step) {
-            Some((id, name, args)) => AssistantMessage::new(vec![Block::tool_call(*id, *name, args.to_string())]),
-            None => AssistantMessage::from(format!("heard {users}").as_str()),
-        }))
-    }
-}
-
-/// Counts its calls, and asks, sleeps or gives much if its arguments say so.
-#[derive(Clone, Default)]
-struct Deed(Arc<AtomicU32>);
-
-#[async_trait]
-impl Tool for Deed {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec::new("deed", "", json!({"type": "object", "additionalProperties": true}))
-    }
-
-    fn options(&self) -> ToolOptions {
-        ToolOptions::default().effect(Effect::Pure)
-    }
-
-    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let args = req.args.clone();
-        if args["asks"] == true {
-            let may: bool = req.ask("may", json!("May I?"))?;
-            return Ok(ToolOutput::text(may.to_string()));
-        }
-        if let Some(ms) = args["sleeps"].as_u64() {
-            req.cx.sleep("a while", Duration::from_millis(ms)).await?;
-        }
-        if let Some(ms) = args["takes"].as_u64() {
-            tokio::time::sleep(Duration::from_millis(ms)).await;
-        }
-        self.0.fetch_add(1, Ordering::SeqCst);
-        let bytes = usize::try_from(args["gives"].as_u64().unwrap_or(4)).expect("fits");
-        Ok(ToolOutput::text("x".repeat(bytes)))
-    }
-}
-
-/// A process of the service, with a runtime of its own: it ends as one that is killed does.
-struct Process(Option<Runtime>);
-
-impl Process {
-    fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let endpoint = endpoint.clone();
-        let listener = {
-            let _inside = runtime.enter();
-            AgentEndpoint::listen(address).expect("the address is free")
-        };
-        runtime.spawn(async move { endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves") });
-        Self(Some(runtime))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
+use self::{
+    common::Server,
+    deeds::{Call, Deed, Process, Steps},
+};
 
 struct World {
     server: Server,
@@ -113,12 +30,12 @@ struct World {
 }
 
 impl World {
-    async fn new(steps: &[(&'static str, &'static str, Value)]) -> Option<Self> {
+    async fn new(steps: &[Call]) -> Option<Self> {
         Self::with(steps, |builder| builder).await
     }
 
     async fn with(
-        steps: &[(&'static str, &'static str, Value)],
+        steps: &[Call],
         change: impl FnOnce(agent_restate::AgentEndpointBuilder) -> agent_restate::AgentEndpointBuilder,
     ) -> Option<Self> {
         let server = Server::start().await?;
@@ -161,7 +78,7 @@ impl World {
     }
 }
 
-fn agent(steps: &[(&'static str, &'static str, Value)], deed: &Deed) -> Agent {
+fn agent(steps: &[Call], deed: &Deed) -> Agent {
     Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).build().expect("an agent")
 }
 

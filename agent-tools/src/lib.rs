@@ -11,6 +11,7 @@
 //! * `outbound` makes requests to addresses that others named (feature `outbound`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the person that it works for.
+//! * [`ServedAgent`] is an agent that is served elsewhere, in a process of the caller's engine.
 //! * [`Finish`] is a tool by which a model says that it is done.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
 //! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`),
@@ -87,6 +88,7 @@ pub mod retrieval;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 mod schema;
+mod served;
 mod set;
 #[cfg(feature = "sandbox")]
 mod shell;
@@ -134,6 +136,7 @@ pub use self::{
     output::{IntoToolOutput, Json, Typed},
     partial_json::PartialJson,
     resource::Resource,
+    served::ServedAgent,
     set::ToolSet,
     structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured, json_in},
 };

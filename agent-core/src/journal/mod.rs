@@ -36,7 +36,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 
 pub(crate) use self::durable::{
-    Durable, KeptCall, KeptError, KeptRun, KeptValue, Step, StepBody, StepKind, StepResult, Steps,
+    Durable, KeptCall, KeptError, KeptRun, KeptValue, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult, Steps,
 };
 pub use self::{
     entry::{Entry, EntryBody},

@@ -8,7 +8,7 @@ use super::RunLog;
 use crate::{
     error::Result,
     journal::{
-        EntryBody, KeptError, StepKind, StepResult, Steps,
+        EntryBody, KeptError, ServedEnd, ServedRun, StepKind, StepResult, Steps,
         durable::{another_kind, is_kept},
     },
     llm::ModelResponse,
@@ -124,6 +124,16 @@ impl RunLog {
     /// Those of the engine.
     pub(crate) async fn sleep_step(&self, name: &str, time: Duration) -> Result<()> {
         self.steps().sleep(&self.0.ids.run_id, name, time).await
+    }
+
+    /// Has a run driven elsewhere, as a [step](crate::engine::Durable::served). What it used is counted against the budgets of this one.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) async fn served_step(&self, run: &ServedRun) -> Result<ServedEnd> {
+        let end = self.steps().served(&self.0.ids.run_id, run).await?;
+        self.open().uncounted += end.usage;
+        Ok(end)
     }
 
     /// A value that is made once, and that nobody who reads the journal needs: the id of a child run.

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    journal::{Durable, Step, StepBody, StepKind, StepResult},
+    journal::{Durable, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult},
     state::{Answer, Question, new_id},
 };
 
@@ -57,6 +57,8 @@ struct Kept {
     results: BTreeMap<String, Vec<u8>>,
     answers: BTreeMap<String, Answer>,
     asked: Vec<Question>,
+    /// Runs of agents that are served elsewhere, by their ids, and how those ended that are over.
+    served: BTreeMap<String, (ServedRun, Option<ServedEnd>)>,
 }
 
 impl ByteEngine {
@@ -75,6 +77,20 @@ impl ByteEngine {
     /// Waits for a question that has no answer.
     pub async fn asked(&self) -> Question {
         self.find(|kept| kept.asked.iter().find(|asked| !kept.answers.contains_key(&asked.id)).cloned()).await
+    }
+
+    /// Waits for a run of an agent that is served elsewhere, and is not over.
+    pub async fn called(&self) -> ServedRun {
+        let find = |kept: &Kept| kept.served.values().find(|(_, end)| end.is_none()).map(|(run, _)| run.clone());
+        self.find(find).await
+    }
+
+    /// Ends the run of this id, which is served elsewhere: whoever waits for it goes on.
+    pub fn end(&self, run: &str, end: ServedEnd) {
+        if let Some((_, ended)) = self.lock().served.get_mut(run) {
+            *ended = Some(end);
+        }
+        self.0.changed.notify_waiters();
     }
 
     /// What `find` finds, as soon as it does.
@@ -201,6 +217,15 @@ impl Durable for ByteAttempt {
             Ok(given)
         };
         self.keep(&step.name(), answer).await
+    }
+
+    async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
+        let end = async {
+            self.engine.lock().served.entry(run.run.to_string()).or_insert_with(|| (run.clone(), None));
+            self.engine.0.changed.notify_waiters();
+            Ok(self.engine.find(|kept| kept.served.get(&*run.run)?.1.clone()).await)
+        };
+        self.keep(&step.name(), end).await
     }
 
     async fn sleep(&self, step: &Step, time: std::time::Duration) -> Result<()> {

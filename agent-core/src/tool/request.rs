@@ -6,9 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    cx::{Ask, RunCx},
+    cx::{Ask, EngineCx, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
+    journal::{ServedEnd, ServedRun},
     message::ToolCall,
     state::{Answer, Checkpoint},
     tooling::{Effect, ToolHints, ToolSpec, ToolSpecs},
@@ -33,6 +34,8 @@ pub struct ToolRequest {
     pub effect: Effect,
     /// What the call may do to the world, as far as the tool says.
     pub hints: ToolHints,
+    /// As [`ToolOptions::delegates`](crate::ToolOptions::delegates).
+    pub delegates: bool,
     /// True if an earlier process, or an earlier attempt to answer a question, began this call.
     pub resumed: bool,
     /// The tool, as the model was told of it; unset outside an executor.
@@ -56,6 +59,7 @@ impl ToolRequest {
             child: None,
             effect: Effect::default(),
             hints: ToolHints::default(),
+            delegates: false,
             resumed: false,
             tool: None,
             offered: ToolSpecs::default(),
@@ -126,6 +130,27 @@ impl ToolRequest {
     /// As [`RunCx::decide`].
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         self.cx.decide(&format!("{}/{name}", self.call.id), decide).await
+    }
+
+    /// Has a run of an agent that is served elsewhere driven there, and waits for its end: in another process, perhaps on another machine, and for as long as
+    /// it takes. When this run is driven again, it waits for the same run; when this call is cancelled, so is that. What that used counts against
+    /// this run's budgets, once it is over.
+    ///
+    /// Only for a tool that [delegates](crate::ToolOptions::delegates), under an engine that sends runs elsewhere.
+    ///
+    /// # Errors
+    /// As [`Durable::served`](crate::engine::Durable::served).
+    pub async fn served(&self, run: &ServedRun) -> Result<ServedEnd> {
+        if !self.delegates {
+            // The call would be kept as one step, within which the engine can neither wait nor let go of the process.
+            return Err(Error::config(format!(
+                "tool '{}' has agents called that are served elsewhere: its options must say that it delegates, and no other tool may call it",
+                self.call.name
+            )));
+        }
+        let end = self.cx.0.log.served_step(run).await?;
+        EngineCx(&self.cx).count_uncounted();
+        Ok(end)
     }
 
     /// Returns the answer to a question about this call, or suspends the run until there is one.

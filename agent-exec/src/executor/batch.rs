@@ -92,6 +92,7 @@ impl Active<'_> {
             if let Some(entry) = entry {
                 request.tool = Some(entry.spec.clone());
                 (request.effect, request.hints) = (entry.options.effect, entry.options.hints);
+                request.delegates = entry.options.delegates;
             }
             if let CallState::Suspended { child } = &pending.state {
                 request.child = child.as_deref().cloned().map(Arc::new);

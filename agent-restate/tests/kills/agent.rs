@@ -10,10 +10,12 @@ use std::{
 use agent_core::{
     AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
     ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    dispatch::RunAddress,
     tool::{Doubt, Reconciled},
 };
 use agent_exec::Agent;
 use agent_middleware::Delegation;
+use agent_tools::ServedAgent;
 use serde_json::{Value, json};
 
 /// What was done, a line each: the key of the call.
@@ -50,14 +52,29 @@ impl World {
 }
 
 /// The calls of each step. Calls of one step run side by side.
-const STEPS: [&[&str]; 5] =
-    [&["pure", "again", "looks", "once"], &["asks", "delegate"], &["once", "sleeps", "looks"], &["once"], &["looks"]];
+const STEPS: [&[&str]; 5] = [
+    &["pure", "again", "looks", "once"],
+    &["asks", "delegate", PORTER],
+    &["once", "sleeps", "looks"],
+    &["once"],
+    &["looks"],
+];
 
 /// Those of the sub-agent.
 const HELPER: [&[&str]; 2] = [&["once", "again"], &["looks"]];
 
+/// The agent whose runs are invocations of their own, and its calls.
+pub(crate) const PORTER: &str = "porter";
+const CARRIES: [&[&str]; 2] = [&["looks", "once"], &["again", "asks"]];
+
+/// The run of the porter that this run of the worker calls.
+pub(crate) fn porter_of(worker: &RunAddress) -> RunAddress {
+    let RunAddress { agent, session, run, .. } = worker;
+    RunAddress::new(PORTER, format!("{session}/{agent}/{PORTER}"), format!("{run}/2/c1-2"))
+}
+
 /// How many calls of which the effect must not be repeated a run makes.
-pub(crate) const DELICATE: usize = 8;
+pub(crate) const DELICATE: usize = 10;
 
 /// What the lines of those begin with.
 pub(crate) const DELICATE_MARK: &str = "!";
@@ -78,7 +95,11 @@ impl Model for Script {
         tokio::time::sleep(Duration::from_millis(10)).await;
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
         let call = |(n, name): (usize, &&str)| {
-            let args = if *name == "delegate" { json!({"agent": "helper", "message": "help"}) } else { json!({}) };
+            let args = match *name {
+                "delegate" => json!({"agent": "helper", "message": "help"}),
+                PORTER => json!({"message": "carry"}),
+                _ => json!({}),
+            };
             Block::tool_call(format!("c{step}-{n}"), *name, args.to_string())
         };
         let message = match self.0.get(step) {
@@ -127,8 +148,8 @@ impl Tool for Deed {
     }
 }
 
-/// The agent and its sub-agent, as each process builds them.
-pub(crate) fn agent(world: &Path) -> Agent {
+/// The agents, as each process builds them.
+pub(crate) fn agents(world: &Path) -> [Agent; 2] {
     let deed = |name, effect| Deed { name, effect, world: World(world.to_owned()) };
     let helper = Agent::builder("helper", Script(&HELPER))
         .tool(deed("again", Effect::Idempotent))
@@ -136,14 +157,23 @@ pub(crate) fn agent(world: &Path) -> Agent {
         .tool(deed("once", Effect::AtMostOnce))
         .build()
         .expect("a sub-agent");
-    Agent::builder("worker", Script(&STEPS))
+    let porter = Agent::builder(PORTER, Script(&CARRIES))
+        .tool(deed("looks", Effect::Reconcilable))
+        .tool(deed("once", Effect::AtMostOnce))
+        .tool(deed("again", Effect::Idempotent))
+        .tool(deed("asks", Effect::Pure))
+        .build()
+        .expect("an agent");
+    let worker = Agent::builder("worker", Script(&STEPS))
         .tool(deed("pure", Effect::Pure))
         .tool(deed("again", Effect::Idempotent))
         .tool(deed("looks", Effect::Reconcilable))
         .tool(deed("once", Effect::AtMostOnce))
         .tool(deed("asks", Effect::Pure))
         .tool(deed("sleeps", Effect::Pure))
+        .tool(ServedAgent::new(PORTER))
         .middleware(Delegation::new().to("helper", "Helps.", helper))
         .build()
-        .expect("an agent")
+        .expect("an agent");
+    [worker, porter]
 }

@@ -25,7 +25,7 @@ use agent_core::{
     testing::SeededRng,
     tool::Doubt,
 };
-use agent_restate::{AgentEndpoint, Outcome, RestateJournal};
+use agent_restate::{AgentEndpoint, AgentEndpointBuilder, Outcome, RestateJournal};
 use futures::{StreamExt, stream};
 
 use self::{agent::World, common::Server};
@@ -48,7 +48,8 @@ fn main() -> ExitCode {
 
 /// One process of the service.
 async fn serve(address: &str, world: &Path) {
-    let endpoint = AgentEndpoint::builder().agent(agent::agent(world)).leaves_after(Duration::from_secs(1));
+    let endpoint = AgentEndpoint::builder().leaves_after(Duration::from_secs(1));
+    let endpoint = agent::agents(world).into_iter().fold(endpoint, AgentEndpointBuilder::agent);
     let listener = AgentEndpoint::listen(address.parse().expect("an address")).expect("the address is free");
     let served = endpoint.build().expect("an endpoint").serve(listener, std::future::pending::<()>()).await;
     served.expect("serves");
@@ -133,6 +134,7 @@ impl Person<'_> {
                 return seen;
             }
             self.answer(&at, &mut asked, &mut seen).await;
+            self.answer(&agent::porter_of(&at), &mut asked, &mut seen).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let outcome = patiently(|| restate.outcome(&at)).await;
@@ -175,13 +177,15 @@ impl Person<'_> {
         let history = index.look(|index| index.history(&at.agent));
         let results =
             history.iter().filter(|message| matches!(message, Message::Tool(result) if !result.is_error())).count();
-        if (history.len(), results) != (18, 11) {
+        if (history.len(), results) != (19, 12) {
             seen.faults.push(format!("{} has {} messages, {results} results", at.run, history.len()));
         }
-        let entries = patiently(|| self.journal.read(&at.session, 0, usize::MAX)).await;
-        seen.faults.extend(
-            asked_again(&entries).map(|key| format!("{key} was asked about again, though nobody began it anew")),
-        );
+        for session in [&at.session, &agent::porter_of(at).session] {
+            let entries = patiently(|| self.journal.read(session, 0, usize::MAX)).await;
+            seen.faults.extend(
+                asked_again(&entries).map(|key| format!("{key} was asked about again, though nobody began it anew")),
+            );
+        }
     }
 }
 

@@ -101,6 +101,7 @@ fn agents_elsewhere_are_tools_with_a_name_a_token_by_reference_and_a_permission(
             "travel",
         ),
         ("acp: {command: [my-agent], env: {A: b}, timeout: 60, permission: ask}", "acp"),
+        ("served: {name: travel, service: Travel, timeout: 60, max_depth: 2, permission: ask}", "travel"),
     ] {
         let loaded = read(&file(right)).unwrap_or_else(|e| panic!("{e}"));
         let permissions = loaded.permissions().expect("a rule");

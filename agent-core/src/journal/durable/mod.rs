@@ -2,6 +2,7 @@
 
 mod embedded;
 mod result;
+mod served;
 mod steps;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -13,6 +14,7 @@ pub(crate) use self::result::{another_kind, is_kept};
 pub use self::{
     embedded::Embedded,
     result::{KeptCall, KeptError, KeptRun, KeptValue, StepResult},
+    served::{ServedEnd, ServedRun},
     steps::Steps,
 };
 use crate::{
@@ -27,8 +29,8 @@ use crate::{
 ///
 /// The executor makes every model call, every tool call and every [decision](crate::RunCx::decide) a step, innermost in the
 /// stacks, so that the policies outside it are run again and decide the same. Taking in messages that steer the run, waiting
-/// for an answer, sleeping and the run of a sub-agent are steps too: whatever comes from outside the program comes through
-/// here.
+/// for an answer, sleeping, the run of a sub-agent and a run that is driven elsewhere are steps too: whatever comes from outside
+/// the program comes through here.
 ///
 /// [`Embedded`] is the engine of runs that go on from their [journal](crate::Journal): the journal has what the steps gave, and
 /// the engine keeps nothing itself. An engine that keeps results ([`RunRequest::durable`](crate::RunRequest::durable)) drives
@@ -61,6 +63,24 @@ pub trait Durable: Send + Sync + 'static {
     async fn child(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let _ = step;
         body.await
+    }
+
+    /// Has a run of an agent that is served elsewhere driven there, and waits for its end, which it keeps. After a restart it is the same run.
+    /// It is cancelled if the future is dropped before its end.
+    ///
+    /// Default: the engine sends no runs elsewhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the engine cannot, or a run above is of the same session;
+    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the run did not finish, or there are as many above it as may be;
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if it took too long.
+    async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
+        let _ = step;
+        Err(Error::config(format!(
+            "agent '{}' is served elsewhere, where this engine sends no runs: have the caller's runs driven by one that does, or reach the agent \
+             by its address",
+            run.agent
+        )))
     }
 
     /// Where the run's session is, if the engine keeps sessions too: what was said in it is the run's past, and the run's entries
@@ -171,6 +191,13 @@ pub enum StepKind {
     },
     /// A pause.
     Pause,
+    /// A run that is driven elsewhere.
+    Served {
+        /// Its session.
+        session: Arc<str>,
+        /// Its id.
+        run: Arc<str>,
+    },
     /// The run of a sub-agent.
     Run {
         /// The key by which it was called.
@@ -198,6 +225,7 @@ impl fmt::Display for StepKind {
             Self::Answer { question } => write!(f, "answer/{question}"),
             Self::Sleep { name } => write!(f, "sleep/{name}"),
             Self::Pause => f.write_str("pause"),
+            Self::Served { session, run } => write!(f, "served/{session}/{run}"),
             Self::Run { run, .. } => write!(f, "run/{run}"),
         }
     }

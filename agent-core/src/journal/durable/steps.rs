@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Durable, Embedded, KeptValue, Step, StepBody, StepKind, StepResult};
+use super::{Durable, Embedded, KeptValue, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult};
 use crate::{
     error::Result,
     state::{Answer, Question},
@@ -100,6 +100,15 @@ impl Steps {
     pub async fn sleep(&self, run: &Arc<str>, name: &str, time: Duration) -> Result<()> {
         let kind = StepKind::Sleep { name: name.to_owned() };
         self.named(run, kind, async |step| self.0.engine.sleep(step, time).await).await
+    }
+
+    /// Has a run driven elsewhere, and waits for its end.
+    ///
+    /// # Errors
+    /// As [`Durable::served`].
+    pub async fn served(&self, caller: &Arc<str>, run: &ServedRun) -> Result<ServedEnd> {
+        let kind = StepKind::Served { session: run.session.clone(), run: run.run.clone() };
+        self.named(caller, kind, async |step| self.0.engine.served(step, run).await).await
     }
 
     /// Hands `make` the step with its name. If that comes to a result, the next one of the kind has another name.

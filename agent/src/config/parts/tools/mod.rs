@@ -16,6 +16,7 @@ mod openapi;
 pub(in crate::config) mod plugin;
 #[cfg(all(any(feature = "container", feature = "e2b"), feature = "workspace"))]
 mod sandbox;
+mod served;
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod shell;
 #[cfg(feature = "skills")]
@@ -32,6 +33,7 @@ use crate::config::{Registry, parts::knowledge, registry::Naming};
 /// Adds all whose features are on.
 pub(in crate::config) fn register(registry: Registry) -> Registry {
     let registry = registry.tool(AskUser::new()).tool(Finish::new()).tools_with("knowledge", knowledge::tools);
+    let registry = registry.tools_with("served", served::tools).named("served", Naming::Tool);
     #[cfg(feature = "workspace")]
     let registry = registry.tools_with("workspace", workspace::tools).named("workspace", Naming::Set);
     #[cfg(all(feature = "sandbox", target_os = "linux"))]

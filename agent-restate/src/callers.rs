@@ -1,0 +1,76 @@
+//! The runs above a run that another run called: [`Callers`].
+
+use std::sync::Arc;
+
+use agent_core::{Error, Result};
+use restate_sdk::endpoint::InputMetadata;
+use serde::{Deserialize, Serialize};
+
+/// The header of a call that names the sessions above it.
+const HEADER: &str = "agent-callers";
+
+/// The sessions whose runs wait for a run: its own, and those above it, from the top on.
+#[derive(Clone, Debug)]
+pub(crate) struct Callers(Vec<Caller>);
+
+/// A session of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Caller {
+    service: Arc<str>,
+    session: Arc<str>,
+}
+
+impl Callers {
+    /// Those of the run that an invocation drives. A header that nobody here wrote is passed over.
+    pub(crate) fn of(service: &str, invocation: &InputMetadata) -> Self {
+        let above = invocation.headers.get(HEADER).and_then(|above| serde_json::from_str(above).ok());
+        let mut all: Vec<_> = above.unwrap_or_default();
+        all.push(Caller { service: service.into(), session: invocation.key.as_str().into() });
+        Self(all)
+    }
+
+    /// What a run is told that is called.
+    pub(crate) fn header(&self) -> (String, String) {
+        (HEADER.to_owned(), serde_json::to_string(&self.0).unwrap_or_default())
+    }
+
+    /// Refuses a call that would wait for itself, or is one of too many below one another.
+    pub(crate) fn let_call(&self, service: Option<&Arc<str>>, session: &Arc<str>, max_depth: u32) -> Result<()> {
+        let own = self.0.last().map(|own| &own.service);
+        let called = service.or(own).zip(Some(session));
+        if self.0.iter().any(|above| Some((&above.service, &above.session)) == called) {
+            return Err(Error::config(format!(
+                "session '{session}' cannot be called: a run of it waits for this one, and would never end. Call the agent in another session"
+            )));
+        }
+        let above = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        if above > max_depth {
+            return Err(Error::tool(format!(
+                "The agent was not called: agents that are served elsewhere may be called at most {max_depth} deep. Do the task yourself."
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_session_above_is_not_called_nor_one_too_deep() {
+        let caller = |session: &str| Caller { service: "S".into(), session: session.into() };
+        let callers = Callers(vec![caller("top"), caller("middle")]);
+        let refused = |service: Option<&str>, session: &str, most| {
+            let refused = callers.let_call(service.map(Into::into).as_ref(), &session.into(), most);
+            refused.err().map(|e| e.kind())
+        };
+        assert_eq!(refused(None, "top", 9), Some(ErrorKind::Config));
+        assert_eq!(refused(Some("S"), "middle", 9), Some(ErrorKind::Config));
+        assert_eq!(refused(Some("Other"), "top", 9), None, "a session of another service");
+        assert_eq!(refused(None, "new", 2), None);
+        assert_eq!(refused(None, "new", 1), Some(ErrorKind::Tool));
+    }
+}

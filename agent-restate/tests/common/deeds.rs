@@ -1,0 +1,100 @@
+//! A model and a tool that do as they are told, and a process that serves them.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use agent_core::{
+    AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Tool, ToolOptions,
+    ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+};
+use agent_restate::AgentEndpoint;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// Says what belongs to the number of answers since the newest message of the user, and `heard N` at the end.
+#[derive(Clone)]
+pub(crate) struct Steps(pub(crate) Vec<Call>);
+
+/// A call: its id, its tool and its arguments.
+pub(crate) type Call = (&'static str, &'static str, Value);
+
+#[async_trait]
+impl Model for Steps {
+    fn info(&self) -> ModelInfo {
+        ModelInfo::new("steps")
+    }
+
+    async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
+        let said = req.messages.iter().rev().take_while(|message| !matches!(message, Message::User(_)));
+        let step = said.filter(|message| matches!(message, Message::Assistant(_))).count();
+        let users = req.messages.iter().filter(|message| matches!(message, Message::User(_))).count();
+        let says = match self.0.get(step) {
+            Some((id, name, args)) => AssistantMessage::new(vec![Block::tool_call(*id, *name, args.to_string())]),
+            None => AssistantMessage::from(format!("heard {users}").as_str()),
+        };
+        Ok(ModelResponse::new(says).with_usage(Usage::new(1, 1)))
+    }
+}
+
+/// Counts its calls, and asks, sleeps or gives much if its arguments say so.
+#[derive(Clone, Default)]
+pub(crate) struct Deed(pub(crate) Arc<AtomicU32>);
+
+#[async_trait]
+impl Tool for Deed {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("deed", "", json!({"type": "object", "additionalProperties": true}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Pure)
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let args = req.args.clone();
+        if args["asks"] == true {
+            let may: bool = req.ask("may", json!("May I?"))?;
+            return Ok(ToolOutput::text(may.to_string()));
+        }
+        if let Some(ms) = args["sleeps"].as_u64() {
+            req.cx.sleep("a while", Duration::from_millis(ms)).await?;
+        }
+        if let Some(ms) = args["takes"].as_u64() {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let bytes = usize::try_from(args["gives"].as_u64().unwrap_or(4)).expect("fits");
+        Ok(ToolOutput::text("x".repeat(bytes)))
+    }
+}
+
+/// A process of the service, with a runtime of its own: it ends as one that is killed does.
+pub(crate) struct Process(Option<Runtime>);
+
+impl Process {
+    pub(crate) fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let endpoint = endpoint.clone();
+        let listener = {
+            let _inside = runtime.enter();
+            AgentEndpoint::listen(address).expect("the address is free")
+        };
+        runtime.spawn(async move { endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves") });
+        Self(Some(runtime))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

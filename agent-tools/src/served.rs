@@ -1,0 +1,138 @@
+//! [`ServedAgent`].
+
+use std::{sync::Arc, time::Duration};
+
+use agent_core::{
+    Caps, ExitReason, Part, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
+    engine::{ServedEnd, ServedRun},
+    tool::Effect,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::schema;
+
+#[derive(Deserialize, JsonSchema)]
+struct ServedArgs {
+    /// The task, complete in itself.
+    message: String,
+}
+
+/// An agent that is served elsewhere, as a tool that takes a `message`: under an engine that sends runs elsewhere, such as Restate, the message becomes a run of
+/// its own, of that agent, in whichever process serves it. The run of the caller waits for its end, and need not be in any process meanwhile.
+///
+/// * Each agent of a session has a conversation of its own with it, which goes on with each call: the session `SESSION/AGENT_ID/NAME`. A call under way is
+///   named in the caller's journal, by a decision `CALL/served`: `{agent, service, session, run}`.
+/// * It is cancelled with its caller. Its questions are those of its own session, and are answered there.
+/// * The result is its answer; the result's value has the fields `agent`, `session`, `run`, `answer`, `reason` (why it ended), `usage`, and `value`, the answer as JSON, if
+///   a tool gave it. What it used counts against the budgets of the caller's run once it is over; until then its own [`caps`](Self::caps) hold.
+/// * A run that fails or is cancelled is a call that failed.
+///
+/// `Agent::of_tool("travel", ServedAgent::new("travel"))` of `agent-exec` makes a sub-agent of it.
+///
+/// ```
+/// use agent_core::Tool;
+/// use agent_tools::{ServedAgent, ToolExt};
+///
+/// let travel = ServedAgent::new("travel").service("Travel").described("Books trips.");
+/// assert_eq!(travel.spec().name, "travel");
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServedAgent {
+    agent: Arc<str>,
+    service: Option<Arc<str>>,
+    caps: Option<Caps>,
+    timeout: Option<Duration>,
+    max_depth: Option<u32>,
+}
+
+impl ServedAgent {
+    /// The agent that is served under this name, which is the tool's too.
+    pub fn new(agent: impl Into<Arc<str>>) -> Self {
+        Self { agent: agent.into(), service: None, caps: None, timeout: None, max_depth: None }
+    }
+
+    /// Sets the engine's name of the service that has the agent. Default: the one that has the caller.
+    #[must_use]
+    pub fn service(mut self, service: impl Into<Arc<str>>) -> Self {
+        self.service = Some(service.into());
+        self
+    }
+
+    /// Sets what one of its runs may use, with all its sub-agents. Default: no limit but its own.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = Some(caps);
+        self
+    }
+
+    /// Sets how long a call waits, also while the caller is in no process; then what it called is cancelled, and the call failed. The caller's own deadlines are
+    /// those of its processes: they wait with it. Default: for ever.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how many runs that called one another in this way may stand above one of it. Default: 5.
+    #[must_use]
+    pub fn max_depth(mut self, depth: u32) -> Self {
+        self.max_depth = Some(depth);
+        self
+    }
+
+    /// The run that a call is.
+    fn run(&self, req: &ToolRequest, message: String) -> ServedRun {
+        let ids = req.cx.ids();
+        let session = format!("{}/{}/{}", ids.session, ids.agent_id, self.agent);
+        let mut run = ServedRun::new(self.agent.clone(), session, req.idempotency_key(), message, ids);
+        (run.service, run.caps, run.timeout) = (self.service.clone(), self.caps, self.timeout);
+        run.max_depth = self.max_depth.unwrap_or(run.max_depth);
+        run
+    }
+}
+
+#[async_trait]
+impl Tool for ServedAgent {
+    fn spec(&self) -> ToolSpec {
+        let description = format!("Hands a task to the agent '{}' and returns its answer.", self.agent);
+        ToolSpec::new(&*self.agent, description, schema::of_arguments::<ServedArgs>())
+    }
+
+    fn options(&self) -> ToolOptions {
+        // A call that is made again is the same run.
+        ToolOptions::default().effect(Effect::Idempotent).delegates()
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let ServedArgs { message } = req.parse()?;
+        let run = self.run(&req, message);
+        let ServedRun { agent, service, session, run: id, .. } = &run;
+        let called = json!({"agent": agent, "service": service, "session": session, "run": id});
+        req.decide("served", async { Ok(called) }).await?;
+        let end = req.served(&run).await?;
+        Ok(told(&run, end))
+    }
+}
+
+/// What the caller is told of the run's end.
+fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> ToolOutput {
+    let agent = &run.agent;
+    let note = match reason {
+        _ if answer.is_empty() => Some(format!("[Agent '{agent}' gave no answer: {reason}.]")),
+        ExitReason::Text | ExitReason::Tool(_) | ExitReason::Verdict => None,
+        _ => Some(format!("[Agent '{agent}' ended before it was done: {reason}.]")),
+    };
+    let texts: Vec<_> = Some(answer.clone()).filter(|answer| !answer.is_empty()).into_iter().chain(note).collect();
+    let mut value = json!({
+        "agent": agent, "session": run.session, "run": run.run, "answer": answer, "reason": reason.to_string(),
+        "usage": usage,
+    });
+    if matches!(reason, ExitReason::Tool(_))
+        && let Ok(given) = serde_json::from_str::<Value>(&answer)
+    {
+        value["value"] = given;
+    }
+    ToolOutput::value(value).shown_as(vec![Part::text(texts.join("\n\n"))])
+}
