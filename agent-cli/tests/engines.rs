@@ -12,7 +12,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{
     Model, Reply, agent_on, end, postgres,
     served::{Server, allow, start},
@@ -25,7 +25,7 @@ impl Worker {
     /// Starts one, and waits until it is at work.
     fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
         let mut command = agent_on(dir, model);
-        let mut child = command.args(["worker", "--dir", "."]).args(args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.arg("worker").args(args).stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         let ready = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("Ctrl-C ends it")));
         assert!(ready.is_some(), "the worker does not begin");
@@ -60,7 +60,8 @@ fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
     let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
     assert_eq!(server.get(&format!("/api/runs/{run}"))["status"], "queued", "nobody is at work");
 
-    let worker = |name| Worker::begin(dir.path(), &model, &["--store", &store, "--lease", "1", "--worker", name]);
+    let worker =
+        |name| Worker::begin(dir.path(), &model, &["--dir", ".", "--store", &store, "--lease", "1", "--worker", name]);
     let first = worker("first");
     server.until(&run, "waiting");
     first.kill();
@@ -78,9 +79,44 @@ fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
     };
     let told = inspect(&[]);
     assert!(told.contains("agent on first") && told.contains("agent on second"), "{told}");
-    let told: serde_json::Value = serde_json::from_str(&inspect(&["--json"])).unwrap();
+    let told: Value = serde_json::from_str(&inspect(&["--json"])).unwrap();
     let tool = told["timeline"].as_array().unwrap().iter().find(|row| row["what"] == "tool").unwrap();
     assert_eq!(tool["worker"], "second", "{told}");
+}
+
+#[test]
+fn a_call_of_the_clients_tool_waits_without_a_worker_and_its_result_comes_to_another_one() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let call = Reply::Call("pick_color", json!({"of": "the roof"}));
+    let (dir, model) = (tempfile::tempdir().unwrap(), Model::new([call, Reply::Text("A red roof.")]));
+    let file = "name: agent\nmodel: openai:scripted@chat\n";
+    std::fs::write(dir.path().join("agent.yaml"), file).unwrap();
+    let server = Server::begin(dir.path(), &model, &["agent.yaml", "--engine", "workers", "--store", &store]);
+    let worker =
+        |name| Worker::begin(dir.path(), &model, &["agent.yaml", "--store", &store, "--lease", "1", "--worker", name]);
+    let function = json!({"name": "pick_color", "description": "Asks the user.", "parameters": {"type": "object"}});
+    let ask = |messages: &[Value]| {
+        let tools = json!([{"type": "function", "function": function}]);
+        let body = json!({"model": "agent", "messages": messages, "tools": tools});
+        let (status, text) = server.ask("POST", "/v1/chat/completions", &body);
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()["choices"][0].clone()
+    };
+
+    let first = worker("first");
+    let mut messages = vec![json!({"role": "user", "content": "Which colour?"})];
+    let said = ask(&messages);
+    let call = said["message"]["tool_calls"][0].clone();
+    assert_eq!((&said["finish_reason"], &call["function"]["name"]), (&json!("tool_calls"), &json!("pick_color")));
+    first.kill();
+    let _second = worker("second");
+    messages.extend([said["message"].clone(), json!({"role": "tool", "tool_call_id": call["id"], "content": "red"})]);
+    let said = ask(&messages);
+    assert_eq!((&said["finish_reason"], &said["message"]["content"]), (&json!("stop"), &json!("A red roof.")));
+    assert_eq!(model.asked.lock().unwrap().len(), 2, "no finished step is made again");
+    let result = model.asked.lock().unwrap()[1]["messages"].as_array().unwrap().last().cloned();
+    assert_eq!(result.unwrap()["content"], "red");
+    server.kill();
 }
 
 #[test]
@@ -90,7 +126,7 @@ fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits(
     let (dir, model) = (tempfile::tempdir().unwrap(), writes());
     let url = engine.engine_url();
     let address = restate::free_address().to_string();
-    let worker = || Worker::begin(dir.path(), &model, &["--engine", &url, "--listen", &address]);
+    let worker = || Worker::begin(dir.path(), &model, &["--dir", ".", "--engine", &url, "--listen", &address]);
     let first = worker();
     let server = Server::begin(dir.path(), &model, &["--dir", ".", "--engine", &url]);
     let run = start(&server, &json!({"input": "Write a file.", "session": "garden"}));
@@ -100,7 +136,7 @@ fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits(
     assert_eq!(allow(&server, &run)[0]["payload"]["tool"], "write_file");
     assert_eq!(server.until(&run, "finished")["answer"], "Written.");
     assert_eq!(model.asked.lock().unwrap().len(), 2, "no finished step is made again");
-    let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &serde_json::Value::Null);
+    let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &Value::Null);
     assert!(events.contains("\"tool_started\""), "{events}");
     server.kill();
 }

@@ -3,13 +3,16 @@
 mod common;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use agent_core::{
-    Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Result, RunRequest, ToolOutput, ToolRequest,
-    async_trait,
+    BoxFuture, Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Result, RunRequest, ToolOutput,
+    ToolRequest, async_trait,
     journal::{Ack, Entry, EntryBody, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
@@ -25,6 +28,8 @@ enum Fate {
     Kept,
     KeptAfter(Duration),
     Refused,
+    /// Kept and acknowledged; then another process has the session.
+    KeptAndTakenOver,
 }
 
 /// A journal in memory that treats batches as a test wants, and remembers them.
@@ -33,12 +38,14 @@ struct Scripted {
     inner: MemoryJournal,
     fate: Arc<dyn Fn(&EntryBody) -> Fate + Send + Sync>,
     batches: Arc<Mutex<Vec<Vec<EntryBody>>>>,
+    is_anothers: Arc<AtomicBool>,
 }
 
 impl Scripted {
     /// Treats each batch as its first entry for which `fate` is not `Kept`.
     fn new(fate: impl Fn(&EntryBody) -> Fate + Send + Sync + 'static) -> Self {
-        Self { inner: MemoryJournal::default(), fate: Arc::new(fate), batches: Arc::default() }
+        let (inner, fate) = (MemoryJournal::default(), Arc::new(fate));
+        Self { inner, fate, batches: Arc::default(), is_anothers: Arc::default() }
     }
 
     fn batches(&self) -> Vec<Vec<EntryBody>> {
@@ -57,6 +64,7 @@ impl JournalWriter for Writer {
         }
         self.1.batches.lock().expect("free").push(bodies);
         let ack = self.0.append(entries);
+        self.1.is_anothers.fetch_or(matches!(fate, Some(Fate::KeptAndTakenOver)), Ordering::SeqCst);
         match fate {
             Some(Fate::KeptAfter(delay)) => Ack::Later(Box::pin(async move {
                 tokio::time::sleep(delay).await;
@@ -64,6 +72,11 @@ impl JournalWriter for Writer {
             })),
             _ => ack,
         }
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        let is_anothers = self.1.is_anothers.load(Ordering::SeqCst);
+        Box::pin(async move { if is_anothers { Err(Error::new(ErrorKind::Store, "taken over")) } else { Ok(()) } })
     }
 }
 
@@ -118,6 +131,18 @@ async fn the_intent_is_durable_before_the_effect_unless_there_is_none() {
     finished(built(agent).run("go").await);
     assert_eq!(log.seen(), ["effect at 50", "pure at 50"]);
     assert_eq!(begun.elapsed(), ms(100), "what was begun without waiting is waited for in the end");
+}
+
+#[tokio::test]
+async fn no_call_is_made_if_the_session_is_anothers_when_its_intent_is_acknowledged() {
+    let journal = Scripted::new(|body| if is_intent(body) { Fate::KeptAndTakenOver } else { Fate::Kept });
+    let log = Log::default();
+    let turns = [Turn::calls([("1", "effect", json!({})), ("2", "effect", json!({}))]), Turn::text("done")];
+    let agent = on(&journal, turns).tool(timed("effect", Instant::now(), &log));
+    let e = built(agent).run("go").await.expect_err("it is another's");
+    assert_eq!((e.kind(), e.message(), log.seen().len()), (ErrorKind::Store, "taken over", 0));
+    let last = journal.batches().pop().expect("there are batches");
+    assert!(last.iter().all(is_intent), "what came after the loss is kept: {last:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,6 +46,8 @@ mod durability;
 mod encode;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod leases;
 #[cfg(feature = "sqlite")]
 mod ledger;
 mod memories;

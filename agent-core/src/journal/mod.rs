@@ -277,6 +277,16 @@ pub trait JournalWriter: Send + Sync + 'static {
     /// recovered from it has that effect again. Only a new writer, which [`open`](Journal::open) gives once this one is
     /// dropped, goes on, after what is there. Other writers of the session are not concerned.
     fn append(&self, entries: Vec<Entry>) -> Ack;
+
+    /// Makes sure that the session is still this writer's. A run asks when it has taken an acknowledgement, before it does what it wrote
+    /// down: its process may have been stopped meanwhile, and another one may have taken the session over.
+    ///
+    /// It costs nothing while that is known, such as by a lease that cannot have run out; otherwise the store is asked. A writer that
+    /// stands before another one asks that one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the session is another's, or nobody can say. The run then appends no more.
+    fn prove(&self) -> BoxFuture<'static, Result<()>>;
 }
 
 /// The answer to an append: the first sequence number of the batch.

@@ -1,6 +1,11 @@
 //! From a run's pending entries to the journal.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::{
+    future::ready,
+    sync::{Arc, PoisonError, Weak},
+};
+
+use futures::future::BoxFuture;
 
 use super::{Open, RunLog, outbox::Sent, tool_step::SHARED};
 use crate::{
@@ -14,14 +19,18 @@ impl RunLog {
         let _ = self.try_flush(); // the run's next commit fails with it
     }
 
-    /// Hands all pending entries to the journal and waits until it, and all that the tree wrote before it, is durable.
+    /// Hands all pending entries to the journal and waits until it, and all that the tree wrote before it, is durable. When this
+    /// returns the session is still the tree's.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree:
-    /// none of them must go on; and if the run is over.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree, or the
+    /// session is another process's by now: none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
         self.try_flush()?;
-        self.0.tree.outbox().settle().await
+        let outbox = self.0.tree.outbox();
+        outbox.settle().await?;
+        // Between an acknowledgement and the run that waits for it the process may have been stopped for long.
+        self.own_writer()?.prove().await.inspect_err(|e| outbox.refuse(e))
     }
 
     pub(super) fn try_flush(&self) -> Result<()> {
@@ -113,6 +122,13 @@ impl JournalWriter for ChildWriter {
         match self.0.upgrade() {
             Some(above) => above.append(entries),
             None => Ack::Done(Some(Err(over()))),
+        }
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        match self.0.upgrade() {
+            Some(above) => above.prove(),
+            None => Box::pin(ready(Err(over()))),
         }
     }
 }

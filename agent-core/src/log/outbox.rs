@@ -33,11 +33,11 @@ struct Queue {
     waiting: VecDeque<Sent>,
     sent: u64,
     acknowledged: u64,
-    /// Set by the first batch that the journal refused: after it nothing counts as durable.
+    /// Set by the first batch that the journal refused, and when the session is another's: after it nothing counts as durable.
     failed: Option<Failure>,
 }
 
-/// Why the journal refused a batch.
+/// Why the journal takes no more.
 type Failure = (ErrorKind, String);
 
 /// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
@@ -136,6 +136,11 @@ impl Outbox {
             queue.waiting.push_back(sent);
         }
         Ok(())
+    }
+
+    /// Appends nothing any more, as after a batch that the journal refused.
+    pub(super) fn refuse(&self, e: &Error) {
+        self.queue().failed.get_or_insert_with(|| failure(e));
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

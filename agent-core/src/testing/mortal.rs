@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::Faults;
@@ -111,6 +112,10 @@ impl JournalWriter for Writer {
                 ack.await
             })),
         }
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        self.1.prove()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use agent_core::{
-    Journal, MemoryJournal, Result, RunEnd, RunRequest, ToolOutput, ToolRequest, async_trait,
+    BoxFuture, Journal, MemoryJournal, Result, RunEnd, RunRequest, ToolOutput, ToolRequest, async_trait,
     journal::{Ack, Entry, JournalWriter},
 };
 
@@ -42,6 +42,10 @@ impl JournalWriter for SlowWriter {
             tokio::time::sleep(ms(100)).await;
             ack.await
         }))
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        self.0.prove()
     }
 }
 

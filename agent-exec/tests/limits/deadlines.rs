@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Deadlines, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message, Middleware, ModelRequest,
-    ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset, Verdict, async_trait,
+    BoxFuture, Deadlines, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message, Middleware,
+    ModelRequest, ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset, Verdict,
+    async_trait,
     journal::{Ack, Entry, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
@@ -205,6 +206,10 @@ impl Journal for NeverDurable {
             fn append(&self, entries: Vec<Entry>) -> Ack {
                 drop(self.0.append(entries));
                 Ack::Later(Box::pin(std::future::pending()))
+            }
+
+            fn prove(&self) -> BoxFuture<'static, Result<()>> {
+                self.0.prove()
             }
         }
 

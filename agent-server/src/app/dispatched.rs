@@ -190,8 +190,9 @@ impl FoundRun {
         dispatch: &dyn Dispatch,
         answers: Vec<(String, Answer)>,
     ) -> Result<Self, ApiError> {
+        let newest = self.newest().await?;
         dispatch.answer(&self.address(), answers.into_iter().collect()).await?;
-        Ok(self.clone())
+        Ok(self.clone().answered(newest))
     }
 
     /// Where it stands, as far as whoever runs it knows more than the journal.

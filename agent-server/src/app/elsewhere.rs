@@ -1,6 +1,6 @@
 //! A run that another process drives, as the journal tells of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agent::{Event, engine::EventHub, event::Position, journal::RunStatus, run::RunIds};
 use futures::{
@@ -9,8 +9,13 @@ use futures::{
     stream::{self, BoxStream},
 };
 
+use tokio::time::sleep;
+
 use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
 use crate::error::ApiError;
+
+/// How often the queue is asked whether answers were refused.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl FoundRun {
     /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
@@ -80,10 +85,12 @@ impl FoundRun {
         tokio::select! {
             news = self.app().journal().news(self.store_name(), newest) => Ok(news?),
             () = self.app().ends() => Ok(()),
+            // Of answers that are refused the journal tells nothing.
+            () = sleep(LOOK), if self.answered_at().is_some() => Ok(()),
         }
     }
 
-    async fn newest(&self) -> Result<u64, ApiError> {
+    pub(super) async fn newest(&self) -> Result<u64, ApiError> {
         Ok(self.app().journal().newest(self.store_name()).await?.map_or(0, |entry| entry.seq))
     }
 
@@ -91,6 +98,13 @@ impl FoundRun {
     async fn is_at_rest(&self) -> Result<bool, ApiError> {
         if self.app().is_draining() {
             return Ok(true);
+        }
+        let is_taken = match self.answered_at() {
+            Some(answered) => self.newest().await? > answered,
+            None => true,
+        };
+        if !is_taken && matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _))) {
+            return Ok(false);
         }
         let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
             Some((_, record)) => Some(match record.status {

@@ -38,6 +38,8 @@ pub struct FoundRun {
     store_name: Arc<str>,
     live: Option<Arc<LiveRun>>,
     is_new: bool,
+    /// The session's newest entry when the run was given answers that another process is to take, until which it rests in the journal alone.
+    answered_at: Option<u64>,
 }
 
 impl App {
@@ -69,7 +71,15 @@ impl App {
         if !caller.may_use(&agent) {
             return Err(unknown());
         }
-        Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
+        Ok(FoundRun {
+            app: self.clone(),
+            id: id.into(),
+            agent,
+            store_name,
+            live: None,
+            is_new: false,
+            answered_at: None,
+        })
     }
 
     /// Where the newest run of an agent in a session stands, unless it is finished.
@@ -124,16 +134,33 @@ impl App {
 impl FoundRun {
     pub(super) fn of_live(app: App, live: Arc<LiveRun>) -> Self {
         let store_name = live.session().clone();
-        Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
+        Self {
+            app,
+            id: live.id.clone(),
+            agent: live.agent.clone(),
+            store_name,
+            live: Some(live),
+            is_new: false,
+            answered_at: None,
+        }
     }
 
     /// A run that is not of this process.
     pub(super) fn elsewhere_of(app: App, at: RunAddress) -> Self {
-        Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false }
+        Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false, answered_at: None }
     }
 
     pub(super) fn started(self) -> Self {
         Self { is_new: true, ..self }
+    }
+
+    /// The run that was given answers when its session's newest entry was this one.
+    pub(super) fn answered(self, newest: u64) -> Self {
+        Self { answered_at: Some(newest), ..self }
+    }
+
+    pub(super) fn answered_at(&self) -> Option<u64> {
+        self.answered_at
     }
 
     /// Its id.

@@ -63,6 +63,7 @@ macro_rules! journal_conformance {
             sessions_are_numbered_apart
             a_session_and_agent_have_one_writer
             agents_of_one_session_share_its_numbers
+            a_writer_proves_that_the_session_is_its_own
             a_writer_that_is_dropped_frees_its_place
             a_session_in_use_is_not_deleted
             a_deleted_session_is_gone_and_can_begin_again

@@ -37,6 +37,15 @@ pub async fn agents_of_one_session_share_its_numbers(journal: Arc<dyn Journal>) 
     assert_eq!(runs, ["ra", "ra", "rb", "ra"]);
 }
 
+/// As often as it is asked, and before and after it wrote.
+pub async fn a_writer_proves_that_the_session_is_its_own(journal: Arc<dyn Journal>) {
+    let writer = open(&*journal, "s", "a").await;
+    for n in 1..=3 {
+        writer.prove().await.expect("it is its own");
+        assert_eq!(append(&*writer, vec![heard("r", "x")]).await, n);
+    }
+}
+
 /// The place is free when the last reference to the writer is gone, and not before.
 pub async fn a_writer_that_is_dropped_frees_its_place(journal: Arc<dyn Journal>) {
     for _ in 0..3 {

@@ -52,7 +52,8 @@ use crate::{answer::ask, stats::Stats};
 /// A writer holds a lease on its session and agent, which is renewed. Other processes find the pair
 /// [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead for the lease's time, by the
 /// server's clock. A holder that was only asleep then fails at its next append, which writes nothing: each looks for its
-/// lease in its own transaction.
+/// lease in its own transaction. And a run that had its acknowledgement fails before the effect: it asks first, if its lease may have run out by
+/// the process's clock, which goes on while a process is stopped, and not while its machine sleeps.
 ///
 /// A lost connection is made again. Appends that were on their way fail, since nobody can say whether they were kept; and a
 /// writer whose append failed refuses all that follow: drop it, open the session again and read what is there.

@@ -16,8 +16,10 @@ SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
 WHERE lease.expires <= clock_timestamp()
 RETURNING epoch";
 
-const RENEW: &str =
-    "UPDATE {schema}.lease SET expires = clock_timestamp() + $2::float8 * interval '1 second' WHERE epoch = ANY($1)";
+/// Gives those of the leases that are not another's by now.
+const RENEW: &str = "
+UPDATE {schema}.lease SET expires = clock_timestamp() + $2::float8 * interval '1 second' WHERE epoch = ANY($1)
+RETURNING epoch";
 
 const RELEASE: &str = "DELETE FROM {schema}.lease WHERE epoch = $1 RETURNING epoch";
 

@@ -16,7 +16,7 @@ use futures::{
 };
 use tokio::{
     runtime::Handle,
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 
@@ -30,6 +30,7 @@ use super::{
 use crate::{
     Durability,
     error::cannot_keep_up,
+    leases::Leases,
     stats::{Counters, Stats},
     writing::Writing,
 };
@@ -42,6 +43,8 @@ const MIGRATIONS: &[&str] =
 pub(super) enum Work {
     /// In its next transaction, with what else there is.
     Write(Job),
+    /// All leases, at once, to know whether this one is still held.
+    Renew(i64, oneshot::Sender<Result<bool>>),
     /// On the side, when all that was asked before is done.
     Delete(Delete),
 }
@@ -52,25 +55,27 @@ pub(super) struct JournalThread {
     waiting: Arc<AtomicUsize>,
     queue_bytes: usize,
     counters: Arc<Counters>,
+    leases: Leases,
 }
 
 impl JournalThread {
     /// Starts the thread, which connects and brings the tables up to date.
     pub(super) async fn start(location: Location, writing: Writing) -> Result<Self> {
         let counters = Arc::<Counters>::default();
-        let counted = counters.clone();
+        let begun = std::time::Instant::now();
+        let leases = Leases::new(writing.lease_ttl, move || begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX));
+        let (counted, held) = (counters.clone(), leases.clone());
         let begin = move || async move {
             location.migrate(MIGRATIONS).await?;
             let db = location.connect_writer().await?;
             Ok((location, db))
         };
         let run = move |(location, db), work| {
-            let (holder, db, leases) = (new_id(), Some(db), BTreeSet::new());
-            let renewed = Instant::now();
-            Writer { location, db, work, counters: counted, holder, leases, writing, renewed }.run()
+            let (holder, db, renewed) = (new_id(), Some(db), Instant::now());
+            Writer { location, db, work, counters: counted, holder, leases: held, writing, renewed }.run()
         };
         let thread = Background::start("agent-journal", begin, run).await?;
-        Ok(Self { thread, waiting: Arc::default(), queue_bytes: writing.queue_bytes, counters })
+        Ok(Self { thread, waiting: Arc::default(), queue_bytes: writing.queue_bytes, counters, leases })
     }
 
     pub(super) fn push(&self, job: Job) -> Result<()> {
@@ -95,6 +100,11 @@ impl JournalThread {
         Ok(Waiting::new(self.waiting.clone(), bytes))
     }
 
+    /// Those that the thread renews.
+    pub(super) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
     pub(super) fn runtime(&self) -> &Handle {
         self.thread.runtime()
     }
@@ -111,8 +121,8 @@ struct Writer {
     work: mpsc::UnboundedReceiver<Work>,
     counters: Arc<Counters>,
     holder: String,
-    /// The leases to renew. One that could not be given back, or that nobody knows was taken, expires.
-    leases: BTreeSet<i64>,
+    /// The leases to renew. One that nobody knows was taken expires.
+    leases: Leases,
     writing: Writing,
     renewed: Instant,
 }
@@ -135,14 +145,19 @@ impl Writer {
             if timeout(heartbeat, self.work.recv_many(&mut came, self.writing.group)).await == Ok(0) {
                 return;
             }
-            if self.renewed.elapsed() >= heartbeat {
-                self.renew().await;
-            }
-            let (mut group, mut deletes) = (Vec::with_capacity(came.len()), Vec::new());
+            let (mut group, mut deletes, mut asked) = (Vec::with_capacity(came.len()), Vec::new(), Vec::new());
             for work in came {
                 match work {
                     Work::Write(job) => group.push(job),
+                    Work::Renew(epoch, reply) => asked.push((epoch, reply)),
                     Work::Delete(delete) => deletes.push(delete),
+                }
+            }
+            if !asked.is_empty() || self.renewed.elapsed() >= heartbeat {
+                let held = self.renew().await;
+                for (epoch, reply) in asked {
+                    let is_held = held.as_ref().map(|held| held.contains(&epoch));
+                    let _ = reply.send(is_held.ok_or_else(lost_connection)); // who asked may be gone
                 }
             }
             if !group.is_empty() {
@@ -166,9 +181,10 @@ impl Writer {
         Ok(self.db.insert(db))
     }
 
-    async fn renew(&mut self) {
-        let (leases, writing) = (self.leases.iter().copied().collect::<Vec<_>>(), self.writing);
-        let asked = Instant::now();
+    /// Renews all leases; gives those that are held, or nothing if nobody can say.
+    async fn renew(&mut self) -> Option<BTreeSet<i64>> {
+        let (leases, writing) = (self.leases.all(), self.writing);
+        let (began, asked) = (Instant::now(), self.leases.now());
         let renewing = async {
             let db = self.db().await?;
             let seconds = writing.lease_ttl.as_secs_f64();
@@ -176,9 +192,17 @@ impl Writer {
             timeout(writing.heartbeat(), renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
         };
         match renewing.await {
-            Ok(_) => self.renewed = asked,
+            Ok(rows) => {
+                let held: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+                leases.into_iter().for_each(|epoch| self.leases.renewed(epoch, asked, held.contains(&epoch)));
+                self.renewed = began;
+                Some(held)
+            }
             // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
-            Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),
+            Err(e) => {
+                tracing::warn!(error = %e, "the leases could not be renewed; trying again");
+                None
+            }
         }
     }
 
@@ -186,9 +210,7 @@ impl Writer {
     /// it.
     async fn commit(&mut self, mut group: Vec<Job>) {
         const TRIES: u32 = 5;
-        for epoch in group.iter().filter_map(Job::released) {
-            self.leases.remove(&epoch);
-        }
+        group.iter().filter_map(Job::released).for_each(|epoch| self.leases.give_back(epoch));
         // All processes lock sessions in the same order; what concerns one session stays in its order.
         group.sort_by(|a, b| a.session().cmp(b.session()));
         let mut tries = 0;
@@ -199,10 +221,12 @@ impl Writer {
             if group.is_empty() {
                 return;
             }
+            let asked = self.leases.now();
             match self.attempt(&group).await {
                 Ok(given) => {
                     self.counters.committed(group.len());
-                    self.leases.extend(group.iter().zip(&given).filter_map(|(job, given)| job.lease(*given)));
+                    let taken = group.iter().zip(&given).filter_map(|(job, given)| job.lease(*given));
+                    taken.for_each(|epoch| self.leases.take(epoch, asked));
                     return group.into_iter().zip(given).for_each(|(job, given)| job.finish(Ok(given)));
                 }
                 Err(Failure::Job(at, e)) => group.remove(at).finish(Err(e)),
@@ -238,10 +262,6 @@ impl Writer {
             self.db = None;
             return Err(Failure::All(lost_connection()));
         };
-        // It is kept, and another process may have taken over since: nobody here may act on it.
-        if self.renewed.elapsed() >= ttl {
-            return Err(Failure::All(lost_connection()));
-        }
         let cause = owners.iter().zip(&answers).find_map(|(owner, answer)| match answer {
             Err(e) if !is_consequence(e) => Some((*owner, e)),
             _ => None,

@@ -2,14 +2,21 @@
 
 use std::sync::Arc;
 
-use agent_core::journal::{Ack, Entry, JournalWriter};
+use agent_core::{
+    BoxFuture, Result,
+    journal::{Ack, Entry, JournalWriter},
+};
 use tokio::sync::mpsc;
 
 use super::{
     job::{Append, Job},
     thread::{JournalThread, Work},
 };
-use crate::batch::Gate;
+use crate::{
+    answer::ask,
+    batch::Gate,
+    error::{lost, thread_ended},
+};
 
 /// A lease on a session and an agent; given back when it is dropped.
 pub(super) struct Lease {
@@ -53,6 +60,16 @@ impl JournalWriter for PostgresWriter {
             let waiting = self.thread.room(batch.bytes)?;
             let (epoch, session, agent) = (self.lease.epoch, self.lease.session.clone(), self.agent.clone());
             self.thread.push(Job::Append(Append { epoch, session, agent, batch, waiting }))
+        })
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        let Lease { epoch, ref session, ref queue } = self.lease;
+        let (queue, session, agent) = (queue.clone(), session.clone(), self.agent.clone());
+        self.thread.leases().prove(epoch, move || {
+            let asking = ask(|reply| queue.send(Work::Renew(epoch, reply)).map_err(|_| thread_ended()));
+            let (session, agent) = (session.clone(), agent.clone());
+            async move { if asking.await? { Ok(()) } else { Err(lost(&session, &agent)) } }
         })
     }
 }

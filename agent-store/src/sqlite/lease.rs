@@ -1,11 +1,11 @@
 //! The right to append, and the writer that has it.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
-use agent_core::journal::{Ack, Entry, JournalWriter};
+use agent_core::{
+    BoxFuture, Result,
+    journal::{Ack, Entry, JournalWriter},
+};
 
 use super::{
     queue::{Queue, append_job, job},
@@ -13,23 +13,11 @@ use super::{
     thread::WriterThread,
 };
 use crate::{
+    answer::ask,
     batch::{Batch, Gate},
     error::{earlier_failed, lost},
+    leases::Leases,
 };
-
-/// The leases that a journal holds, by their epochs: those that are renewed. One that could not be given back expires.
-#[derive(Clone, Default)]
-pub(super) struct Leases(Arc<Mutex<BTreeSet<i64>>>);
-
-impl Leases {
-    pub(super) fn all(&self) -> Vec<i64> {
-        self.lock().iter().copied().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<i64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// A lease on a session and an agent; given back when it is dropped.
 pub(super) struct Lease {
@@ -39,8 +27,9 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    pub(super) fn new(epoch: i64, held: Leases, queue: Arc<Queue>) -> Self {
-        held.lock().insert(epoch);
+    /// The lease that was given at `asked`.
+    pub(super) fn new(epoch: i64, asked: u64, held: Leases, queue: Arc<Queue>) -> Self {
+        held.take(epoch, asked);
         Self { epoch, held, queue }
     }
 }
@@ -48,7 +37,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let epoch = self.epoch;
-        self.held.lock().remove(&epoch);
+        self.held.give_back(epoch);
         let release = job(
             move |tables| tables.release_lease(epoch),
             |result| {
@@ -98,6 +87,24 @@ impl JournalWriter for SqliteWriter {
                 Ok(first.ok_or_else(|| lost(&session, &agent)))
             };
             self.thread.queue().push(bytes, append_job(ends_run, run, move |first| receipt.answer(first)))
+        })
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        let Lease { epoch, ref held, ref queue } = self.lease;
+        let (queue, leases, session, agent) = (queue.clone(), held.clone(), self.session.clone(), self.agent.clone());
+        held.prove(epoch, move || {
+            let (leases, session, agent) = (leases.clone(), session.clone(), agent.clone());
+            ask(|reply| {
+                let renew = move |tables: &Tables<'_>| Ok(Ok((tables.now, tables.renew_lease(epoch)?)));
+                let deliver = move |renewed: Result<(u64, bool)>| {
+                    drop(reply.send(renewed.and_then(|(now, is_held)| {
+                        leases.renewed(epoch, now, is_held);
+                        if is_held { Ok(()) } else { Err(lost(&session, &agent)) }
+                    })));
+                };
+                queue.push(0, job(renew, deliver))
+            })
         })
     }
 }

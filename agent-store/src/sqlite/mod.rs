@@ -36,7 +36,8 @@ use crate::{answer::ask, stats::Stats};
 ///
 /// A writer holds a lease on its session and agent, which the thread renews. Other processes may use the same file, on the
 /// same machine: they find the pair [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead
-/// for the lease's time. A holder that was only asleep then fails at its next append, which writes nothing.
+/// for the lease's time. A holder that was only asleep then fails at its next append, which writes nothing, and a run that had its
+/// acknowledgement fails before the effect.
 ///
 /// A writer whose append failed refuses all that follow, since a log with a hole is worth nothing: drop it and open the
 /// session again.
@@ -101,9 +102,12 @@ impl Journal for SqliteJournal {
         let lease = ask(|reply| {
             let (session, agent) = (session.clone(), agent.clone());
             let (held, queue) = (thread.leases().clone(), thread.queue().clone());
-            let take = move |tables: &Tables<'_>| tables.take_lease(&session, &agent);
+            let take =
+                move |tables: &Tables<'_>| Ok(tables.take_lease(&session, &agent)?.map(|epoch| (epoch, tables.now)));
             // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
-            let deliver = move |epoch: Result<i64>| drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
+            let deliver = move |taken: Result<(i64, u64)>| {
+                drop(reply.send(taken.map(|(epoch, asked)| Lease::new(epoch, asked, held, queue))));
+            };
             thread.queue().push(0, job(take, deliver))
         });
         let lease = lease.await?;

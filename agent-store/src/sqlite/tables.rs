@@ -57,10 +57,10 @@ impl Tables<'_> {
         })
     }
 
-    pub(super) fn renew_lease(&self, epoch: i64) -> rusqlite::Result<()> {
+    /// Renews a lease; false if it is another's by now.
+    pub(super) fn renew_lease(&self, epoch: i64) -> rusqlite::Result<bool> {
         let mut renew = self.connection.prepare_cached("UPDATE lease SET expires = ?1 WHERE epoch = ?2")?;
-        renew.execute((self.expires.cast_signed(), epoch))?;
-        Ok(())
+        Ok(renew.execute((self.expires.cast_signed(), epoch))? > 0)
     }
 
     pub(super) fn release_lease(&self, epoch: i64) -> Outcome<()> {

@@ -15,12 +15,12 @@ use super::{
     builder::Clock,
     connect::Location,
     error::store_error,
-    lease::Leases,
     queue::{Queue, Work},
     tables::{Known, Tables},
 };
 use crate::{
     Durability,
+    leases::Leases,
     stats::{Counters, Stats},
     writing::Writing,
 };
@@ -30,22 +30,19 @@ pub(super) struct WriterThread {
     queue: Arc<Queue>,
     leases: Leases,
     counters: Arc<Counters>,
-    clock: Clock,
     handle: Option<JoinHandle<()>>,
 }
 
 impl WriterThread {
     pub(super) fn start(connection: Connection, location: &Location, clock: Clock, writing: Writing) -> Result<Self> {
-        let kept = clock.clone();
         let (queue, counters) = (Arc::new(Queue::new(writing.queue_bytes)), Arc::<Counters>::default());
-        let leases = Leases::default();
+        let leases = Leases::new(writing.lease_ttl, move || now(&clock));
         let mut writer = Writer {
             connection,
             path: location.path().to_owned(),
             queue: queue.clone(),
             leases: leases.clone(),
             counters: counters.clone(),
-            clock,
             holder: new_id(),
             writing,
             renewed: 0,
@@ -53,13 +50,13 @@ impl WriterThread {
             unsynced: None,
             known: RefCell::default(),
         };
-        writer.renewed = writer.now();
+        writer.renewed = writer.leases.now();
         let spawned = thread::Builder::new().name("agent-journal".into()).spawn(move || writer.run());
         let handle = spawned.map_err(|e| {
             Error::new(ErrorKind::Store, "the journal's thread cannot be started: raise the limit of threads")
                 .with_source(e)
         })?;
-        Ok(Self { queue, leases, counters, clock: kept, handle: Some(handle) })
+        Ok(Self { queue, leases, counters, handle: Some(handle) })
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {
@@ -73,7 +70,7 @@ impl WriterThread {
 
     /// Milliseconds since 1970, by the journal's clock.
     pub(super) fn now(&self) -> u64 {
-        now(&self.clock)
+        self.leases.now()
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -100,7 +97,6 @@ struct Writer {
     queue: Arc<Queue>,
     leases: Leases,
     counters: Arc<Counters>,
-    clock: Clock,
     holder: String,
     writing: Writing,
     /// When the leases were last renewed, in milliseconds since 1970.
@@ -136,7 +132,8 @@ impl Writer {
     fn renew(&mut self) {
         let now = self.now();
         let tables = self.tables(&self.connection, now);
-        match self.leases.all().into_iter().try_for_each(|epoch| tables.renew_lease(epoch)) {
+        let renew = |epoch| tables.renew_lease(epoch).map(|is_held| self.leases.renewed(epoch, now, is_held));
+        match self.leases.all().into_iter().try_for_each(renew) {
             Ok(()) => self.renewed = now,
             // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
             Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),
@@ -215,7 +212,7 @@ impl Writer {
     }
 
     fn now(&self) -> u64 {
-        now(&self.clock)
+        self.leases.now()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{io::Write, path::Path, sync::Arc};
 use agent::{
     Checkpoint, Result, RunEnd, RunRequest,
     core::{
-        Error, Journal, async_trait,
+        BoxFuture, Error, Journal, async_trait,
         journal::{Ack, Entry, JournalWriter},
         tool::Doubt,
     },
@@ -120,5 +120,9 @@ impl JournalWriter for WatchedWriter {
             moments.pass(); // it is acknowledged
             Ok(first)
         }))
+    }
+
+    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+        self.writer.prove()
     }
 }

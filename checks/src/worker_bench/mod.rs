@@ -20,8 +20,11 @@ use crate::worker_kill::database::Database;
 /// Steps of each run.
 const STEPS: usize = 10;
 
-/// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second; and what a
-/// step of one run costs beyond its model, beside one bare INSERT; and what the first and the last steps of a long run take and leave.
+/// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second. Then one worker
+/// does one long run whose model answers at once, and nothing else: what a step of it costs beside one bare INSERT into the same server, in how many
+/// transactions, and what its first and last steps take and leave.
+///
+/// A step is timed from one model's answer to the next, as the journal tells it, so that neither the worker's start nor the run's claim counts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Runs of ten steps for each worker.
@@ -33,9 +36,9 @@ pub(crate) struct Args {
     /// What the model takes, in milliseconds.
     #[arg(long, default_value_t = 20)]
     model: u64,
-    /// Steps of the long run.
-    #[arg(long, default_value_t = 1000)]
-    turns: usize,
+    /// Steps of the long run; at least two.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
+    turns: u32,
 }
 
 /// Always true: it measures.
@@ -48,20 +51,22 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     for workers in [1, 2, 4] {
         let runs = args.runs * workers;
         let load = Load { workers, at_once: args.at_once, runs, steps: STEPS, model };
-        let took = load.measure(&database, &format!("of{workers}")).await?;
+        let Measured { took, .. } = load.measure(&database, &format!("of{workers}")).await?;
         println!("{workers} workers  {:>8.0} steps/s", runs as f64 * STEPS as f64 / took.as_secs_f64());
     }
-    let alone = Load { workers: 1, at_once: 1, runs: args.runs.min(20), steps: STEPS, model };
-    let took = alone.measure(&database, "alone").await?;
-    let step = took.as_secs_f64() / (alone.runs as f64 * STEPS as f64) - model.as_secs_f64();
+    let turns = usize::try_from(args.turns)?;
     let insert = insert(&database)?;
-    println!("a step beyond its model   {:>8.3} ms", step * 1e3);
-    println!("one bare INSERT           {:>8.3} ms", insert.as_secs_f64() * 1e3);
-    println!("ratio                     {:>8.1}", step / insert.as_secs_f64());
-    let long = Load { workers: 1, at_once: 1, runs: 1, steps: args.turns, model: Duration::ZERO };
-    long.measure(&database, "long").await?;
+    let long = Load { workers: 1, at_once: 1, runs: 1, steps: turns, model: Duration::ZERO };
+    let Measured { transactions, .. } = long.measure(&database, "long").await?;
     let steps = steps_of(&database, "long").await?;
-    let hundred = args.turns.min(100);
+    // The first answer has none before it.
+    let step = steps.iter().map(|step| step.1).sum::<u64>() as f64 / (turns - 1) as f64;
+    let insert = insert.as_secs_f64() * 1e3;
+    println!("a step, its model apart   {step:>8.3} ms");
+    println!("one bare INSERT           {insert:>8.3} ms");
+    println!("ratio                     {:>8.1}", step / insert);
+    println!("transactions a step       {:>8.1}", transactions as f64 / turns as f64);
+    let hundred = turns.min(100);
     for (which, steps) in [("first", &steps[..hundred]), ("last", &steps[steps.len() - hundred..])] {
         let (bytes, time) = steps.iter().fold((0, 0), |(bytes, time), step| (bytes + step.0, time + step.1));
         let each = |sum: u64| sum as f64 / hundred as f64;
@@ -84,9 +89,15 @@ struct Load {
     model: Duration,
 }
 
+/// What came of it.
+struct Measured {
+    took: Duration,
+    /// Those of the journals.
+    transactions: u64,
+}
+
 impl Load {
-    /// How long it takes.
-    async fn measure(&self, database: &Database, schema: &str) -> Result<Duration, BoxError> {
+    async fn measure(&self, database: &Database, schema: &str) -> Result<Measured, BoxError> {
         let Self { workers, at_once, runs, steps, model } = *self;
         let url = database.url(database.port());
         let open = async || PostgresQueue::builder(&url).schema(format!("queue_{schema}")).connect().await;
@@ -95,7 +106,7 @@ impl Load {
             let request = RunRequest::user("Go.").session(format!("s{run}")).run_id(format!("r{run}"));
             queue.dispatch(Job::new("bench", &request)?).await?;
         }
-        let mut working = tokio::task::JoinSet::new();
+        let (mut working, mut journals) = (tokio::task::JoinSet::new(), Vec::new());
         let begun = Instant::now();
         for _ in 0..workers {
             let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
@@ -105,10 +116,11 @@ impl Load {
             let agent = Agent::builder("bench", Slow { takes: model, steps })
                 .max_steps(u32::try_from(steps + 1)?)
                 .tool(note)
-                .store(journal)
+                .store(journal.clone())
                 .build()?;
             let worker = Worker::builder(Arc::new(open().await?)).agent(agent).at_once(at_once).build()?;
             drop(working.spawn(async move { worker.run_until(std::future::pending()).await }));
+            journals.push(journal);
         }
         while !queue
             .jobs(&Wanted::default().most(usize::MAX))
@@ -118,7 +130,8 @@ impl Load {
         {
             sleep(Duration::from_millis(20)).await;
         }
-        Ok(begun.elapsed())
+        let transactions = journals.iter().map(|journal| journal.stats().commits).sum();
+        Ok(Measured { took: begun.elapsed(), transactions })
     }
 }
 
@@ -168,7 +181,9 @@ impl Model for Slow {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        sleep(self.takes).await;
+        if !self.takes.is_zero() {
+            sleep(self.takes).await; // which takes a millisecond even for nothing
+        }
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count() + 1;
         let call = || AssistantMessage::new(vec![Block::tool_call(step.to_string(), "note", "{}")]);
         Ok(ModelResponse::new(if step < self.steps { call() } else { "done".into() }))

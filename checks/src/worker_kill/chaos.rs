@@ -15,6 +15,8 @@ use super::{LEASE, database::Database, proxy::Proxy, worker::Workers};
 pub(super) struct Chaos {
     rng: SeededRng,
     only_kill: bool,
+    /// How many of a hundred blows stop a worker for longer than its lease.
+    stops: u64,
     pub(super) done: Done,
 }
 
@@ -29,8 +31,8 @@ pub(super) struct Done {
 }
 
 impl Chaos {
-    pub(super) fn new(seed: u64, only_kill: bool) -> Self {
-        Self { rng: SeededRng::new(seed), only_kill, done: Done::default() }
+    pub(super) fn new(seed: u64, only_kill: bool, stops: u64) -> Self {
+        Self { rng: SeededRng::new(seed), only_kill, stops, done: Done::default() }
     }
 
     /// Waits a moment, and strikes once.
@@ -38,15 +40,16 @@ impl Chaos {
         sleep(Duration::from_millis(50 + self.rng.below(800))).await;
         let one = usize::try_from(self.rng.below(workers.number() as u64)).unwrap_or(0);
         match if self.only_kill { 0 } else { self.rng.below(100) } {
-            0..70 => {
-                workers.kill(one)?;
-                self.done.kills += 1;
-            }
-            70..80 => {
+            // Those of a hundred that stop are taken from the kills.
+            blow if blow < 80 && blow + self.stops >= 80 => {
                 workers.freeze(one, true);
                 sleep(LEASE + Duration::from_millis(500 + self.rng.below(1_500))).await;
                 workers.freeze(one, false);
                 self.done.stops += 1;
+            }
+            0..80 => {
+                workers.kill(one)?;
+                self.done.kills += 1;
             }
             80..87 => {
                 proxy.stall(true);

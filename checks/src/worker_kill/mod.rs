@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// Only kill: do nothing else to workers, connections and the database.
     #[arg(long)]
     only_kill: bool,
+    /// How many of a hundred blows stop a worker for longer than its lease, and let it go on.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..80))]
+    stops: u64,
     /// Be one of the workers: the directory of what is done outside.
     #[arg(long, hide = true, requires = "url")]
     child: Option<PathBuf>,
@@ -88,7 +91,7 @@ async fn disturb(args: &Args, database: Database) -> Result<bool, BoxError> {
     let journal = PostgresJournal::builder(&direct).lease_ttl(LEASE).connect().await?;
     let answering = tokio::spawn(people::answer(queue.clone(), journal.clone(), dir.path().to_owned()));
     let mut workers = Workers::start(args.workers, dir.path(), &url, acknowledged.clone())?;
-    let mut chaos = Chaos::new(args.seed, args.only_kill);
+    let mut chaos = Chaos::new(args.seed, args.only_kill, args.stops);
     let mut sent = 0;
     while chaos.done.kills < args.kills {
         sent = top_up(&queue, sent, args.runs).await;
