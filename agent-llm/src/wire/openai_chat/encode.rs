@@ -29,7 +29,7 @@ pub(in crate::wire) trait Words {
 
     /// Writes the instructions. Default: as Chat Completions do.
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
-        write_spoken(self.manner(), self.manner().system_role.as_str(), system.raw(), system.parts(), out);
+        write_spoken(self.manner(), self.manner().system_role(), system.raw(), system.parts(), out);
     }
 
     /// Writes `message`, which stands at `at` in the history, with a comma after it. Default: as Chat Completions do.
@@ -81,7 +81,7 @@ impl Words for OpenAiChatCodec {
             Some(ServerTool::WebSearch(search)) if spec.raw.is_none() && spec.is_server_side() => Some(search),
             _ => None,
         });
-        let settings = Settings { model, params, profile: &self.profile, has_tools, stream: req.stream, search };
+        let settings = Settings { model, params, profile: &self.manner.profile, has_tools, stream: req.stream, search };
         write_with(&settings.fields(), &params.extra, out);
     }
 }

@@ -11,47 +11,44 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     parts::{own_text, part_json},
-    profile::{DocumentForm, SystemRole},
     turn,
 };
 use crate::wire::{
     cache_control::CacheControl,
     content::{EMPTY, joined},
     ids::short_id,
-    json::{Json, knows, own, write},
+    json::{Json, own, write},
+    profile::Profile,
     two_roles::keeps_ids,
 };
 
-/// What decides how messages are written.
+/// Who is written to, and how.
 #[derive(Debug)]
 pub(in crate::wire) struct Manner {
     pub(in crate::wire) origin: Origin,
-    pub(in crate::wire) system_role: SystemRole,
-    pub(in crate::wire) verbatim: bool,
-    pub(in crate::wire) cache_control: bool,
-    /// The only length of ids that is taken.
-    pub(in crate::wire) id_length: Option<usize>,
-    pub(in crate::wire) documents: DocumentForm,
+    pub(in crate::wire) profile: Profile,
 }
 
 impl Manner {
+    pub(in crate::wire) fn new(wire: &str, model: impl Into<String>, profile: Profile) -> Self {
+        Self { origin: Origin::new(wire, &profile.provider, model), profile }
+    }
+
     /// Everything goes back as it came, and nothing is marked for a cache.
     pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
-        let (system_role, documents) = (SystemRole::System, DocumentForm::File);
-        Self { origin, system_role, verbatim: true, cache_control: false, id_length: None, documents }
+        Self { origin, profile: Profile::default() }
+    }
+
+    pub(in crate::wire) fn system_role(&self) -> &'static str {
+        self.profile.system_role.as_str()
     }
 
     /// The id of a call as it is written; `is_own` is one of the provider's making.
-    pub(in crate::wire) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
-        match self.id_length {
+    pub(super) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
+        match self.profile.call_id_length {
             Some(length) if !is_own => short_id(id, length),
             _ => Cow::Borrowed(id),
         }
-    }
-
-    /// True if `raw` may go back as it came.
-    pub(in crate::wire) fn knows(&self, raw: &Raw) -> bool {
-        knows(&self.origin, raw)
     }
 
     /// The provider's own JSON, if this is the provider.
@@ -60,8 +57,8 @@ impl Manner {
     }
 
     /// The mark, if the server takes marks.
-    pub(in crate::wire) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
-        cache.filter(|_| self.cache_control).map(Into::into)
+    pub(super) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
+        cache.filter(|_| self.profile.cache_control).map(Into::into)
     }
 }
 
@@ -73,17 +70,23 @@ pub(in crate::wire) struct Messages<'a> {
 
 /// A message of anybody but the model.
 #[derive(Serialize)]
-struct Spoken<'a> {
+pub(in crate::wire) struct Spoken<'a> {
     role: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
     content: Said<'a>,
 }
 
+impl<'a> Spoken<'a> {
+    pub(in crate::wire) fn new(role: &'a str, content: Said<'a>) -> Self {
+        Self { role, tool_call_id: None, content }
+    }
+}
+
 /// A content.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Said<'a> {
+pub(in crate::wire) enum Said<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<Json<'a>>),
 }
@@ -92,9 +95,7 @@ impl Messages<'_> {
     /// Writes `message`, which stands at `at` in the history, with a comma after it.
     pub(in crate::wire) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
         match message {
-            Message::System(m) => {
-                write_spoken(self.manner, self.manner.system_role.as_str(), m.raw(), m.parts(), out);
-            }
+            Message::System(m) => write_spoken(self.manner, self.manner.system_role(), m.raw(), m.parts(), out),
             Message::User(m) => write_spoken(self.manner, "user", m.raw(), m.parts(), out),
             Message::Assistant(m) => turn::write(self.manner, m, out),
             Message::Tool(m) => {
@@ -114,7 +115,8 @@ impl Messages<'_> {
         match self.manner.own(message.raw()) {
             Some(own) => out.extend_from_slice(own.get().as_bytes()),
             None => {
-                let keeps_id = self.manner.id_length.is_none() || keeps_ids(&self.manner.origin, self.history, at);
+                let keeps_id =
+                    self.manner.profile.call_id_length.is_none() || keeps_ids(&self.manner.origin, self.history, at);
                 write_result(self.manner, message, keeps_id, out);
             }
         }
@@ -134,7 +136,7 @@ impl Messages<'_> {
             }
         }
         if !parts.is_empty() {
-            write(&Spoken { role: "user", tool_call_id: None, content: Said::Parts(parts) }, out);
+            write(&Spoken::new("user", Said::Parts(parts)), out);
             out.push(b',');
         }
     }
@@ -151,7 +153,7 @@ pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Ra
         Said::Parts(parts) if parts.is_empty() => Said::Text(EMPTY.into()),
         content => content,
     };
-    write(&Spoken { role, tool_call_id: None, content }, out);
+    write(&Spoken::new(role, content), out);
 }
 
 /// Writes a result without a look at its raw JSON.

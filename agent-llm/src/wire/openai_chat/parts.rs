@@ -62,7 +62,7 @@ fn image(media: &Media) -> Value {
 
 fn document(manner: &Manner, media: &Media) -> Value {
     let address = Address::of(media, "application/pdf");
-    match (manner.documents, &media.source) {
+    match (manner.profile.documents, &media.source) {
         (_, MediaSource::Base64(data)) if media.is_audio() => {
             json!({"type": "input_audio", "input_audio": {"data": data, "format": sound_format(media)}})
         }
@@ -136,13 +136,11 @@ pub(super) fn cache(said: &Value) -> Option<Cache> {
     Some(if mark["ttl"] == "1h" { Cache::Long } else { Cache::Short })
 }
 
-/// The text of a content, with that of its parts run together.
+/// The text of a content, with that of its parts run together: of reasoning, also what sums it up.
 pub(super) fn plain(content: &Value) -> String {
+    let text = |part: &Value| [part, &part["text"], &part["summary"]].into_iter().filter_map(Value::as_str).collect();
     match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str())).collect()
-        }
-        _ => String::new(),
+        Value::Array(parts) => parts.iter().map(text).collect::<Vec<String>>().concat(),
+        text => text.as_str().unwrap_or_default().to_owned(),
     }
 }

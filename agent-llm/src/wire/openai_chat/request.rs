@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use super::{
     messages::{Manner, write_result, write_spoken},
     parts::{part, part_json},
-    profile::Profile,
     read::{ORDER, read},
     settings::{Settings, back},
     tools::read_tool,
@@ -36,7 +35,8 @@ open_struct! {
 }
 
 /// Reads the body of a request.
-pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+    let profile = &manner.profile;
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);
     body.read_messages(|json| reader.read(json))?;
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         match &*role {
             "system" | "developer" => {
                 let message = SystemMessage::new(parts);
-                write_spoken(manner, manner.system_role.as_str(), None, message.parts(), &mut self.written);
+                write_spoken(manner, manner.system_role(), None, message.parts(), &mut self.written);
                 Ok(Message::System(self.keep(json, message, SystemMessage::with_raw)))
             }
             "tool" => {

@@ -15,11 +15,11 @@ use serde_json::{
 use super::{
     messages::{Manner, Said},
     parts::{own_media, own_text, part, text_json},
-    read::{ORDER, SPELLINGS, call_of, read},
+    read::{self, DETAILS, ORDER, SPELLINGS, read},
 };
 use crate::wire::{
     content::same_call,
-    json::{Json, write as write_json},
+    json::{Json, knows, write as write_json},
     lenient::{kind, lenient},
 };
 
@@ -60,10 +60,10 @@ const OF_BLOCKS: [&str; 7] = ["role", "content", "reasoning_details", "refusal",
 /// * if it was edited, with the blocks for the fields that they speak of, and the provider's own for the others;
 /// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
-    let own = message.raw().filter(|raw| manner.knows(raw));
+    let own = message.raw().filter(|raw| knows(&manner.origin, raw));
     match own {
         // Speech goes back by its id.
-        Some(raw) if manner.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
+        Some(raw) if manner.profile.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
             out.extend_from_slice(raw.json().as_bytes());
         }
         _ => Projection { manner, message, own }.write(out),
@@ -152,7 +152,7 @@ impl<'a> Projection<'a> {
         let mut details = thoughts().filter_map(|reasoning| self.manner.own(reasoning.raw.as_ref()));
         // They say it once more, and prove what was said first.
         if let Some(details) = details.find(|json| json.get().starts_with('[')).filter(|_| self.thought() == text) {
-            put("reasoning_details", to_raw_value(details));
+            put(DETAILS, to_raw_value(details));
         }
         if let Some(id) = sent.get("audio").map(|json| lenient::<Value>(json)["id"].take()).filter(Value::is_string) {
             put("audio", to_raw_value(&json!({"id": id})));
@@ -164,7 +164,7 @@ impl<'a> Projection<'a> {
             });
             put("images", to_raw_value(&images.collect::<Vec<_>>()));
         }
-        if self.manner.verbatim {
+        if self.manner.profile.verbatim {
             sent.retain(|name, _| !OF_BLOCKS.contains(&name.as_str()));
             rest.append(&mut sent);
         }
@@ -185,9 +185,7 @@ impl<'a> Projection<'a> {
     }
 
     fn call(&self, call: &'a ToolCall) -> CallJson<'a> {
-        let still_says = |own: &&RawValue| {
-            serde_json::from_str(own.get()).and_then(|said| call_of(&said, None)).is_ok_and(|was| same_call(&was, call))
-        };
+        let still_says = |own: &&RawValue| read::call(own, &self.manner.origin).is_ok_and(|was| same_call(&was, call));
         if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
             return CallJson::Raw(own);
         }

@@ -1,12 +1,9 @@
 //! Content that people, programs and tools give, in both directions.
 
-use std::borrow::Cow;
-
 use agent_core::{
     Media, Part, Text,
     message::{MediaSource, Origin},
 };
-use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::Manner;
@@ -15,16 +12,6 @@ use crate::wire::{
     json::{Json, raw},
     lenient::{kind, lenient},
 };
-
-/// A content.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Said<'a> {
-    Text(Cow<'a, str>),
-    Part(Json<'a>),
-    Parts(Vec<Json<'a>>),
-    Raw(&'a RawValue),
-}
 
 /// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
 /// the message.

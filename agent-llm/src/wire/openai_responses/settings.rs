@@ -8,14 +8,11 @@ use serde_json::Map;
 use serde_json::{Value, json};
 
 use super::{Manner, server_tools, tools};
-use crate::{
-    Profile,
-    wire::{
-        content::joined,
-        fields::Fields,
-        json::present,
-        settings::{form, said},
-    },
+use crate::wire::{
+    content::joined,
+    fields::Fields,
+    json::present,
+    settings::{form, said},
 };
 
 /// The settings that need no other form, by our names and by the API's.
@@ -28,16 +25,15 @@ pub(super) struct Settings<'a> {
     pub(super) specs: &'a [ToolSpec],
     pub(super) params: &'a ModelParams,
     pub(super) stream: bool,
-    pub(super) profile: &'a Profile,
     pub(super) manner: &'a Manner,
 }
 
 impl<'a> Settings<'a> {
     pub(super) fn fields(&self) -> Fields<'a> {
-        let Self { params, profile, manner, .. } = *self;
-        let (server, model) = (&profile.responses, manner.origin.model());
+        let Self { params, manner: Manner { origin, profile }, .. } = *self;
+        let server = &profile.responses;
         let (mut said, mut fields) = (said(params), Fields::default());
-        fields.say("model", Some(model));
+        fields.say("model", Some(origin.model()));
         let instructions = self.system.map(|system| joined(system.parts()));
         fields.say("instructions", instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))));
         for (own, name) in PLAIN {
@@ -70,7 +66,7 @@ impl<'a> Settings<'a> {
 
     /// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
     fn include(&self) -> Vec<&'static str> {
-        let server = &self.profile.responses;
+        let server = &self.manner.profile.responses;
         let tools = self.specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
         let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
         let sealed = server.seals(self.manner.origin.model()).then_some("reasoning.encrypted_content");

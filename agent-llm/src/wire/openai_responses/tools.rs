@@ -23,7 +23,7 @@ pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
 fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
     let own = manner.own(spec.raw.as_ref()).map(Json::Own);
     let ToolSpec { name, description, parameters, .. } = spec;
-    let strict = manner.strict_tools;
+    let strict = manner.profile.responses.strict_tools;
     let function = || json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict});
     let made = || native(spec, manner).or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made);
     own.or_else(made)

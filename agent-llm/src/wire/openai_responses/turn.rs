@@ -14,14 +14,15 @@ use serde_json::{
 
 use super::{
     Manner,
-    encode::{Spoken, write_item},
-    parts::{Said, is_part},
+    encode::write_item,
+    parts::is_part,
     read::{items, read},
 };
 use crate::wire::{
     content::same_call,
     json::{Json, knows},
     lenient::{kind, lenient},
+    openai_chat::messages::{Said, Spoken},
 };
 
 /// Writes `message` as items with a comma after each:
@@ -159,7 +160,7 @@ impl Projection<'_> {
             write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
         } else if !content.is_empty() {
             let words: Vec<_> = run.iter().filter_map(words).collect();
-            write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
+            write_item(&Spoken::new("assistant", Said::Text(words.join("\n").into())), self.out);
         }
         run.len()
     }
