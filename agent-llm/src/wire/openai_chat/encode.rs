@@ -7,7 +7,7 @@ use agent_core::{
 
 use super::{
     OpenAiChatCodec,
-    messages::{Manner, Messages, write_spoken},
+    messages::{Manner, write_message, write_spoken},
     profile::Profile,
     settings::Settings,
     tools::{is_told, write_tools},
@@ -34,7 +34,7 @@ pub(in crate::wire) trait Words {
 
     /// Writes `message`, which stands at `at` in the history, with a comma after it. Default: as Chat Completions do.
     fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-        Messages { manner: self.manner(), history }.write(at, message, out);
+        write_message(self.manner(), history, at, message, out);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use agent_core::{
     Block, Media, Part, Text,
-    message::{Cache, MediaSource, Origin, Reasoning},
+    message::{Cache, MediaSource, Origin, Raw, Reasoning},
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -29,6 +29,11 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>>
 pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
     let made = || marked(manner, json!({"type": "text", "text": text.text}), text.cache);
     own_text(manner, text).map_or_else(made, Json::Own)
+}
+
+/// True if the text is all that is to be said.
+pub(super) fn is_plain(manner: &Manner, text: &Text) -> bool {
+    own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none()
 }
 
 /// The part with its mark for the cache, if the server takes marks.
@@ -90,44 +95,44 @@ fn sound_format(media: &Media) -> Option<&str> {
 /// The block of one part of a content. It keeps its JSON if that may say more.
 pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
     let said = present(lenient(json));
-    if let Value::String(text) = said {
-        return Block::text(text);
+    match &said {
+        Value::String(text) => Block::text(text),
+        said => known(said, || raw(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin))),
+    }
+}
+
+/// The block of a part that is understood, and of one kind alone.
+fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
+    let contents = ["text", "thinking", "image_url", "file"];
+    if contents.iter().filter(|name| !said[**name].is_null()).count() > 1 {
+        return None;
     }
     let media = |mut media: Media, name: &Value| {
-        (media.cache, media.name, media.raw) =
-            (cache(&said), name.as_str().map(str::to_owned), Some(raw(json, origin)));
+        (media.cache, media.name, media.raw) = (cache(said), name.as_str().map(str::to_owned), Some(raw()));
         media
     };
-    let contents = ["text", "thinking", "image_url", "file"].map(|name| !said[name].is_null());
-    let block = match said["type"].as_str() {
-        _ if contents.iter().filter(|has| **has).count() > 1 => None, // it is neither of them alone
-        Some("text") => said["text"].as_str().map(|words| {
-            let says_more = said != json!({"type": "text", "text": words});
-            let mut text = Text::new(words).with_raw(says_more.then(|| raw(json, origin)));
-            text.cache = cache(&said);
+    let at = |url: &Value, name: &Value| Some(media(media_at(url.as_str()?), name));
+    let file = &said["file"];
+    Some(match said["type"].as_str()? {
+        "text" => {
+            let words = said["text"].as_str()?;
+            let says_more = *said != json!({"type": "text", "text": words});
+            let mut text = Text::new(words).with_raw(says_more.then(raw));
+            text.cache = cache(said);
             Block::Text(text)
-        }),
-        Some("thinking") if contents[1] => Some(Block::Reasoning(Reasoning {
-            text: plain(&said["thinking"]),
-            raw: Some(raw(json, origin)),
-            ..Reasoning::default()
-        })),
-        Some("image_url") => {
-            said["image_url"]["url"].as_str().map(|url| Block::Image(media(media_at(url), &Value::Null)))
         }
-        Some("document_url") => {
-            said["document_url"].as_str().map(|url| Block::Document(media(media_at(url), &said["document_name"])))
+        "thinking" => {
+            let text = plain(said.get("thinking")?);
+            Block::Reasoning(Reasoning { text, raw: Some(raw()), ..Reasoning::default() })
         }
-        Some("file") => match (said["file"]["file_id"].as_str(), said["file"]["file_data"].as_str()) {
-            (Some(id), None) => {
-                Some(Block::Document(media(Media::new(MediaSource::File(id.to_owned())), &Value::Null)))
-            }
-            (None, Some(data)) => Some(Block::Document(media(media_at(data), &said["file"]["filename"]))),
-            _ => None,
-        },
-        _ => None,
-    };
-    block.unwrap_or_else(|| Block::Other(raw(json, origin)))
+        "image_url" => Block::Image(at(&said["image_url"]["url"], &Value::Null)?),
+        "document_url" => Block::Document(at(&said["document_url"], &said["document_name"])?),
+        "file" if file["file_id"].is_null() => Block::Document(at(&file["file_data"], &file["filename"])?),
+        "file" if file["file_data"].is_null() => {
+            Block::Document(media(Media::file(file["file_id"].as_str()?), &Value::Null))
+        }
+        _ => return None,
+    })
 }
 
 /// The mark for the cache that a part or a tool has.

@@ -9,7 +9,7 @@ use agent_core::{
 use serde_json::value::RawValue;
 
 use super::{
-    messages::{Manner, write_result, write_spoken},
+    messages::{Manner, write_alone},
     parts::{part, part_json},
     read::{ORDER, read},
     settings::{Settings, back},
@@ -20,7 +20,7 @@ use crate::{
     wire::{
         ended::message,
         json::{raw, same, same_bytes},
-        lenient::{Content, Str},
+        lenient::{Content, Str, text},
         open_struct::open_struct,
         request::Body,
     },
@@ -71,62 +71,48 @@ impl<'a> Reader<'a> {
 
     /// Reads one message. It keeps its JSON if it would be written otherwise.
     pub(in crate::wire) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
-        let manner = self.manner;
         let Said { role, content, tool_call_id, .. } = serde_json::from_str(json.get())?;
-        let role = role.unwrap_or_default();
-        if &*role == "assistant" {
-            let message = assistant(manner, json)?;
+        if text(&role) == "assistant" {
+            let message = assistant(self.manner, json)?;
             self.asked = Some(message.clone());
             return Ok(Message::Assistant(message));
         }
-        let parts = self.parts(content);
-        self.written.clear();
-        match &*role {
-            "system" | "developer" => {
-                let message = SystemMessage::new(parts);
-                write_spoken(manner, manner.system_role(), None, message.parts(), &mut self.written);
-                Ok(Message::System(self.keep(json, message, SystemMessage::with_raw)))
-            }
+        let parts = content.map(|content| content.parts(|json| self.part(json))).unwrap_or_default();
+        let message = match text(&role) {
+            "system" | "developer" => Message::System(SystemMessage::new(parts)),
             "tool" => {
-                let id: Arc<str> = tool_call_id.as_deref().unwrap_or_default().into();
+                let id: Arc<str> = text(&tool_call_id).into();
                 let call = self.asked.iter().flat_map(AssistantMessage::calls).find(|call| call.id == id);
                 let name = call.map(|call| call.name.clone()).unwrap_or_default();
-                let message = ToolMessage::new(id, name, Arc::new(parts), false);
-                write_result(manner, &message, true, &mut self.written);
-                Ok(Message::Tool(self.keep(json, message, ToolMessage::with_raw)))
+                Message::Tool(ToolMessage::new(id, name, Arc::new(parts), false))
             }
             // Whoever else speaks is not the model. (`function` answers calls of a kind that nobody makes any more.)
-            _ => {
-                let message = UserMessage::new(parts);
-                write_spoken(manner, "user", None, message.parts(), &mut self.written);
-                Ok(Message::User(self.keep(json, message, UserMessage::with_raw)))
-            }
-        }
-    }
-
-    fn keep<M>(&self, json: &RawValue, message: M, with_raw: fn(M, Raw) -> M) -> M {
-        if same_bytes(&self.written, json) { message } else { with_raw(message, raw(json, &self.manner.origin)) }
-    }
-
-    fn parts(&self, content: Option<Content<'_>>) -> Vec<Part> {
-        match content {
-            None => Vec::new(),
-            Some(Content::Text(text)) => vec![Part::text(text)],
-            Some(Content::Parts(list)) => list.into_iter().map(|json| self.part(json)).collect(),
-        }
+            _ => Message::User(UserMessage::new(parts)),
+        };
+        self.written.clear();
+        write_alone(self.manner, &message, true, &mut self.written);
+        let raw = || raw(json, &self.manner.origin);
+        Ok(match message {
+            message if same_bytes(&self.written, json) => message,
+            Message::System(message) => Message::System(message.with_raw(raw())),
+            Message::Tool(message) => Message::Tool(message.with_raw(raw())),
+            Message::User(message) => Message::User(message.with_raw(raw())),
+            message => message,
+        })
     }
 
     /// The part, which keeps its JSON if that says more.
     fn part(&self, json: &RawValue) -> Part {
+        let raw = || raw(json, &self.manner.origin);
         let with = |own: Option<Raw>| match part(json, &self.manner.origin) {
             Block::Text(text) => Part::Text(text.with_raw(own)),
             Block::Image(media) => Part::Image(media.with_raw(own)),
             Block::Document(media) => Part::Document(media.with_raw(own)),
-            _ => Part::Other(raw(json, &self.manner.origin)),
+            _ => Part::Other(raw()),
         };
         let plain = with(None);
         let is_exact = part_json(self.manner, &plain).is_some_and(|written| same(&written, json));
-        if is_exact { plain } else { with(Some(raw(json, &self.manner.origin))) }
+        if is_exact { plain } else { with(Some(raw())) }
     }
 }
 

@@ -164,9 +164,6 @@ impl<'a> Reader<'a> {
 
 /// The parts of a content.
 fn parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
-    match serde_json::from_str(json.get()) {
-        Ok(Content::Text(text)) => vec![Part::text(text)],
-        Ok(Content::Parts(parts)) => parts.into_iter().map(|json| read_part(json, origin)).collect(),
-        Err(_) => Vec::new(),
-    }
+    let content = serde_json::from_str(json.get());
+    content.map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(|json| read_part(json, origin)))
 }
