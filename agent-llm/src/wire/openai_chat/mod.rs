@@ -22,7 +22,7 @@ mod parts;
 pub(super) mod read;
 #[cfg(feature = "requests")]
 pub(super) mod request;
-mod settings;
+pub(super) mod settings;
 mod tools;
 mod turn;
 

@@ -99,7 +99,7 @@ fn search_options(search: &WebSearch) -> Value {
 }
 
 #[cfg(feature = "requests")]
-pub(super) mod back {
+pub(in crate::wire) mod back {
     //! From a request's settings to parameters.
 
     use agent_core::model::Effort;
@@ -145,18 +145,22 @@ pub(super) mod back {
         written
     }
 
-    fn choice(said: &Value) -> Value {
-        match said.as_str() {
-            Some("any") => json!("required"),
-            None if said["type"] == "function" => json!({"tool": said["function"]["name"]}),
+    /// The choice of a tool, which is named by itself in Responses.
+    pub(in crate::wire) fn choice(said: &Value) -> Value {
+        let name = said["function"]["name"].as_str().or(said["name"].as_str());
+        match (said.as_str(), name) {
+            (Some("any"), _) => json!("required"),
+            (None, Some(name)) if said["type"].is_string() => json!({"tool": name}),
             _ => said.clone(),
         }
     }
 
-    fn output(said: &Value) -> Value {
+    /// The form of the answer, whose schema stands by itself in Responses.
+    pub(in crate::wire) fn output(said: &Value) -> Value {
+        let form = said.get("json_schema").unwrap_or(said);
         match said["type"].as_str() {
             Some("json_object") => json!({"name": "json", "schema": null}),
-            Some("json_schema") if said["json_schema"]["schema"].is_object() => read_form(&said["json_schema"]),
+            Some("json_schema") if form["schema"].is_object() => read_form(form),
             _ => Value::Null,
         }
     }

@@ -86,22 +86,16 @@ fn format(output: &OutputFormat) -> Value {
 /// What is understood of the fields that say how to answer.
 #[cfg(feature = "requests")]
 pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
-    use crate::wire::settings::{read, read_form};
+    use crate::wire::{
+        openai_chat::settings::back::{choice, output},
+        settings::read,
+    };
 
-    let choice = |said: &Value| match &said["name"] {
-        Value::String(name) => json!({"tool": name}),
-        _ => said.clone(),
-    };
-    let output = |text: &Value| match (&text["format"], text["format"]["type"].as_str()) {
-        (_, Some("json_object")) => json!(OutputFormat::json()),
-        (format, Some("json_schema")) => read_form(format),
-        _ => Value::Null,
-    };
     let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
     read(plain.into_iter().chain([
         ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
         ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
         ("tool_choice", said.get("tool_choice").map(choice)),
-        ("output", said.get("text").map(output)),
+        ("output", said.get("text").map(|text| output(&text["format"]))),
     ]))
 }
