@@ -1,6 +1,6 @@
 //! An answer under way. One that came whole is one event.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use agent_core::{
     Chunk, Error, ModelResponse, Result,
@@ -10,7 +10,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, SeqAccess, Visitor},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
 use super::{
     fold::{Delta, Fold},
@@ -18,8 +18,8 @@ use super::{
     usage,
 };
 use crate::{
-    Decoder, Progress, ProviderError,
-    error::{not_the_protocol, truncated},
+    Decoder, Progress,
+    error::{not_the_protocol, refused, truncated},
     wire::{
         details::{Details, parse},
         ended::message,
@@ -95,15 +95,14 @@ pub(super) struct Answer {
     /// The newest account: it is read at the end.
     usage: String,
     details: Details,
-    /// The choices that have begun. That of number 0 is the answer; what the others say is told beside it.
-    candidates: Vec<Candidate>,
+    /// The choices that have begun, by their numbers. That of number 0 is the answer; what the others say is told beside it.
+    candidates: BTreeMap<u64, Candidate>,
     has_ended: bool,
 }
 
 /// A choice under way.
 #[derive(Debug)]
 struct Candidate {
-    index: u64,
     fold: Fold,
     finish: String,
     details: Details,
@@ -113,20 +112,16 @@ struct Candidate {
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let mut answer = Answer::new(origin.clone(), false);
     answer.event(body, &mut Vec::new())?;
-    match answer.first() {
-        Some(at) if answer.candidates[at].fold.is_whole() => answer.respond(&mut Vec::new()),
+    match answer.candidates.get(&0) {
+        Some(first) if first.fold.is_whole() => answer.respond(&mut Vec::new()),
         _ => Err(answer.unmet(body)),
     }
 }
 
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
-        let (usage, details) = (String::new(), Details::default());
-        Self { origin, is_heard, id: None, model: None, usage, details, candidates: Vec::new(), has_ended: false }
-    }
-
-    fn first(&self) -> Option<usize> {
-        self.candidates.iter().position(|candidate| candidate.index == 0)
+        let (usage, details, candidates) = (String::new(), Details::default(), BTreeMap::new());
+        Self { origin, is_heard, id: None, model: None, usage, details, candidates, has_ended: false }
     }
 
     fn unmet(&self, json: &str) -> Error {
@@ -142,11 +137,15 @@ impl Answer {
             if index == 0 {
                 (error, usage) = (error.or(choice.error), usage.or(choice.usage));
             }
-            self.candidate(index).take(&choice, out).map_err(|e| self.unmet(json).with_source(e))?;
+            let candidate = self.candidates.entry(index).or_insert_with(|| Candidate {
+                fold: Fold::new(self.origin.clone(), self.is_heard && index == 0),
+                finish: String::new(),
+                details: Details::default(),
+            });
+            candidate.take(&choice, out).map_err(|e| self.unmet(json).with_source(e))?;
         }
         if let Some(error) = error {
-            let said = json!({ "error": parse(error).unwrap_or_default() });
-            return Err(ProviderError::from_json(&said).into_error(self.origin.provider()));
+            return Err(refused(self.origin.provider(), &format!(r#"{{"error":{error}}}"#)));
         }
         if let (None, Some(id)) = (&self.id, frame.id.filter(|id| !id.is_empty())) {
             self.id = Some(id.0.into());
@@ -161,21 +160,11 @@ impl Answer {
         Ok(())
     }
 
-    fn candidate(&mut self, index: u64) -> &mut Candidate {
-        let known = self.candidates.iter().position(|candidate| candidate.index == index);
-        let at = known.unwrap_or_else(|| {
-            let fold = Fold::new(self.origin.clone(), self.is_heard && index == 0);
-            self.candidates.push(Candidate { index, fold, finish: String::new(), details: Details::default() });
-            self.candidates.len() - 1
-        });
-        &mut self.candidates[at]
-    }
-
     fn respond(mut self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
         let unmet = |what| not_the_protocol(self.origin.provider(), what, "");
         let unreadable = |e| unmet("the events of the stream make no chat completion").with_source(e);
-        let first = self.first().ok_or_else(|| unmet("the stream held no answer"))?;
-        let Candidate { mut fold, finish, details, .. } = self.candidates.remove(first);
+        let first = self.candidates.remove(&0).ok_or_else(|| unmet("the stream held no answer"))?;
+        let Candidate { mut fold, finish, details } = first;
         let id = self.id.as_deref().unwrap_or_default();
         let json = fold.json(id).map_err(unreadable)?;
         let mut blocks = read(&json, &self.origin, fold.order()).map_err(unreadable)?;
@@ -183,7 +172,7 @@ impl Answer {
         let message = message(blocks, id, Raw::new(self.origin.clone(), json), |blocks| fold.finish(blocks, out));
         let mut response = answered(message, &finish);
         response.details = self.details.into_fields(&details);
-        let others: Vec<_> = self.candidates.into_iter().map(|other| other.into_value(id)).collect();
+        let others: Vec<_> = self.candidates.into_iter().map(|(index, other)| other.into_value(index, id)).collect();
         if !others.is_empty() {
             response.details.insert("choices".into(), others.into());
         }
@@ -210,10 +199,10 @@ impl Candidate {
     }
 
     /// What is told of the choice beside the answer.
-    fn into_value(mut self, response: &str) -> Value {
+    fn into_value(mut self, index: u64, response: &str) -> Value {
         let message = self.fold.json(response).ok().and_then(|json| parse(&json)).unwrap_or_default();
         let mut fields = self.details.into_fields(&Details::default());
-        fields.insert("index".into(), self.index.into());
+        fields.insert("index".into(), index.into());
         fields.insert("message".into(), message);
         if !self.finish.is_empty() {
             fields.insert("finish_reason".into(), self.finish.into());
@@ -233,7 +222,7 @@ impl Decoder for Answer {
     }
 
     fn progress(&self) -> Progress {
-        let is_complete = self.first().is_some_and(|first| !self.candidates[first].finish.is_empty());
+        let is_complete = self.candidates.get(&0).is_some_and(|first| !first.finish.is_empty());
         match (self.has_ended, is_complete) {
             (true, _) => Progress::Ended,
             (false, true) => Progress::Complete,

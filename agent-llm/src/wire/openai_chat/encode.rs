@@ -10,7 +10,7 @@ use super::{
     messages::{Manner, write_message, write_spoken},
     profile::Profile,
     settings::Settings,
-    tools::{is_told, write_tools},
+    tools::write_tools,
 };
 use crate::wire::{body::Draft, json::write_with, server_tools::Lack};
 
@@ -40,11 +40,16 @@ pub(in crate::wire) trait Words {
 
 /// Writes the request's body to `out`; what is made of its tools is kept under `key`.
 pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireKey, out: &mut Draft) {
-    let (extra, manner) = (&req.params.extra, words.manner());
-    let own_tools = extra.contains_key("tools");
-    let offers = |spec: &&ToolSpec| is_told(manner, spec) && words.offers(req, spec);
-    let tells_tools = !own_tools && req.tools.iter().any(|spec| offers(&spec));
-    words.write_settings(req, own_tools || tells_tools, out);
+    let (extra, manner, mut tools) = (&req.params.extra, words.manner(), None);
+    if !req.tools.is_empty() && !extra.contains_key("tools") {
+        let offered: Vec<_> = req.tools.iter().filter(|spec| words.offers(req, spec)).collect();
+        tools = Some(match offered.len() == req.tools.len() {
+            true => req.tools.written(key, |specs| write_tools(manner, specs)),
+            false => write_tools(manner, &offered.into_iter().cloned().collect::<Vec<_>>()).into(),
+        });
+    }
+    let tools = tools.filter(|tools| **tools != *b"[]");
+    words.write_settings(req, extra.contains_key("tools") || tools.is_some(), out);
     out.pop(); // the closing brace
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":[");
@@ -57,14 +62,9 @@ pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireK
         out.pop_if(|last| *last == b',');
         out.push(b']');
     }
-    if tells_tools {
+    if let Some(tools) = tools {
         out.extend_from_slice(b",\"tools\":");
-        if req.tools.iter().all(|spec| words.offers(req, spec)) {
-            out.extend_from_slice(&req.tools.written(key, |specs| write_tools(manner, specs)));
-        } else {
-            let offered: Vec<_> = req.tools.iter().filter(offers).cloned().collect();
-            out.extend_from_slice(&write_tools(manner, &offered));
-        }
+        out.extend_from_slice(&tools);
     }
     out.push(b'}');
 }

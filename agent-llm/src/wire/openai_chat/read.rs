@@ -5,9 +5,8 @@ use agent_core::{
     message::{Origin, Raw, Reasoning},
 };
 use base64::{
-    Engine, alphabet,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-    prelude::BASE64_STANDARD,
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD},
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -163,15 +162,9 @@ fn speech(json: &RawValue) -> Option<Block> {
 
 /// The bytes of base64 that came in pieces, each of which may have its own end.
 fn sound(data: &str) -> Vec<u8> {
-    let pieces = data.split_inclusive('=').filter(|piece| *piece != "=");
-    pieces.flat_map(|piece| STANDARD_LENIENT.decode(piece.trim_end_matches('=')).unwrap_or_default()).collect()
+    let pieces = data.split('=').filter(|piece| !piece.is_empty());
+    pieces.flat_map(|piece| BASE64_STANDARD_NO_PAD.decode(piece).unwrap_or_default()).collect()
 }
-
-/// Base64 whose padding may be left out.
-const STANDARD_LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// The call, which keeps its JSON if a [`ToolCall`] has no room for all of it.
 pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {

@@ -12,7 +12,7 @@ use super::{
     messages::{Manner, write_alone},
     parts::{part, part_json},
     read::{ORDER, read},
-    settings::{Settings, back},
+    settings::{Settings, params},
     tools::read_tool,
 };
 use crate::{
@@ -42,11 +42,11 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
     body.read_messages(|json| reader.read(json))?;
     let (parsed, said) = (&mut body.parsed, &body.said);
     parsed.stream = said.get("stream").is_some_and(|said| said == true);
-    parsed.params = back::params(said, profile);
+    parsed.params = params(said, profile);
     let has_tools = !parsed.tools.is_empty() || said.contains_key("tools");
     let params = &parsed.params;
     let settings = Settings { model: "", params, profile, has_tools, stream: parsed.stream, search: None };
-    let written = back::written(&settings, said);
+    let written = settings.written(said);
     Ok(body.finish(written))
 }
 

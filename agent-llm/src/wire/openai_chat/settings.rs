@@ -1,12 +1,18 @@
 //! Everything of a request but its messages and its tools, in both directions.
 
+#[cfg(feature = "requests")]
+use agent_core::model::Effort;
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
+#[cfg(feature = "requests")]
+use serde_json::Map;
 use serde_json::{Value, json};
 
-use super::profile::Profile;
+#[cfg(feature = "requests")]
+use crate::wire::settings::{read, read_form};
 use crate::wire::{
     fields::Fields,
     json::present,
+    profile::Profile,
     settings::{form, said},
 };
 
@@ -71,6 +77,20 @@ impl<'a> Settings<'a> {
         }
         fields
     }
+
+    /// What of this request a server would be told by itself, which `said` this. Who asks in other words for a stream or for a
+    /// limit says all of that.
+    #[cfg(feature = "requests")]
+    pub(super) fn written(&self, said: &Map<String, Value>) -> Map<String, Value> {
+        let mut written: Map<_, _> = self.fields().into();
+        if said.get("stream_options") != written.get("stream_options") {
+            written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
+        }
+        if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
+            written.retain(|name, _| !LIMITS.contains(&name.as_str()));
+        }
+        written
+    }
 }
 
 fn choice(choice: &ToolChoice) -> Value {
@@ -98,70 +118,49 @@ fn search_options(search: &WebSearch) -> Value {
     present(json!({"user_location": place}))
 }
 
+/// The efforts, the words that servers read alike last.
 #[cfg(feature = "requests")]
-pub(in crate::wire) mod back {
-    //! From a request's settings to parameters.
+const EFFORTS: [Effort; 7] =
+    [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
 
-    use agent_core::model::Effort;
-    use serde_json::Map;
+/// What the fields of a request say, as far as they say what every provider can be told.
+#[cfg(feature = "requests")]
+pub(super) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
+    let get = |usual| said.get(profile.name_of(usual)?);
+    let is_effort = |effort: &Effort| match profile.effort.get(effort) {
+        Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
+        None => profile.known(*effort) == *effort && get("reasoning_effort") == Some(&json!(effort)),
+    };
+    let limits = LIMITS.iter().filter_map(|name| said.get(*name));
+    let limit = get("max_tokens").into_iter().chain(limits).find(|most| most.is_u64());
+    let plain = PLAIN.into_iter().chain(["parallel_tool_calls"]);
+    read(plain.map(|name| (name, get(name).cloned())).chain([
+        ("max_tokens", limit.cloned()),
+        ("stop", get("stop").map(|stop| if stop.is_string() { json!([stop]) } else { stop.clone() })),
+        ("tool_choice", get("tool_choice").map(read_choice)),
+        ("effort", EFFORTS.into_iter().find(is_effort).map(|effort| json!(effort))),
+        ("output", get("response_format").map(read_output)),
+    ]))
+}
 
-    use super::{LIMITS, ModelParams, PLAIN, Profile, Settings, Value, json};
-    use crate::wire::settings::{read, read_form};
-
-    /// The efforts, the words that servers read alike last.
-    const EFFORTS: [Effort; 7] =
-        [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
-
-    /// What the fields of a request say, as far as they say what every provider can be told.
-    pub(crate) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
-        let get = |usual| said.get(profile.name_of(usual)?);
-        let is_effort = |effort: &Effort| match profile.effort.get(effort) {
-            Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
-            None => profile.known(*effort) == *effort && get("reasoning_effort") == Some(&json!(effort)),
-        };
-        let limits = LIMITS.iter().filter_map(|name| said.get(*name));
-        let limit = get("max_tokens").into_iter().chain(limits).find(|most| most.is_u64());
-        let plain = PLAIN.into_iter().chain(["parallel_tool_calls"]);
-        let plain = plain.map(|name| (name, get(name).cloned()));
-        read(plain.chain([
-            ("max_tokens", limit.cloned()),
-            ("stop", get("stop").map(|stop| if stop.is_string() { json!([stop]) } else { stop.clone() })),
-            ("tool_choice", get("tool_choice").map(choice)),
-            ("effort", EFFORTS.into_iter().find(is_effort).map(|effort| json!(effort))),
-            ("output", get("response_format").map(output)),
-        ]))
+/// The choice of a tool, which is named by itself in Responses.
+#[cfg(feature = "requests")]
+pub(in crate::wire) fn read_choice(said: &Value) -> Value {
+    let name = said["function"]["name"].as_str().or(said["name"].as_str());
+    match (said.as_str(), name) {
+        (Some("any"), _) => json!("required"),
+        (None, Some(name)) if said["type"].is_string() => json!({"tool": name}),
+        _ => said.clone(),
     }
+}
 
-    /// What a request of these settings would say by itself. Who asks in other words for a stream or for a limit says all
-    /// of that.
-    pub(crate) fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
-        let mut written: Map<_, _> = settings.fields().into();
-        if said.get("stream_options") != written.get("stream_options") {
-            written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
-        }
-        if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
-            written.retain(|name, _| !LIMITS.contains(&name.as_str()));
-        }
-        written
-    }
-
-    /// The choice of a tool, which is named by itself in Responses.
-    pub(in crate::wire) fn choice(said: &Value) -> Value {
-        let name = said["function"]["name"].as_str().or(said["name"].as_str());
-        match (said.as_str(), name) {
-            (Some("any"), _) => json!("required"),
-            (None, Some(name)) if said["type"].is_string() => json!({"tool": name}),
-            _ => said.clone(),
-        }
-    }
-
-    /// The form of the answer, whose schema stands by itself in Responses.
-    pub(in crate::wire) fn output(said: &Value) -> Value {
-        let form = said.get("json_schema").unwrap_or(said);
-        match said["type"].as_str() {
-            Some("json_object") => json!({"name": "json", "schema": null}),
-            Some("json_schema") if form["schema"].is_object() => read_form(form),
-            _ => Value::Null,
-        }
+/// The form of the answer, whose schema stands by itself in Responses.
+#[cfg(feature = "requests")]
+pub(in crate::wire) fn read_output(said: &Value) -> Value {
+    let form = said.get("json_schema").unwrap_or(said);
+    match said["type"].as_str() {
+        Some("json_object") => json!({"name": "json", "schema": null}),
+        Some("json_schema") if form["schema"].is_object() => read_form(form),
+        _ => Value::Null,
     }
 }

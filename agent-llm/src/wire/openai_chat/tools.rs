@@ -8,27 +8,22 @@ use serde_json::{Value, value::RawValue};
 use super::messages::Manner;
 use crate::wire::json::{Json, present, write};
 
-/// True if the server is told of the tool among the others: it may be another provider's own, or a setting.
-pub(super) fn is_told(manner: &Manner, spec: &ToolSpec) -> bool {
-    !spec.is_server_side() || manner.own(spec.raw.as_ref()).is_some()
-}
-
-/// The list of tools that the server is told of.
+/// The list of tools. Others than functions may be another provider's own, or a setting.
 pub(super) fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
-    let told = specs.iter().filter(|spec| is_told(manner, spec));
     let mut out = Vec::new();
-    write(&told.map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
+    write(&specs.iter().filter_map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
     out
 }
 
-fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Json<'a> {
-    if let Some(own) = manner.own(spec.raw.as_ref()) {
-        return Json::Own(own);
-    }
+fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<'a>> {
     let ToolSpec { name, description, parameters, .. } = spec;
-    let function = json!({"name": name, "description": description, "parameters": parameters});
-    let mark = manner.cache_control(spec.cache);
-    Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
+    let function = || {
+        let function = json!({"name": name, "description": description, "parameters": parameters});
+        let mark = manner.cache_control(spec.cache);
+        Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
+    };
+    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
+    own.or_else(|| (!spec.is_server_side()).then(function))
 }
 
 /// Reads one tool. It keeps its JSON if that says more than the tool, or otherwise.
@@ -50,6 +45,6 @@ pub(super) fn read_tool(manner: &Manner, json: &RawValue) -> serde_json::Result<
     let parameters = parameters.map_or_else(|| json!({"type": "object"}), Value::clone);
     let mut spec = ToolSpec::new(name, function["description"].as_str().unwrap_or_default(), parameters);
     spec.cache = cache(&said);
-    let is_exact = same(&tool_json(manner, &spec), json);
+    let is_exact = tool_json(manner, &spec).is_some_and(|written| same(&written, json));
     Ok(if is_exact { spec } else { spec.with_raw(raw) })
 }

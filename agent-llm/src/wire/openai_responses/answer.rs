@@ -18,7 +18,7 @@ use crate::{
     error::{not_the_protocol, truncated},
     wire::{
         ended::{message, only_refuses},
-        lenient::{Count, Str, lenient, text},
+        lenient::{self, Count, Str, lenient, text},
         open_struct::open_struct,
         surrogates::mend_surrogates,
         usage,
@@ -55,10 +55,6 @@ open_struct! {
         error: &'a RawValue = "error",
         usage: &'a RawValue = "usage",
     }
-}
-
-open_struct! {
-    Incomplete { reason: Str<'a> = "reason", }
 }
 
 /// Fields of a response that repeat the request, or the message.
@@ -178,8 +174,8 @@ impl ResponseSaid<'_> {
     }
 
     fn finish(&self, message: &AssistantMessage) -> FinishReason {
-        let reason = self.incomplete.and_then(|json| lenient::<Incomplete<'_>>(json).reason);
-        match (text(&self.status), reason.as_deref()) {
+        let incomplete: Value = lenient::part(self.incomplete);
+        match (text(&self.status), incomplete["reason"].as_str()) {
             ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => FinishReason::Length,
             ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
             ("incomplete", Some(other)) => FinishReason::Other(other.to_owned()),

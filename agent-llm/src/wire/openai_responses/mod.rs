@@ -52,7 +52,6 @@ mod profile;
 mod read;
 #[cfg(feature = "requests")]
 mod request;
-mod server_tools;
 mod settings;
 mod tools;
 mod turn;
@@ -110,7 +109,7 @@ impl OpenAiResponsesCodec {
         let uri = profile.endpoint("/responses")?;
         let manner = Manner::new(WIRE, model, profile);
         let Profile { provider, system_role, responses, .. } = &manner.profile;
-        let is_preview = server_tools::is_preview(manner.origin.model());
+        let is_preview = tools::is_preview(manner.origin.model());
         let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview));
         Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
@@ -136,7 +135,7 @@ impl Codec for OpenAiResponsesCodec {
             "offer `ServerTool::ImageGeneration` for images, ask on the wire chat for speech",
         )?;
         let model = self.manner.origin.model();
-        check(&req.tools, "responses", |tool| server_tools::tool(tool, model).err())?;
+        check(&req.tools, "responses", |tool| tools::own_tool(tool, model).err())?;
         let write = |out: &mut Draft| encode::encode(req, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }

@@ -1,6 +1,6 @@
 //! Reading requests: their fields, and from their items to messages.
 
-use std::mem::take;
+use std::{borrow::Cow, collections::BTreeMap, mem::take};
 
 use agent_core::{
     AssistantMessage, Block, History, Message, Part, Result, SystemMessage, ToolCall, ToolMessage, UserMessage,
@@ -19,8 +19,7 @@ use crate::{
     ParsedRequest,
     wire::{
         json::raw,
-        lenient::{Content, Str, lenient, text},
-        open_struct::open_struct,
+        lenient::{Content, Str, lenient},
         request::Body,
     },
 };
@@ -50,17 +49,6 @@ pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     Ok(body.finish(written))
 }
 
-open_struct! {
-    ItemSaid {
-        kind: Str<'a> = "type",
-        role: Str<'a> = "role",
-        content: &'a RawValue = "content",
-        call_id: Str<'a> = "call_id",
-        output: &'a RawValue = "output",
-        execution: Str<'a> = "execution",
-    }
-}
-
 /// The messages of these items. Items of the model that follow each other are one turn.
 ///
 /// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
@@ -84,21 +72,22 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn push(&mut self, json: &'a RawValue) {
-        let said: ItemSaid<'_> = lenient(json);
+        let said: BTreeMap<Cow<'_, str>, &RawValue> = lenient(json);
         let (origin, raw) = (self.origin, raw(json, self.origin));
-        let parts = |json: Option<&RawValue>| json.map(|json| parts(json, origin)).unwrap_or_default();
-        match (text(&said.kind), text(&said.role)) {
+        let text = |name: &str| said.get(name).map(|json| lenient::<Str<'_>>(json)).unwrap_or_default();
+        let parts = |name: &str| said.get(name).map(|json| parts(json, origin)).unwrap_or_default();
+        match (&*text("type"), &*text("role")) {
             ("message" | "", "user") => {
-                self.say(Message::User(UserMessage::new(parts(said.content)).with_raw(raw)));
+                self.say(Message::User(UserMessage::new(parts("content")).with_raw(raw)));
             }
             ("message" | "", "system" | "developer") => {
-                self.say(Message::System(SystemMessage::new(parts(said.content)).with_raw(raw)));
+                self.say(Message::System(SystemMessage::new(parts("content")).with_raw(raw)));
             }
             ("function_call_output" | "custom_tool_call_output" | "computer_call_output", _) => {
-                match self.unanswered(text(&said.call_id)) {
+                match self.unanswered(&text("call_id")) {
                     Some((call, result)) => {
                         let (id, name) = (call.id.clone(), call.name.clone());
-                        *result = Some(ToolMessage::new(id, name, parts(said.output).into(), false).with_raw(raw));
+                        *result = Some(ToolMessage::new(id, name, parts("output").into(), false).with_raw(raw));
                         self.is_answered = true;
                     }
                     None => self.say_other(raw),
@@ -106,7 +95,7 @@ impl<'a> Reader<'a> {
             }
             ("message" | "", "assistant")
             | ("reasoning" | "mcp_list_tools" | "mcp_approval_request" | "compaction", _) => self.go_on(json),
-            ("tool_search_output", _) if text(&said.execution) == "server" => self.go_on(json),
+            ("tool_search_output", _) if &*text("execution") == "server" => self.go_on(json),
             (kind, _) if kind.ends_with("_call") => self.go_on(json),
             _ => self.say_other(raw),
         }

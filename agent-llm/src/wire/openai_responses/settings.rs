@@ -7,7 +7,7 @@ use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec}
 use serde_json::Map;
 use serde_json::{Value, json};
 
-use super::{Manner, server_tools, tools};
+use super::{Manner, tools};
 use crate::wire::{
     content::joined,
     fields::Fields,
@@ -68,7 +68,7 @@ impl<'a> Settings<'a> {
     fn include(&self) -> Vec<&'static str> {
         let server = &self.manner.profile.responses;
         let tools = self.specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
-        let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
+        let results = tools.filter_map(|spec| tools::include(spec.server.as_ref()?));
         let sealed = server.seals(self.manner.origin.model()).then_some("reasoning.encrypted_content");
         sealed.into_iter().chain(results).collect()
     }
@@ -87,7 +87,7 @@ fn format(output: &OutputFormat) -> Value {
 #[cfg(feature = "requests")]
 pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
     use crate::wire::{
-        openai_chat::settings::back::{choice, output},
+        openai_chat::settings::{read_choice, read_output},
         settings::read,
     };
 
@@ -95,7 +95,7 @@ pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
     read(plain.into_iter().chain([
         ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
         ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
-        ("tool_choice", said.get("tool_choice").map(choice)),
-        ("output", said.get("text").map(|text| output(&text["format"]))),
+        ("tool_choice", said.get("tool_choice").map(read_choice)),
+        ("output", said.get("text").map(|text| read_output(&text["format"]))),
     ]))
 }
