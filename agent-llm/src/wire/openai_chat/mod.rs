@@ -18,12 +18,12 @@ mod answer;
 pub(super) mod encode;
 mod fold;
 pub(super) mod messages;
-mod parts;
+pub(super) mod parts;
 pub(super) mod read;
 #[cfg(feature = "requests")]
 pub(super) mod request;
 pub(super) mod settings;
-mod tools;
+pub(super) mod tools;
 mod turn;
 
 use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};

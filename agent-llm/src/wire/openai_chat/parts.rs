@@ -7,6 +7,8 @@ use agent_core::{
 use serde_json::{Value, json, value::RawValue};
 
 use super::{messages::Manner, profile::DocumentForm};
+#[cfg(feature = "requests")]
+use crate::wire::json::same;
 use crate::wire::{
     content::{Address, media_at},
     json::{Json, present, raw},
@@ -43,7 +45,7 @@ fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a
 }
 
 /// The provider's own JSON of a text, unless that says something else: the text may have been edited.
-pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
     manner.own(text.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Text(was) => (&was.text, was.cache) == (&text.text, text.cache),
         _ => true,
@@ -51,7 +53,7 @@ pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawVal
 }
 
 /// As [`own_text`], for media.
-pub(super) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
     manner.own(media.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Image(was) | Block::Document(was) => (&was.source, was.cache) == (&media.source, media.cache),
         _ => true,
@@ -92,7 +94,7 @@ fn sound_format(media: &Media) -> Option<&str> {
     })
 }
 
-/// The block of one part of a content. It keeps its JSON if that may say more.
+/// The block of one part of a content, in the form of this API or of Responses. It keeps its JSON if that may say more.
 pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
     let said = present(lenient(json));
     match &said {
@@ -107,14 +109,15 @@ fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
     if contents.iter().filter(|name| !said[**name].is_null()).count() > 1 {
         return None;
     }
-    let media = |mut media: Media, name: &Value| {
+    let file = said.get("file").unwrap_or(said);
+    let stored = || file["file_id"].as_str().map(Media::file);
+    let media = |media: Option<Media>, name: &Value| {
+        let mut media = media?;
         (media.cache, media.name, media.raw) = (cache(said), name.as_str().map(str::to_owned), Some(raw()));
-        media
+        Some(media)
     };
-    let at = |url: &Value, name: &Value| Some(media(media_at(url.as_str()?), name));
-    let file = &said["file"];
     Some(match said["type"].as_str()? {
-        "text" => {
+        "text" | "input_text" => {
             let words = said["text"].as_str()?;
             let says_more = *said != json!({"type": "text", "text": words});
             let mut text = Text::new(words).with_raw(says_more.then(raw));
@@ -125,14 +128,32 @@ fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
             let text = plain(said.get("thinking")?);
             Block::Reasoning(Reasoning { text, raw: Some(raw()), ..Reasoning::default() })
         }
-        "image_url" => Block::Image(at(&said["image_url"]["url"], &Value::Null)?),
-        "document_url" => Block::Document(at(&said["document_url"], &said["document_name"])?),
-        "file" if file["file_id"].is_null() => Block::Document(at(&file["file_data"], &file["filename"])?),
-        "file" if file["file_data"].is_null() => {
-            Block::Document(media(Media::file(file["file_id"].as_str()?), &Value::Null))
+        "image_url" | "input_image" => {
+            let image = &said["image_url"];
+            let url = image.get("url").unwrap_or(image).as_str().map(media_at);
+            Block::Image(media(url.or_else(stored), &Value::Null)?)
+        }
+        "document_url" => Block::Document(media(said["document_url"].as_str().map(media_at), &said["document_name"])?),
+        "file" | "input_file" => {
+            let there = ["file_data", "file_url"].into_iter().find_map(|name| file[name].as_str());
+            Block::Document(media(stored().or_else(|| there.map(media_at)), &file["filename"])?)
         }
         _ => return None,
     })
+}
+
+/// A part of what others than the model say. It keeps its JSON, unless `write` makes the same of it.
+#[cfg(feature = "requests")]
+pub(in crate::wire) fn read_part(json: &RawValue, origin: &Origin, write: impl Fn(&Part) -> Option<Json<'_>>) -> Part {
+    let with = |own: Option<Raw>| match part(json, origin) {
+        Block::Text(text) => Part::Text(text.with_raw(own)),
+        Block::Image(media) => Part::Image(media.with_raw(own)),
+        Block::Document(media) => Part::Document(media.with_raw(own)),
+        _ => Part::Other(raw(json, origin)),
+    };
+    let plain = with(None);
+    let is_exact = write(&plain).is_some_and(|written| same(&written, json));
+    if is_exact { plain } else { with(Some(raw(json, origin))) }
 }
 
 /// The mark for the cache that a part or a tool has.

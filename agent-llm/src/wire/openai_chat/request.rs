@@ -3,23 +3,21 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    AssistantMessage, Block, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw,
-};
+use agent_core::{AssistantMessage, Block, Message, Result, SystemMessage, ToolMessage, UserMessage};
 use serde_json::value::RawValue;
 
 use super::{
     messages::{Manner, write_alone},
-    parts::{part, part_json},
+    parts::{part_json, read_part},
     read::{ORDER, read},
     settings::{Settings, params},
-    tools::read_tool,
+    tools::{read_tool, tool_json},
 };
 use crate::{
     ParsedRequest,
     wire::{
         ended::message,
-        json::{raw, same, same_bytes},
+        json::{raw, same_bytes},
         lenient::{Content, Str, text},
         open_struct::open_struct,
         request::Body,
@@ -52,7 +50,7 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
 
 /// A body with messages, and with tools of this API's form.
 pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &Manner) -> Result<Body<'a>> {
-    Body::read(body, "messages", |json| read_tool(manner, json))
+    Body::read(body, "messages", |json| read_tool(json, &manner.origin, |spec| tool_json(manner, spec)))
 }
 
 /// Reads the messages of one request, in order.
@@ -77,7 +75,8 @@ impl<'a> Reader<'a> {
             self.asked = Some(message.clone());
             return Ok(Message::Assistant(message));
         }
-        let parts = content.map(|content| content.parts(|json| self.part(json))).unwrap_or_default();
+        let part = |json: &RawValue| read_part(json, &self.manner.origin, |part| part_json(self.manner, part));
+        let parts = content.map(|content| content.parts(part)).unwrap_or_default();
         let message = match text(&role) {
             "system" | "developer" => Message::System(SystemMessage::new(parts)),
             "tool" => {
@@ -99,20 +98,6 @@ impl<'a> Reader<'a> {
             Message::User(message) => Message::User(message.with_raw(raw())),
             message => message,
         })
-    }
-
-    /// The part, which keeps its JSON if that says more.
-    fn part(&self, json: &RawValue) -> Part {
-        let raw = || raw(json, &self.manner.origin);
-        let with = |own: Option<Raw>| match part(json, &self.manner.origin) {
-            Block::Text(text) => Part::Text(text.with_raw(own)),
-            Block::Image(media) => Part::Image(media.with_raw(own)),
-            Block::Document(media) => Part::Document(media.with_raw(own)),
-            _ => Part::Other(raw()),
-        };
-        let plain = with(None);
-        let is_exact = part_json(self.manner, &plain).is_some_and(|written| same(&written, json));
-        if is_exact { plain } else { with(Some(raw())) }
     }
 }
 

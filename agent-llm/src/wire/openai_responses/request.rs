@@ -4,36 +4,37 @@ use std::{borrow::Cow, collections::BTreeMap, mem::take};
 
 use agent_core::{
     AssistantMessage, Block, History, Message, Part, Result, SystemMessage, ToolCall, ToolMessage, UserMessage,
-    message::{Origin, Raw},
+    message::Raw,
 };
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     Manner,
-    parts::read_part,
+    parts::part_json,
     read::{items, read as read_item},
     settings::{Settings, params},
-    tools::read_tool,
+    tools::tool_json,
 };
 use crate::{
     ParsedRequest,
     wire::{
         json::raw,
         lenient::{Content, Str, lenient},
+        openai_chat::{parts::read_part, tools::read_tool},
         request::Body,
     },
 };
 
 /// Reads the body of a request.
 pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
-    let mut body = Body::read(body, "input", |json| Ok(read_tool(json, manner)))?;
+    let mut body = Body::read(body, "input", |json| read_tool(json, &manner.origin, |spec| tool_json(spec, manner)))?;
     match body.conversation.map(|json| (json, json.get().as_bytes().first())) {
         Some((text, Some(b'"'))) => {
-            let said = UserMessage::new(parts(text, &manner.origin)).with_raw(raw(text, &manner.origin));
+            let said = UserMessage::new(parts(text, manner)).with_raw(raw(text, &manner.origin));
             body.parsed.messages = History::import([Message::User(said)]).0;
         }
         Some((list, Some(b'['))) if list.get() != "[]" => {
-            body.parsed.messages = turns(&items(list.get()), &manner.origin);
+            body.parsed.messages = turns(&items(list.get()), manner);
         }
         Some((other, _)) => body.keep("input", other)?,
         None => {}
@@ -53,15 +54,15 @@ pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
 ///
 /// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
 /// stand in another order than their calls are put in that order.
-fn turns(items: &[&RawValue], origin: &Origin) -> History {
-    let mut reader = Reader { origin, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), is_answered: false };
+fn turns(items: &[&RawValue], manner: &Manner) -> History {
+    let mut reader = Reader { manner, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), is_answered: false };
     items.iter().for_each(|json| reader.push(json));
     reader.close();
     History::import(reader.messages).0
 }
 
 struct Reader<'a> {
-    origin: &'a Origin,
+    manner: &'a Manner,
     messages: Vec<Message>,
     /// The items of the turn under way.
     items: Vec<&'a RawValue>,
@@ -73,9 +74,9 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn push(&mut self, json: &'a RawValue) {
         let said: BTreeMap<Cow<'_, str>, &RawValue> = lenient(json);
-        let (origin, raw) = (self.origin, raw(json, self.origin));
+        let (manner, raw) = (self.manner, raw(json, &self.manner.origin));
         let text = |name: &str| said.get(name).map(|json| lenient::<Str<'_>>(json)).unwrap_or_default();
-        let parts = |name: &str| said.get(name).map(|json| parts(json, origin)).unwrap_or_default();
+        let parts = |name: &str| said.get(name).map(|json| parts(json, manner)).unwrap_or_default();
         match (&*text("type"), &*text("role")) {
             ("message" | "", "user") => {
                 self.say(Message::User(UserMessage::new(parts("content")).with_raw(raw)));
@@ -107,7 +108,7 @@ impl<'a> Reader<'a> {
             self.close();
         }
         self.items.push(json);
-        self.blocks.extend(read_item(json, self.origin).into_iter().map(|block| (json, block, None)));
+        self.blocks.extend(read_item(json, &self.manner.origin).into_iter().map(|block| (json, block, None)));
     }
 
     /// What nobody says as a message stays its provider's.
@@ -130,13 +131,13 @@ impl<'a> Reader<'a> {
         let (mut blocks, mut results) = (Vec::new(), Vec::new());
         for (json, block, result) in take(&mut self.blocks) {
             let is_unanswered = matches!(block, Block::ToolCall(_)) && result.is_none();
-            blocks.push(if is_unanswered { Block::Other(raw(json, self.origin)) } else { block });
+            blocks.push(if is_unanswered { Block::Other(raw(json, &self.manner.origin)) } else { block });
             results.extend(result.map(Message::Tool));
         }
         if blocks.is_empty() {
-            blocks.extend(items.iter().map(|json| Block::Other(raw(json, self.origin))));
+            blocks.extend(items.iter().map(|json| Block::Other(raw(json, &self.manner.origin))));
         }
-        let list = Raw::new(self.origin.clone(), to_raw_value(&items).unwrap_or_default());
+        let list = Raw::new(self.manner.origin.clone(), to_raw_value(&items).unwrap_or_default());
         self.messages.push(Message::Assistant(AssistantMessage::from_provider(blocks, list)));
         self.messages.append(&mut results);
     }
@@ -152,7 +153,7 @@ impl<'a> Reader<'a> {
 }
 
 /// The parts of a content.
-fn parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
-    let content = serde_json::from_str(json.get());
-    content.map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(|json| read_part(json, origin)))
+fn parts(json: &RawValue, manner: &Manner) -> Vec<Part> {
+    let part = |json: &RawValue| read_part(json, &manner.origin, |part| part_json(manner, part));
+    serde_json::from_str(json.get()).map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(part))
 }

@@ -24,7 +24,7 @@ pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
     out
 }
 
-fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
+pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
     let own = manner.own(spec.raw.as_ref()).map(Json::Own);
     let ToolSpec { name, description, parameters, .. } = spec;
     let strict = manner.profile.responses.strict_tools;
@@ -42,25 +42,6 @@ pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Cow<'static, str> {
 
 fn native(spec: &ToolSpec, manner: &Manner) -> Option<Value> {
     own_tool(spec.server.as_ref()?, manner.origin.model()).ok()
-}
-
-/// Reads a tool; it keeps its JSON if that says more than would be written.
-#[cfg(feature = "requests")]
-pub(super) fn read_tool(json: &RawValue, manner: &Manner) -> ToolSpec {
-    use crate::wire::json::same;
-
-    let (said, raw): (Value, _) = (lenient(json), raw(json, &manner.origin));
-    let text = |name: &str| said[name].as_str().unwrap_or_default();
-    let parameters = match (text("type"), &said["parameters"]) {
-        ("function", Value::Null) => json!({"type": "object", "properties": {}}),
-        ("function", schema) => schema.clone(),
-        // What the model writes for such a tool is one text.
-        ("custom", _) => json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}),
-        (kind, _) => return ToolSpec::server_side(if text("name").is_empty() { kind } else { text("name") }, raw),
-    };
-    let spec = ToolSpec::new(text("name"), text("description"), parameters);
-    let is_exact = tool_json(&spec, manner).is_some_and(|written| same(&written, json));
-    if is_exact { spec } else { spec.with_raw(raw) }
 }
 
 /// A tool of the server's own, as it is told of it.
