@@ -10,9 +10,14 @@ use super::{
     messages::{Manner, write_message, write_spoken},
     profile::Profile,
     settings::Settings,
-    tools::write_tools,
 };
-use crate::wire::{body::Draft, json::write_with, server_tools::Lack};
+use serde_json::json;
+
+use crate::wire::{
+    body::Draft,
+    json::{Json, present, write, write_with},
+    server_tools::Lack,
+};
 
 /// What the codec of such a wire says in its own words.
 pub(in crate::wire) trait Words {
@@ -84,6 +89,24 @@ impl Words for OpenAiChatCodec {
         let settings = Settings { model, params, profile: &self.manner.profile, has_tools, stream: req.stream, search };
         write_with(&settings.fields(), &params.extra, out);
     }
+}
+
+/// The list of tools. Others than functions may be another provider's own, or a setting.
+fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&specs.iter().filter_map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
+    out
+}
+
+pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<'a>> {
+    let ToolSpec { name, description, parameters, .. } = spec;
+    let function = || {
+        let function = json!({"name": name, "description": description, "parameters": parameters});
+        let mark = manner.cache_control(spec.cache);
+        Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
+    };
+    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
+    own.or_else(|| (!spec.is_server_side()).then(function))
 }
 
 /// What the server has no word for of a tool.

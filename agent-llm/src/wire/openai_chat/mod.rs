@@ -15,6 +15,8 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod answer;
+#[cfg(feature = "requests")]
+pub(super) mod back;
 pub(super) mod encode;
 mod fold;
 pub(super) mod messages;
@@ -22,8 +24,7 @@ pub(super) mod parts;
 pub(super) mod read;
 #[cfg(feature = "requests")]
 pub(super) mod request;
-pub(super) mod settings;
-pub(super) mod tools;
+mod settings;
 mod turn;
 
 use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};

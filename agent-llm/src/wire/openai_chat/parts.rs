@@ -7,8 +7,6 @@ use agent_core::{
 use serde_json::{Value, json, value::RawValue};
 
 use super::{messages::Manner, profile::DocumentForm};
-#[cfg(feature = "requests")]
-use crate::wire::json::same;
 use crate::wire::{
     content::{Address, media_at},
     json::{Json, present, raw},
@@ -140,20 +138,6 @@ fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
         }
         _ => return None,
     })
-}
-
-/// A part of what others than the model say. It keeps its JSON, unless `write` makes the same of it.
-#[cfg(feature = "requests")]
-pub(in crate::wire) fn read_part(json: &RawValue, origin: &Origin, write: impl Fn(&Part) -> Option<Json<'_>>) -> Part {
-    let with = |own: Option<Raw>| match part(json, origin) {
-        Block::Text(text) => Part::Text(text.with_raw(own)),
-        Block::Image(media) => Part::Image(media.with_raw(own)),
-        Block::Document(media) => Part::Document(media.with_raw(own)),
-        _ => Part::Other(raw(json, origin)),
-    };
-    let plain = with(None);
-    let is_exact = write(&plain).is_some_and(|written| same(&written, json));
-    if is_exact { plain } else { with(Some(raw(json, origin))) }
 }
 
 /// The mark for the cache that a part or a tool has.

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use agent_core::{AssistantMessage, Block, Message, Result, SystemMessage, ToolMessage, UserMessage};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
+    back::{params, read_part, read_tool},
+    encode::tool_json,
     messages::{Manner, write_alone},
-    parts::{part_json, read_part},
+    parts::part_json,
     read::{ORDER, read},
-    settings::{Settings, params},
-    tools::{read_tool, tool_json},
+    settings::{LIMITS, Settings},
 };
 use crate::{
     ParsedRequest,
@@ -44,8 +45,21 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
     let has_tools = !parsed.tools.is_empty() || said.contains_key("tools");
     let params = &parsed.params;
     let settings = Settings { model: "", params, profile, has_tools, stream: parsed.stream, search: None };
-    let written = settings.written(said);
+    let written = written(&settings, said);
     Ok(body.finish(written))
+}
+
+/// What of this request a server would be told by itself, which `said` this. Who asks in other words for a stream or for a
+/// limit says all of that.
+fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
+    let mut written: Map<_, _> = settings.fields().into();
+    if said.get("stream_options") != written.get("stream_options") {
+        written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
+    }
+    if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
+        written.retain(|name, _| !LIMITS.contains(&name.as_str()));
+    }
+    written
 }
 
 /// A body with messages, and with tools of this API's form.

@@ -1,14 +1,8 @@
 //! Everything of a request but its messages and its tools, in both directions.
 
-#[cfg(feature = "requests")]
-use agent_core::model::Effort;
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
-#[cfg(feature = "requests")]
-use serde_json::Map;
 use serde_json::{Value, json};
 
-#[cfg(feature = "requests")]
-use crate::wire::settings::{read, read_form};
 use crate::wire::{
     fields::Fields,
     json::present,
@@ -17,10 +11,10 @@ use crate::wire::{
 };
 
 /// The settings that the API calls as we do.
-const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
+pub(super) const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
 
 /// The two names of the field that limits an answer's tokens.
-const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+pub(super) const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// What a request says besides its messages and tools.
 pub(super) struct Settings<'a> {
@@ -77,20 +71,6 @@ impl<'a> Settings<'a> {
         }
         fields
     }
-
-    /// What of this request a server would be told by itself, which `said` this. Who asks in other words for a stream or for a
-    /// limit says all of that.
-    #[cfg(feature = "requests")]
-    pub(super) fn written(&self, said: &Map<String, Value>) -> Map<String, Value> {
-        let mut written: Map<_, _> = self.fields().into();
-        if said.get("stream_options") != written.get("stream_options") {
-            written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
-        }
-        if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
-            written.retain(|name, _| !LIMITS.contains(&name.as_str()));
-        }
-        written
-    }
 }
 
 fn choice(choice: &ToolChoice) -> Value {
@@ -116,51 +96,4 @@ fn audio(voice: &Voice, streams: bool) -> Value {
 fn search_options(search: &WebSearch) -> Value {
     let place = search.location.as_ref().map(|place| json!({"type": "approximate", "approximate": place}));
     present(json!({"user_location": place}))
-}
-
-/// The efforts, the words that servers read alike last.
-#[cfg(feature = "requests")]
-const EFFORTS: [Effort; 7] =
-    [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
-
-/// What the fields of a request say, as far as they say what every provider can be told.
-#[cfg(feature = "requests")]
-pub(super) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
-    let get = |usual| said.get(profile.name_of(usual)?);
-    let is_effort = |effort: &Effort| match profile.effort.get(effort) {
-        Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
-        None => profile.known(*effort) == *effort && get("reasoning_effort") == Some(&json!(effort)),
-    };
-    let limits = LIMITS.iter().filter_map(|name| said.get(*name));
-    let limit = get("max_tokens").into_iter().chain(limits).find(|most| most.is_u64());
-    let plain = PLAIN.into_iter().chain(["parallel_tool_calls"]);
-    read(plain.map(|name| (name, get(name).cloned())).chain([
-        ("max_tokens", limit.cloned()),
-        ("stop", get("stop").map(|stop| if stop.is_string() { json!([stop]) } else { stop.clone() })),
-        ("tool_choice", get("tool_choice").map(read_choice)),
-        ("effort", EFFORTS.into_iter().find(is_effort).map(|effort| json!(effort))),
-        ("output", get("response_format").map(read_output)),
-    ]))
-}
-
-/// The choice of a tool, which is named by itself in Responses.
-#[cfg(feature = "requests")]
-pub(in crate::wire) fn read_choice(said: &Value) -> Value {
-    let name = said["function"]["name"].as_str().or(said["name"].as_str());
-    match (said.as_str(), name) {
-        (Some("any"), _) => json!("required"),
-        (None, Some(name)) if said["type"].is_string() => json!({"tool": name}),
-        _ => said.clone(),
-    }
-}
-
-/// The form of the answer, whose schema stands by itself in Responses.
-#[cfg(feature = "requests")]
-pub(in crate::wire) fn read_output(said: &Value) -> Value {
-    let form = said.get("json_schema").unwrap_or(said);
-    match said["type"].as_str() {
-        Some("json_object") => json!({"name": "json", "schema": null}),
-        Some("json_schema") if form["schema"].is_object() => read_form(form),
-        _ => Value::Null,
-    }
 }

@@ -3,16 +3,19 @@
 use std::{borrow::Cow, collections::BTreeMap, mem::take};
 
 use agent_core::{
-    AssistantMessage, Block, History, Message, Part, Result, SystemMessage, ToolCall, ToolMessage, UserMessage,
-    message::Raw,
+    AssistantMessage, Block, History, Message, ModelParams, Part, Result, SystemMessage, ToolCall, ToolMessage,
+    UserMessage, message::Raw,
 };
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     Manner,
     parts::part_json,
     read::{items, read as read_item},
-    settings::{Settings, params},
+    settings::{PLAIN, Settings},
     tools::tool_json,
 };
 use crate::{
@@ -20,8 +23,9 @@ use crate::{
     wire::{
         json::raw,
         lenient::{Content, Str, lenient},
-        openai_chat::{parts::read_part, tools::read_tool},
+        openai_chat::back::{read_choice, read_output, read_part, read_tool},
         request::Body,
+        settings::read as read_params,
     },
 };
 
@@ -156,4 +160,15 @@ impl<'a> Reader<'a> {
 fn parts(json: &RawValue, manner: &Manner) -> Vec<Part> {
     let part = |json: &RawValue| read_part(json, &manner.origin, |part| part_json(manner, part));
     serde_json::from_str(json.get()).map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(part))
+}
+
+/// What is understood of the fields that say how to answer.
+fn params(said: &Map<String, Value>) -> ModelParams {
+    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
+    read_params(plain.into_iter().chain([
+        ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
+        ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
+        ("tool_choice", said.get("tool_choice").map(read_choice)),
+        ("output", said.get("text").map(|text| read_output(&text["format"]))),
+    ]))
 }

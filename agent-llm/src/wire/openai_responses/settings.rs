@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 
 use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
-#[cfg(feature = "requests")]
-use serde_json::Map;
 use serde_json::{Value, json};
 
 use super::{Manner, tools};
@@ -16,7 +14,7 @@ use crate::wire::{
 };
 
 /// The settings that need no other form, by our names and by the API's.
-const PLAIN: [(&str, &str); 4] =
+pub(super) const PLAIN: [(&str, &str); 4] =
     [("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens"), ("seed", "seed")];
 
 /// What a request says besides its input and its tools, which are written once and kept.
@@ -81,21 +79,4 @@ fn format(output: &OutputFormat) -> Value {
     let mut format = form(output);
     format["type"] = "json_schema".into();
     format
-}
-
-/// What is understood of the fields that say how to answer.
-#[cfg(feature = "requests")]
-pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
-    use crate::wire::{
-        openai_chat::settings::{read_choice, read_output},
-        settings::read,
-    };
-
-    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
-    read(plain.into_iter().chain([
-        ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
-        ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
-        ("tool_choice", said.get("tool_choice").map(read_choice)),
-        ("output", said.get("text").map(|text| read_output(&text["format"]))),
-    ]))
 }
