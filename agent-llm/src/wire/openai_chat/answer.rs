@@ -161,13 +161,11 @@ impl Answer {
     }
 
     fn respond(mut self, out: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        let unmet = |what| not_the_protocol(self.origin.provider(), what, "");
-        let unreadable = |e| unmet("the events of the stream make no chat completion").with_source(e);
-        let first = self.candidates.remove(&0).ok_or_else(|| unmet("the stream held no answer"))?;
-        let Candidate { mut fold, finish, details } = first;
+        let unmet = || not_the_protocol(self.origin.provider(), "the stream holds no chat completion", "");
+        let Candidate { mut fold, finish, details } = self.candidates.remove(&0).ok_or_else(unmet)?;
         let id = self.id.as_deref().unwrap_or_default();
-        let json = fold.json(id).map_err(unreadable)?;
-        let mut blocks = read(&json, &self.origin, fold.order()).map_err(unreadable)?;
+        let json = fold.json(id).map_err(|e| unmet().with_source(e))?;
+        let mut blocks = read(&json, &self.origin, fold.order()).map_err(|e| unmet().with_source(e))?;
         self.details.cite(&mut blocks);
         let message = message(blocks, id, Raw::new(self.origin.clone(), json), |blocks| fold.finish(blocks, out));
         let mut response = answered(message, &finish);

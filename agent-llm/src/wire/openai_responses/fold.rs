@@ -9,48 +9,40 @@ use serde_json::{
 };
 
 use super::read::{PARAGRAPH, read};
-use crate::wire::{
-    blocks::Blocks,
-    ids::name_calls,
-    json::raw,
-    lenient::{kind, lenient},
-    merge::merge,
-};
+use crate::wire::{blocks::Blocks, ids::name_calls, json::raw, lenient::lenient, merge::merge};
 
 /// What the deltas of an item are of.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    /// What its events are called.
-    event: &'static str,
     /// The type of the items that have it, and their field for it.
     item: &'static str,
     place: &'static str,
-    /// The type of its parts, and their field for the text; empty if it is a text alone.
+    /// The type of its parts; empty if it is a text alone.
     part: &'static str,
-    text: &'static str,
 }
-
-static FIELDS: [Field; 6] = [
-    Field { event: "output_text", item: "message", place: "content", part: "output_text", text: "text" },
-    Field { event: "refusal", item: "message", place: "content", part: "refusal", text: "refusal" },
-    Field { event: "reasoning_summary_text", item: "reasoning", place: "summary", part: "summary_text", text: "text" },
-    Field { event: "reasoning_text", item: "reasoning", place: "content", part: "reasoning_text", text: "text" },
-    Field { event: "function_call_arguments", item: "function_call", place: "arguments", part: "", text: "" },
-    Field { event: "custom_tool_call_input", item: "custom_tool_call", place: "input", part: "", text: "" },
-];
 
 impl Field {
     /// What the events that are called so are of.
-    pub(super) fn of(event: &str) -> Option<&'static Self> {
-        FIELDS.iter().find(|field| event.strip_prefix("response.") == Some(field.event))
+    pub(super) fn of(event: &str) -> Option<Self> {
+        let (item, place, part) = match event.strip_prefix("response.")? {
+            "output_text" => ("message", "content", "output_text"),
+            "refusal" => ("message", "content", "refusal"),
+            "reasoning_summary_text" => ("reasoning", "summary", "summary_text"),
+            "reasoning_text" => ("reasoning", "content", "reasoning_text"),
+            "function_call_arguments" => ("function_call", "arguments", ""),
+            "custom_tool_call_input" => ("custom_tool_call", "input", ""),
+            _ => return None,
+        };
+        Some(Self { item, place, part })
     }
 
     /// A part of which nothing has come.
-    fn nothing(&self) -> Value {
+    fn nothing(self) -> Value {
         match self.part {
             "" => json!(""),
-            "output_text" => json!({"type": self.part, "annotations": [], "text": ""}),
-            kind => json!({"type": kind, (self.text): ""}),
+            "refusal" => json!({"type": "refusal", "refusal": ""}),
+            "output_text" => json!({"type": "output_text", "annotations": [], "text": ""}),
+            kind => json!({"type": kind, "text": ""}),
         }
     }
 }
@@ -127,8 +119,8 @@ impl Fold {
     }
 
     /// More of an item, unless it has ended.
-    pub(super) fn more(&mut self, place: Place<'_>, field: &'static Field, more: &str, out: &mut Vec<Chunk>) {
-        let Some(at) = self.open(place, field) else { return };
+    pub(super) fn more(&mut self, place: Place<'_>, field: Field, more: &str, out: &mut Vec<Chunk>) {
+        let Some(at) = self.open(place, field.item) else { return };
         let text = self.items[at].text_mut(field, place.nth);
         let is_first = *text == "";
         merge(text, more.into());
@@ -151,8 +143,8 @@ impl Fold {
     }
 
     /// The whole text of a part: what was left out of its deltas is more of the item.
-    pub(super) fn whole(&mut self, place: Place<'_>, field: &'static Field, whole: &str, out: &mut Vec<Chunk>) {
-        let Some(at) = self.open(place, field) else { return };
+    pub(super) fn whole(&mut self, place: Place<'_>, field: Field, whole: &str, out: &mut Vec<Chunk>) {
+        let Some(at) = self.open(place, field.item) else { return };
         let known = self.items[at].text_mut(field, place.nth).as_str().unwrap_or_default();
         if let Some(rest) = whole.strip_prefix(known) {
             self.more(place, field, rest, out);
@@ -189,10 +181,10 @@ impl Fold {
 
     /// A part of a message or of reasoning ends.
     pub(super) fn part_done(&mut self, place: Place<'_>, json: &RawValue) {
-        let (kind, part): (_, Map<String, Value>) = (kind(json), lenient(json));
-        let field = FIELDS.iter().find(|field| field.part == kind).unwrap_or(&FIELDS[0]);
-        if let Some(at) = self.open(place, field) {
-            self.items[at].parts.insert((field.place, place.nth), part.into());
+        let part: Map<String, Value> = lenient(json);
+        let item = if text(&part, "type") == "reasoning_text" { "reasoning" } else { "message" };
+        if let Some(at) = self.open(place, item) {
+            self.items[at].parts.insert(("content", place.nth), part.into());
         }
     }
 
@@ -230,13 +222,13 @@ impl Fold {
     }
 
     /// The item that a delta goes on with; a new one if there is none. None if the item has ended.
-    fn open(&mut self, place: Place<'_>, field: &Field) -> Option<usize> {
+    fn open(&mut self, place: Place<'_>, kind: &str) -> Option<usize> {
         match self.find(place) {
             Some(at) if self.items[at].done.is_none() => Some(at),
             Some(at) if place.id.is_empty() || place.id == self.items[at].id => None,
             _ => {
                 let at = self.push(place.index);
-                (self.items[at].kind, self.items[at].id) = (field.item.to_owned(), place.id.to_owned());
+                (self.items[at].kind, self.items[at].id) = (kind.to_owned(), place.id.to_owned());
                 Some(at)
             }
         }
@@ -258,10 +250,14 @@ impl Fold {
 
 impl Item {
     /// The text of a part so far.
-    fn text_mut(&mut self, field: &Field, nth: u64) -> &mut Value {
+    fn text_mut(&mut self, field: Field, nth: u64) -> &mut Value {
         let nth = if field.part.is_empty() { 0 } else { nth };
         let part = self.parts.entry((field.place, nth)).or_insert_with(|| field.nothing());
-        if field.text.is_empty() { part } else { &mut part[field.text] }
+        match field.part {
+            "" => part,
+            "refusal" => &mut part["refusal"],
+            _ => &mut part["text"],
+        }
     }
 
     /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
