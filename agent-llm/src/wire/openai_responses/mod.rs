@@ -47,7 +47,6 @@
 mod answer;
 mod encode;
 mod fold;
-mod parts;
 mod profile;
 mod read;
 #[cfg(feature = "requests")]

@@ -13,7 +13,7 @@ use serde_json::{
 
 use super::{
     Manner,
-    parts::part_json,
+    encode::part_json,
     read::{items, read as read_item},
     settings::{PLAIN, Settings},
     tools::tool_json,

@@ -55,7 +55,7 @@ impl<'a> Settings<'a> {
     fn choice(&self, choice: &ToolChoice) -> Value {
         let ToolChoice::Tool(name) = choice else { return json!(choice) };
         let spec = self.specs.iter().find(|spec| spec.name == *name);
-        match &*spec.map_or(Cow::Borrowed("function"), |spec| tools::kind(spec, self.manner)) {
+        match spec.and_then(|spec| tools::kind(spec, self.manner)).as_deref().unwrap_or("function") {
             kind @ ("function" | "custom") => json!({"type": kind, "name": name}),
             // A tool of the server's own is known by its type.
             kind => json!({"type": kind}),

@@ -25,23 +25,23 @@ pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
 }
 
 pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
-    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
-    let ToolSpec { name, description, parameters, .. } = spec;
+    if let Some(own) = manner.own(spec.raw.as_ref()) {
+        return Some(Json::Own(own));
+    }
+    let ToolSpec { name, description, parameters, server, .. } = spec;
     let strict = manner.profile.responses.strict_tools;
     let function = || json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict});
-    let made = || native(spec, manner).or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made);
-    own.or_else(made)
+    let native = server.as_ref().and_then(|tool| own_tool(tool, manner.origin.model()).ok());
+    native.or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made)
 }
 
 /// The type of a tool, such as `function`.
-pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Cow<'static, str> {
-    let own = manner.own(spec.raw.as_ref()).map(lenient::kind).filter(|kind| !kind.is_empty());
-    let native = || Some(native(spec, manner)?["type"].as_str()?.to_owned());
-    own.or_else(native).map_or(Cow::Borrowed("function"), Cow::Owned)
-}
-
-fn native(spec: &ToolSpec, manner: &Manner) -> Option<Value> {
-    own_tool(spec.server.as_ref()?, manner.origin.model()).ok()
+pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Option<String> {
+    let kind = match tool_json(spec, manner)? {
+        Json::Own(own) => lenient::kind(own),
+        Json::Made(made) => made["type"].as_str()?.to_owned(),
+    };
+    Some(kind).filter(|kind| !kind.is_empty())
 }
 
 /// A tool of the server's own, as it is told of it.

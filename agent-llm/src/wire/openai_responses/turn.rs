@@ -13,8 +13,7 @@ use serde_json::{
 
 use super::{
     Manner,
-    encode::write_item,
-    parts::is_part,
+    encode::{is_part, write_item},
     read::{items, read},
 };
 use crate::wire::{
