@@ -104,13 +104,15 @@ impl<'a> Reader<'a> {
         };
         self.written.clear();
         write_alone(self.manner, &message, true, &mut self.written);
-        let raw = || raw(json, &self.manner.origin);
+        if same_bytes(&self.written, json) {
+            return Ok(message);
+        }
+        let raw = raw(json, &self.manner.origin);
         Ok(match message {
-            message if same_bytes(&self.written, json) => message,
-            Message::System(message) => Message::System(message.with_raw(raw())),
-            Message::Tool(message) => Message::Tool(message.with_raw(raw())),
-            Message::User(message) => Message::User(message.with_raw(raw())),
-            message => message,
+            Message::System(message) => Message::System(message.with_raw(raw)),
+            Message::Tool(message) => Message::Tool(message.with_raw(raw)),
+            Message::User(message) => Message::User(message.with_raw(raw)),
+            message @ Message::Assistant(_) => message,
         })
     }
 }

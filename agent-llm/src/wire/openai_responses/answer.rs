@@ -85,7 +85,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if !is_response && !said.is_error() {
         return Err(unreadable());
     }
-    Answer::new(origin.clone(), false).respond(said, body, &mut Vec::new())
+    Answer::new(origin.clone(), false).respond(&said, body, &mut Vec::new())
 }
 
 impl Answer {
@@ -121,7 +121,7 @@ impl Answer {
             ("response.completed" | "response.incomplete" | "response.cancelled" | "response.done", ..) => {
                 let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(data, e))?;
                 said.rest.extend(event.rest);
-                self.ended = Some(self.respond(said, json, chunks)?);
+                self.ended = Some(self.respond(&said, json, chunks)?);
             }
             _ => self.head(&serde_json::from_str(json).unwrap_or_default()),
         }
@@ -139,11 +139,11 @@ impl Answer {
     }
 
     /// The response that ends with `said`; `json` is what `said` was read from.
-    fn respond(&mut self, said: ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+    fn respond(&mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
         }
-        self.head(&said);
+        self.head(said);
         let origin = self.origin.clone();
         let fold = std::mem::replace(&mut self.fold, Fold::new(origin.clone(), false));
         // Some servers repeat the items at the end, some only a part of them, and some none.
