@@ -90,6 +90,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
 pub(super) struct Answer {
     origin: Origin,
     is_heard: bool,
+    /// It came whole: what stands there as a delta says nothing.
+    is_whole: bool,
     id: Option<Arc<str>>,
     model: Option<Arc<str>>,
     /// The newest account: it is read at the end.
@@ -110,7 +112,7 @@ struct Candidate {
 
 /// Reads the body of an answer that came whole.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
-    let mut answer = Answer::new(origin.clone(), false);
+    let mut answer = Answer { is_whole: true, ..Answer::new(origin.clone(), false) };
     answer.event(body, &mut Vec::new())?;
     match answer.candidates.get(&0) {
         Some(first) if first.fold.is_whole() => answer.respond(&mut Vec::new()),
@@ -121,7 +123,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
 impl Answer {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
         let (usage, details, candidates) = (String::new(), Details::default(), BTreeMap::new());
-        Self { origin, is_heard, id: None, model: None, usage, details, candidates, has_ended: false }
+        Self { origin, is_heard, is_whole: false, id: None, model: None, usage, details, candidates, has_ended: false }
     }
 
     fn unmet(&self, json: &str) -> Error {
@@ -142,7 +144,7 @@ impl Answer {
                 finish: String::new(),
                 details: Details::default(),
             });
-            candidate.take(&choice, out).map_err(|e| self.unmet(json).with_source(e))?;
+            candidate.take(&choice, self.is_whole, out).map_err(|e| self.unmet(json).with_source(e))?;
         }
         if let Some(error) = error {
             return Err(refused(self.origin.provider(), &format!(r#"{{"error":{error}}}"#)));
@@ -183,11 +185,11 @@ impl Answer {
 }
 
 impl Candidate {
-    fn take(&mut self, said: &Choice<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
+    fn take(&mut self, said: &Choice<'_>, is_whole: bool, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         match (&said.delta, said.message) {
-            (Some(delta), _) => self.fold.push(delta, out)?,
-            (None, Some(message)) => self.fold.put(message),
-            (None, None) => {}
+            (Some(delta), _) if !is_whole => self.fold.push(delta, out)?,
+            (_, Some(message)) => self.fold.put(message),
+            _ => {}
         }
         if self.finish.is_empty() {
             self.finish.push_str(text(&said.finish_reason));
