@@ -112,9 +112,12 @@ pub(crate) const EMPTY: &str = "[empty]";
 
 /// The text parts, joined by line breaks.
 pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
-    let mut texts = parts.iter().filter_map(Part::as_text);
-    let first = texts.next().unwrap_or_default();
-    let mut all = Cow::Borrowed(first);
+    lines(parts.iter().filter_map(Part::as_text))
+}
+
+/// The texts, joined by line breaks. One alone is not copied.
+pub(crate) fn lines<'a>(mut texts: impl Iterator<Item = &'a str>) -> Cow<'a, str> {
+    let mut all = Cow::Borrowed(texts.next().unwrap_or_default());
     for text in texts {
         all += "\n";
         all += text;

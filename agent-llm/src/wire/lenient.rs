@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, ops::Deref};
 
+#[cfg(feature = "requests")]
+use agent_core::Part;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -78,6 +80,17 @@ impl Serialize for Str<'_> {
 pub(crate) enum Content<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<&'a RawValue>),
+}
+
+#[cfg(feature = "requests")]
+impl Content<'_> {
+    /// What it says, in parts of which each is read by `read`.
+    pub(crate) fn parts(self, read: impl FnMut(&RawValue) -> Part) -> Vec<Part> {
+        match self {
+            Self::Text(text) => vec![Part::text(text)],
+            Self::Parts(parts) => parts.into_iter().map(read).collect(),
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {

@@ -181,7 +181,7 @@ pub(crate) fn keeps_ids(origin: &Origin, history: &History, at: usize) -> bool {
 }
 
 /// The message whose call the result at `at` answers.
-fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
+pub(crate) fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
     history.get(at)?.as_tool()?;
     let before = (0..at).rev().filter_map(|at| history.get(at));
     let mut before = before.skip_while(|message| message.as_tool().is_some());

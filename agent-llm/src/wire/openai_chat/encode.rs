@@ -7,12 +7,17 @@ use agent_core::{
 
 use super::{
     OpenAiChatCodec,
-    messages::{Manner, Messages, write_spoken},
+    messages::{Manner, write_message, write_spoken},
     profile::Profile,
     settings::Settings,
-    tools::{is_told, write_tools},
 };
-use crate::wire::{body::Draft, json::write_with, server_tools::Lack};
+use serde_json::json;
+
+use crate::wire::{
+    body::Draft,
+    json::{Json, present, write, write_with},
+    server_tools::Lack,
+};
 
 /// What the codec of such a wire says in its own words.
 pub(in crate::wire) trait Words {
@@ -29,22 +34,27 @@ pub(in crate::wire) trait Words {
 
     /// Writes the instructions. Default: as Chat Completions do.
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
-        write_spoken(self.manner(), self.manner().system_role.as_str(), system.raw(), system.parts(), out);
+        write_spoken(self.manner(), self.manner().system_role(), system.raw(), system.parts(), out);
     }
 
     /// Writes `message`, which stands at `at` in the history, with a comma after it. Default: as Chat Completions do.
     fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-        Messages { manner: self.manner(), history }.write(at, message, out);
+        write_message(self.manner(), history, at, message, out);
     }
 }
 
 /// Writes the request's body to `out`; what is made of its tools is kept under `key`.
 pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireKey, out: &mut Draft) {
-    let (extra, manner) = (&req.params.extra, words.manner());
-    let own_tools = extra.contains_key("tools");
-    let offers = |spec: &&ToolSpec| is_told(manner, spec) && words.offers(req, spec);
-    let tells_tools = !own_tools && req.tools.iter().any(|spec| offers(&spec));
-    words.write_settings(req, own_tools || tells_tools, out);
+    let (extra, manner, mut tools) = (&req.params.extra, words.manner(), None);
+    if !req.tools.is_empty() && !extra.contains_key("tools") {
+        let offered: Vec<_> = req.tools.iter().filter(|spec| words.offers(req, spec)).collect();
+        tools = Some(match offered.len() == req.tools.len() {
+            true => req.tools.written(key, |specs| write_tools(manner, specs)),
+            false => write_tools(manner, &offered.into_iter().cloned().collect::<Vec<_>>()).into(),
+        });
+    }
+    let tools = tools.filter(|tools| **tools != *b"[]");
+    words.write_settings(req, extra.contains_key("tools") || tools.is_some(), out);
     out.pop(); // the closing brace
     if !extra.contains_key("messages") {
         out.extend_from_slice(b",\"messages\":[");
@@ -57,14 +67,9 @@ pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireK
         out.pop_if(|last| *last == b',');
         out.push(b']');
     }
-    if tells_tools {
+    if let Some(tools) = tools {
         out.extend_from_slice(b",\"tools\":");
-        if req.tools.iter().all(|spec| words.offers(req, spec)) {
-            out.extend_from_slice(&req.tools.written(key, |specs| write_tools(manner, specs)));
-        } else {
-            let offered: Vec<_> = req.tools.iter().filter(offers).cloned().collect();
-            out.extend_from_slice(&write_tools(manner, &offered));
-        }
+        out.extend_from_slice(&tools);
     }
     out.push(b'}');
 }
@@ -81,9 +86,27 @@ impl Words for OpenAiChatCodec {
             Some(ServerTool::WebSearch(search)) if spec.raw.is_none() && spec.is_server_side() => Some(search),
             _ => None,
         });
-        let settings = Settings { model, params, profile: &self.profile, has_tools, stream: req.stream, search };
+        let settings = Settings { model, params, profile: &self.manner.profile, has_tools, stream: req.stream, search };
         write_with(&settings.fields(), &params.extra, out);
     }
+}
+
+/// The list of tools. Others than functions may be another provider's own, or a setting.
+fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&specs.iter().filter_map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
+    out
+}
+
+pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<'a>> {
+    let ToolSpec { name, description, parameters, .. } = spec;
+    let function = || {
+        let function = json!({"name": name, "description": description, "parameters": parameters});
+        let mark = manner.cache_control(spec.cache);
+        Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
+    };
+    let own = manner.own(spec.raw.as_ref()).map(Json::Own);
+    own.or_else(|| (!spec.is_server_side()).then(function))
 }
 
 /// What the server has no word for of a tool.

@@ -10,48 +10,45 @@ use serde::Serialize;
 use serde_json::{json, value::RawValue};
 
 use super::{
-    parts::{own_text, part_json},
-    profile::{DocumentForm, SystemRole},
+    parts::{is_plain, part_json},
     turn,
 };
 use crate::wire::{
     cache_control::CacheControl,
     content::{EMPTY, joined},
     ids::short_id,
-    json::{Json, knows, own, write},
+    json::{Json, own, write},
+    profile::Profile,
     two_roles::keeps_ids,
 };
 
-/// What decides how messages are written.
+/// Who is written to, and how.
 #[derive(Debug)]
 pub(in crate::wire) struct Manner {
     pub(in crate::wire) origin: Origin,
-    pub(in crate::wire) system_role: SystemRole,
-    pub(in crate::wire) verbatim: bool,
-    pub(in crate::wire) cache_control: bool,
-    /// The only length of ids that is taken.
-    pub(in crate::wire) id_length: Option<usize>,
-    pub(in crate::wire) documents: DocumentForm,
+    pub(in crate::wire) profile: Profile,
 }
 
 impl Manner {
+    pub(in crate::wire) fn new(wire: &str, model: impl Into<String>, profile: Profile) -> Self {
+        Self { origin: Origin::new(wire, &profile.provider, model), profile }
+    }
+
     /// Everything goes back as it came, and nothing is marked for a cache.
     pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
-        let (system_role, documents) = (SystemRole::System, DocumentForm::File);
-        Self { origin, system_role, verbatim: true, cache_control: false, id_length: None, documents }
+        Self { origin, profile: Profile::default() }
+    }
+
+    pub(in crate::wire) fn system_role(&self) -> &'static str {
+        self.profile.system_role.as_str()
     }
 
     /// The id of a call as it is written; `is_own` is one of the provider's making.
-    pub(in crate::wire) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
-        match self.id_length {
+    pub(super) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
+        match self.profile.call_id_length {
             Some(length) if !is_own => short_id(id, length),
             _ => Cow::Borrowed(id),
         }
-    }
-
-    /// True if `raw` may go back as it came.
-    pub(in crate::wire) fn knows(&self, raw: &Raw) -> bool {
-        knows(&self.origin, raw)
     }
 
     /// The provider's own JSON, if this is the provider.
@@ -60,88 +57,76 @@ impl Manner {
     }
 
     /// The mark, if the server takes marks.
-    pub(in crate::wire) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
-        cache.filter(|_| self.cache_control).map(Into::into)
+    pub(super) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
+        cache.filter(|_| self.profile.cache_control).map(Into::into)
     }
-}
-
-/// Writes the messages of one history.
-pub(in crate::wire) struct Messages<'a> {
-    pub(in crate::wire) manner: &'a Manner,
-    pub(in crate::wire) history: &'a History,
 }
 
 /// A message of anybody but the model.
 #[derive(Serialize)]
-struct Spoken<'a> {
+pub(in crate::wire) struct Spoken<'a> {
     role: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
     content: Said<'a>,
 }
 
+impl<'a> Spoken<'a> {
+    pub(in crate::wire) fn new(role: &'a str, content: Said<'a>) -> Self {
+        Self { role, tool_call_id: None, content }
+    }
+}
+
 /// A content.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Said<'a> {
+pub(in crate::wire) enum Said<'a> {
     Text(Cow<'a, str>),
     Parts(Vec<Json<'a>>),
 }
 
-impl Messages<'_> {
-    /// Writes `message`, which stands at `at` in the history, with a comma after it.
-    pub(in crate::wire) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
-        match message {
-            Message::System(m) => {
-                write_spoken(self.manner, self.manner.system_role.as_str(), m.raw(), m.parts(), out);
-            }
-            Message::User(m) => write_spoken(self.manner, "user", m.raw(), m.parts(), out),
-            Message::Assistant(m) => turn::write(self.manner, m, out),
-            Message::Tool(m) => {
-                self.write_result(at, m, out);
-                // A turn enters the history whole: what follows now is all that ever follows.
-                if !matches!(self.history.get(at + 1), Some(Message::Tool(_))) {
-                    out.push(b',');
-                    self.write_media_of_turn(at, out);
-                    return;
-                }
-            }
+/// Writes `message`, which stands at `at` in the history, with a comma after it.
+pub(super) fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
+    let keeps_id = manner.profile.call_id_length.is_none() || keeps_ids(&manner.origin, history, at);
+    write_alone(manner, message, keeps_id, out);
+    out.push(b',');
+    // A turn enters the history whole: what follows now is all that ever follows.
+    if message.as_tool().is_some() && !matches!(history.get(at + 1), Some(Message::Tool(_))) {
+        write_media_of_turn(manner, history, at, out);
+    }
+}
+
+/// Writes `message`, with the id of its call as it is, if it `keeps_id`.
+pub(super) fn write_alone(manner: &Manner, message: &Message, keeps_id: bool, out: &mut Vec<u8>) {
+    match message {
+        Message::System(m) => write_spoken(manner, manner.system_role(), m.raw(), m.parts(), out),
+        Message::User(m) => write_spoken(manner, "user", m.raw(), m.parts(), out),
+        Message::Assistant(m) => turn::write(manner, m, out),
+        Message::Tool(m) => write_result(manner, m, keeps_id, out),
+    }
+}
+
+/// The API takes only text in tool results, and a user message only after all results of a turn: so what else the results of
+/// the turn hold follows in one user message.
+fn write_media_of_turn(manner: &Manner, history: &History, last: usize, out: &mut Vec<u8>) {
+    let first = last + 1 - (0..=last).rev().map_while(|at| history.get(at)?.as_tool()).count();
+    let mut parts = Vec::new();
+    for result in (first..=last).filter_map(|at| history.get(at)?.as_tool()) {
+        let mut media = media(manner, result).peekable();
+        if media.peek().is_some() {
+            let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
+            parts.push(Json::Made(json!({"type": "text", "text": text})));
+            parts.extend(media);
         }
+    }
+    if !parts.is_empty() {
+        write(&Spoken::new("user", Said::Parts(parts)), out);
         out.push(b',');
-    }
-
-    fn write_result(&self, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
-        match self.manner.own(message.raw()) {
-            Some(own) => out.extend_from_slice(own.get().as_bytes()),
-            None => {
-                let keeps_id = self.manner.id_length.is_none() || keeps_ids(&self.manner.origin, self.history, at);
-                write_result(self.manner, message, keeps_id, out);
-            }
-        }
-    }
-
-    /// The API takes only text in tool results, and a user message only after all results of a turn: so what else the
-    /// results of the turn hold follows in one user message.
-    fn write_media_of_turn(&self, last: usize, out: &mut Vec<u8>) {
-        let first = last + 1 - (0..=last).rev().map_while(|at| self.history.get(at)?.as_tool()).count();
-        let mut parts = Vec::new();
-        for result in (first..=last).filter_map(|at| self.history.get(at)?.as_tool()) {
-            let mut media = media(self.manner, result).peekable();
-            if media.peek().is_some() {
-                let text = format!("From the result of {} (call {}):", result.name(), result.call_id());
-                parts.push(Json::Made(json!({"type": "text", "text": text})));
-                parts.extend(media);
-            }
-        }
-        if !parts.is_empty() {
-            write(&Spoken { role: "user", tool_call_id: None, content: Said::Parts(parts) }, out);
-            out.push(b',');
-        }
     }
 }
 
 /// Writes a message of `parts`; `raw` is a provider's own JSON of it.
-pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
+pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
     if let Some(own) = manner.own(raw) {
         return out.extend_from_slice(own.get().as_bytes());
     }
@@ -151,11 +136,13 @@ pub(in crate::wire) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Ra
         Said::Parts(parts) if parts.is_empty() => Said::Text(EMPTY.into()),
         content => content,
     };
-    write(&Spoken { role, tool_call_id: None, content }, out);
+    write(&Spoken::new(role, content), out);
 }
 
-/// Writes a result without a look at its raw JSON.
-pub(super) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
+fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
+    if let Some(own) = manner.own(message.raw()) {
+        return out.extend_from_slice(own.get().as_bytes());
+    }
     let content = match content(manner, message.parts(), |part| part.as_text().is_some()) {
         Said::Text(text) if text.is_empty() && media(manner, message).next().is_some() => {
             Said::Text("The result is shown below.".into())
@@ -168,7 +155,7 @@ pub(super) fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: boo
 
 /// The parts that are taken: as one text, unless more is to be said of one.
 fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
-    let is_plain = |part: &Part| matches!(part, Part::Text(text) if own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none());
+    let is_plain = |part: &Part| matches!(part, Part::Text(text) if is_plain(manner, text));
     if parts.iter().filter(|part| is_taken(part)).all(is_plain) {
         return Said::Text(joined(parts));
     }

@@ -15,26 +15,27 @@
 //! * Nothing marks a failed tool result: its text has to say so.
 
 mod answer;
+#[cfg(feature = "requests")]
+pub(super) mod back;
 pub(super) mod encode;
 mod fold;
 pub(super) mod messages;
-mod parts;
+pub(super) mod parts;
 pub(super) mod read;
 #[cfg(feature = "requests")]
 pub(super) mod request;
 mod settings;
-mod tools;
 mod turn;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
+use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{Request, Uri};
 use serde_json::{Map, Value};
 
 use self::{answer::Answer, messages::Manner};
 use super::{profile, usage};
 use crate::{
-    Codec, Decoder, Profile, ProviderError,
+    Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
@@ -62,7 +63,6 @@ const WIRE: &str = "openai-chat";
 #[derive(Debug)]
 pub struct OpenAiChatCodec {
     uri: Uri,
-    profile: Profile,
     manner: Manner,
     key: WireKey,
     bodies: Bodies,
@@ -75,16 +75,15 @@ impl OpenAiChatCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/chat/completions")?;
-        let origin = Origin::new(WIRE, &profile.provider, model);
-        let Profile { system_role, verbatim, cache_control, call_id_length: id_length, documents, .. } = profile;
-        let key = WireKey::new(&(WIRE, &profile.provider, system_role, verbatim, cache_control));
-        let manner = Manner { origin, system_role, verbatim, cache_control, id_length, documents };
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        let manner = Manner::new(WIRE, model, profile);
+        let Profile { provider, system_role, verbatim, cache_control, .. } = &manner.profile;
+        let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control));
+        Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        &self.manner.profile
     }
 }
 
@@ -94,8 +93,8 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, &self.profile))?;
-        if self.profile.thinking_tokens.is_none() {
+        server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, &self.manner.profile))?;
+        if self.manner.profile.thinking_tokens.is_none() {
             check_no_count(&req.params)?;
         }
         if req.params.modalities.contains(&Modality::Audio) && req.params.voice.is_none() {
@@ -109,12 +108,8 @@ impl Codec for OpenAiChatCodec {
         answer::decode(&text_of(body), self.origin())
     }
 
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
-    }
-
     fn session_fields(&self, session: &str) -> Map<String, Value> {
-        self.profile.tell_session(session)
+        self.manner.profile.tell_session(session)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
@@ -125,6 +120,6 @@ impl Codec for OpenAiChatCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for OpenAiChatCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::decode_request(&text_of(body), &self.profile, &self.manner)
+        request::decode_request(&text_of(body), &self.manner)
     }
 }

@@ -2,7 +2,7 @@
 
 use agent_core::{
     Block, Media, Part, Text,
-    message::{Cache, MediaSource, Origin, Reasoning},
+    message::{Cache, MediaSource, Origin, Raw, Reasoning},
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -31,6 +31,11 @@ pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
     own_text(manner, text).map_or_else(made, Json::Own)
 }
 
+/// True if the text is all that is to be said.
+pub(super) fn is_plain(manner: &Manner, text: &Text) -> bool {
+    own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none()
+}
+
 /// The part with its mark for the cache, if the server takes marks.
 fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a> {
     part["cache_control"] = json!(manner.cache_control(cache));
@@ -38,7 +43,7 @@ fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a
 }
 
 /// The provider's own JSON of a text, unless that says something else: the text may have been edited.
-pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
     manner.own(text.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Text(was) => (&was.text, was.cache) == (&text.text, text.cache),
         _ => true,
@@ -46,7 +51,7 @@ pub(super) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawVal
 }
 
 /// As [`own_text`], for media.
-pub(super) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
     manner.own(media.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Image(was) | Block::Document(was) => (&was.source, was.cache) == (&media.source, media.cache),
         _ => true,
@@ -62,7 +67,7 @@ fn image(media: &Media) -> Value {
 
 fn document(manner: &Manner, media: &Media) -> Value {
     let address = Address::of(media, "application/pdf");
-    match (manner.documents, &media.source) {
+    match (manner.profile.documents, &media.source) {
         (_, MediaSource::Base64(data)) if media.is_audio() => {
             json!({"type": "input_audio", "input_audio": {"data": data, "format": sound_format(media)}})
         }
@@ -87,47 +92,52 @@ fn sound_format(media: &Media) -> Option<&str> {
     })
 }
 
-/// The block of one part of a content. It keeps its JSON if that may say more.
+/// The block of one part of a content, in the form of this API or of Responses. It keeps its JSON if that may say more.
 pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
     let said = present(lenient(json));
-    if let Value::String(text) = said {
-        return Block::text(text);
+    match &said {
+        Value::String(text) => Block::text(text),
+        said => known(said, || raw(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin))),
     }
-    let media = |mut media: Media, name: &Value| {
-        (media.cache, media.name, media.raw) =
-            (cache(&said), name.as_str().map(str::to_owned), Some(raw(json, origin)));
-        media
+}
+
+/// The block of a part that is understood, and of one kind alone.
+fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
+    let contents = ["text", "thinking", "image_url", "file"];
+    if contents.iter().filter(|name| !said[**name].is_null()).count() > 1 {
+        return None;
+    }
+    let file = said.get("file").unwrap_or(said);
+    let stored = || file["file_id"].as_str().map(Media::file);
+    let media = |media: Option<Media>, name: &Value| {
+        let mut media = media?;
+        (media.cache, media.name, media.raw) = (cache(said), name.as_str().map(str::to_owned), Some(raw()));
+        Some(media)
     };
-    let contents = ["text", "thinking", "image_url", "file"].map(|name| !said[name].is_null());
-    let block = match said["type"].as_str() {
-        _ if contents.iter().filter(|has| **has).count() > 1 => None, // it is neither of them alone
-        Some("text") => said["text"].as_str().map(|words| {
-            let says_more = said != json!({"type": "text", "text": words});
-            let mut text = Text::new(words).with_raw(says_more.then(|| raw(json, origin)));
-            text.cache = cache(&said);
+    Some(match said["type"].as_str()? {
+        "text" | "input_text" => {
+            let words = said["text"].as_str()?;
+            let says_more = *said != json!({"type": "text", "text": words});
+            let mut text = Text::new(words).with_raw(says_more.then(raw));
+            text.cache = cache(said);
             Block::Text(text)
-        }),
-        Some("thinking") if contents[1] => Some(Block::Reasoning(Reasoning {
-            text: plain(&said["thinking"]),
-            raw: Some(raw(json, origin)),
-            ..Reasoning::default()
-        })),
-        Some("image_url") => {
-            said["image_url"]["url"].as_str().map(|url| Block::Image(media(media_at(url), &Value::Null)))
         }
-        Some("document_url") => {
-            said["document_url"].as_str().map(|url| Block::Document(media(media_at(url), &said["document_name"])))
+        "thinking" => {
+            let text = plain(said.get("thinking")?);
+            Block::Reasoning(Reasoning { text, raw: Some(raw()), ..Reasoning::default() })
         }
-        Some("file") => match (said["file"]["file_id"].as_str(), said["file"]["file_data"].as_str()) {
-            (Some(id), None) => {
-                Some(Block::Document(media(Media::new(MediaSource::File(id.to_owned())), &Value::Null)))
-            }
-            (None, Some(data)) => Some(Block::Document(media(media_at(data), &said["file"]["filename"]))),
-            _ => None,
-        },
-        _ => None,
-    };
-    block.unwrap_or_else(|| Block::Other(raw(json, origin)))
+        "image_url" | "input_image" => {
+            let image = &said["image_url"];
+            let url = image.get("url").unwrap_or(image).as_str().map(media_at);
+            Block::Image(media(url.or_else(stored), &Value::Null)?)
+        }
+        "document_url" => Block::Document(media(said["document_url"].as_str().map(media_at), &said["document_name"])?),
+        "file" | "input_file" => {
+            let there = ["file_data", "file_url"].into_iter().find_map(|name| file[name].as_str());
+            Block::Document(media(stored().or_else(|| there.map(media_at)), &file["filename"])?)
+        }
+        _ => return None,
+    })
 }
 
 /// The mark for the cache that a part or a tool has.
@@ -136,13 +146,11 @@ pub(super) fn cache(said: &Value) -> Option<Cache> {
     Some(if mark["ttl"] == "1h" { Cache::Long } else { Cache::Short })
 }
 
-/// The text of a content, with that of its parts run together.
+/// The text of a content, with that of its parts run together: of reasoning, also what sums it up.
 pub(super) fn plain(content: &Value) -> String {
+    let text = |part: &Value| [part, &part["text"], &part["summary"]].into_iter().filter_map(Value::as_str).collect();
     match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            parts.iter().filter_map(|part| part.as_str().or_else(|| part["text"].as_str())).collect()
-        }
-        _ => String::new(),
+        Value::Array(parts) => parts.iter().map(text).collect::<Vec<String>>().concat(),
+        text => text.as_str().unwrap_or_default().to_owned(),
     }
 }

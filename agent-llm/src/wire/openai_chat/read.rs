@@ -5,9 +5,8 @@ use agent_core::{
     message::{Origin, Raw, Reasoning},
 };
 use base64::{
-    Engine, alphabet,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-    prelude::BASE64_STANDARD,
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD},
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -17,7 +16,7 @@ use crate::wire::{
     content::push_arguments,
     ended::only_refuses,
     json::raw,
-    lenient::{Content, Str, lenient, owned},
+    lenient::{self, Content, Count, Str, lenient, owned, text},
     open_struct::open_struct,
 };
 
@@ -34,18 +33,17 @@ open_struct! {
         images: &'a RawValue = "images",
         audio: &'a RawValue = "audio",
         annotations: &'a RawValue = "annotations",
-        tool_calls: Vec<Call<'a>> = "tool_calls",
+        tool_calls: Vec<&'a RawValue> = "tool_calls",
     }
 }
 
 open_struct! {
-    /// One call. What is called may be no function; some servers send both kinds, and leave one empty.
-    Call {
+    /// One call, or a piece of one. What is called may be no function: some servers then say both kinds, and leave one empty.
+    CallSaid {
+        index: Count = "index",
         id: Str<'a> = "id",
-        _index: &'a RawValue = "index",
-        _kind: Str<'a> = "type",
+        kind: Str<'a> = "type",
         function: Called<'a> = "function",
-        custom: Called<'a> = "custom",
     }
 }
 
@@ -53,13 +51,8 @@ open_struct! {
     Called { name: Str<'a> = "name", arguments: &'a RawValue = "arguments" | "input", }
 }
 
-open_struct! {
-    /// A message, as far as the JSON of its calls is wanted.
-    CallsOf { tool_calls: Vec<&'a RawValue> = "tool_calls", }
-}
-
 /// The fields of a message that blocks are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::wire) enum Field {
     Reasoning,
     Content,
@@ -75,20 +68,29 @@ pub(in crate::wire) const ORDER: [Field; 5] =
 /// The fields in which servers have a model's reasoning. Some send it in two of them.
 pub(super) const SPELLINGS: [&str; 3] = ["reasoning_content", "reasoning", "tool_plan"];
 
+/// The field in which some servers have the reasoning once more, with what proves it.
+pub(super) const DETAILS: &str = "reasoning_details";
+
 /// Reads the message `json`, whose fields were heard in this order.
 pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5]) -> serde_json::Result<Vec<Block>> {
     let mut said: Said<'_> = serde_json::from_str(json.get())?;
     let mut blocks = Vec::new();
     for field in order {
         match field {
-            Field::Reasoning => blocks.extend(reasoning(&said, origin)?),
+            Field::Reasoning => blocks.extend(reasoning(&said, origin)),
             Field::Content => content(&mut said, origin, &mut blocks),
             Field::Refusal => blocks.extend(owned(said.refusal.take()).map(|said| refusal(&said, origin))),
             Field::Images => {
                 let images: Vec<&RawValue> = said.images.map(lenient).unwrap_or_default();
                 images.into_iter().for_each(|image| push_part(image, origin, &mut blocks));
             }
-            Field::Calls => calls(&mut said, json, origin, &mut blocks)?,
+            Field::Calls => {
+                let calls = said.tool_calls.take().unwrap_or_default();
+                blocks.reserve_exact(calls.len()); // they are kept for as long as the run
+                for json in calls {
+                    blocks.push(Block::ToolCall(call(json, origin)?));
+                }
+            }
         }
     }
     blocks.extend(said.audio.and_then(speech));
@@ -105,36 +107,19 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
     Ok(blocks)
 }
 
-/// The readable reasoning of a message, the first if it is said twice.
-fn reasoning(said: &Said<'_>, origin: &Origin) -> serde_json::Result<Option<Block>> {
-    let mut reasoning = Reasoning::default();
-    for json in [said.reasoning_content, said.reasoning, said.tool_plan].into_iter().flatten() {
-        if reasoning.text.is_empty() {
-            reasoning.text = plain(&serde_json::from_str(json.get())?);
-        }
-    }
-    let details: Vec<Value> = said.reasoning_details.map(lenient).unwrap_or_default();
-    if !details.is_empty() {
-        reasoning.raw = said.reasoning_details.map(|json| raw(json, origin));
-    }
-    if reasoning.text.is_empty() {
-        reasoning.text = text_of(&details);
-    }
+/// The reasoning of a message: its text where it is said first, if it is said twice, and what proves it.
+fn reasoning(said: &Said<'_>, origin: &Origin) -> Option<Block> {
+    let fields = [said.reasoning_content, said.reasoning, said.tool_plan, said.reasoning_details];
+    let texts = fields.into_iter().flatten().map(|json| plain(&lenient(json)));
+    let details: Vec<Value> = lenient::part(said.reasoning_details);
     let text = |detail: &Value, name: &str| detail[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    reasoning.signature = details.iter().rev().find_map(|detail| text(detail, "signature"));
-    reasoning.encrypted = details.iter().find_map(|detail| text(detail, "data"));
-    Ok(Some(reasoning).filter(|r| !r.text.is_empty() || r.raw.is_some()).map(Block::Reasoning))
-}
-
-/// The readable text of `reasoning_details`; none if there are no details.
-pub(super) fn details_text(json: &RawValue) -> Option<String> {
-    let details: Vec<Value> = lenient(json);
-    (!details.is_empty()).then(|| text_of(&details))
-}
-
-fn text_of(details: &[Value]) -> String {
-    let texts = details.iter().flat_map(|detail| [&detail["text"], &detail["summary"]]);
-    texts.filter_map(Value::as_str).collect()
+    let reasoning = Reasoning {
+        text: texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
+        signature: details.iter().rev().find_map(|detail| text(detail, "signature")),
+        encrypted: details.iter().find_map(|detail| text(detail, "data")),
+        raw: said.reasoning_details.filter(|_| !details.is_empty()).map(|json| raw(json, origin)),
+    };
+    (!reasoning.text.is_empty() || reasoning.raw.is_some()).then_some(Block::Reasoning(reasoning))
 }
 
 fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
@@ -177,50 +162,20 @@ fn speech(json: &RawValue) -> Option<Block> {
 
 /// The bytes of base64 that came in pieces, each of which may have its own end.
 fn sound(data: &str) -> Vec<u8> {
-    let pieces = data.split_inclusive('=').filter(|piece| *piece != "=");
-    pieces.flat_map(|piece| STANDARD_LENIENT.decode(piece.trim_end_matches('=')).unwrap_or_default()).collect()
+    let pieces = data.split('=').filter(|piece| !piece.is_empty());
+    pieces.flat_map(|piece| BASE64_STANDARD_NO_PAD.decode(piece).unwrap_or_default()).collect()
 }
 
-/// Base64 whose padding may be left out.
-const STANDARD_LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
-/// The calls, of which few say more than a call: the `message` is searched for their JSON only if one does.
-fn calls(said: &mut Said<'_>, message: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) -> serde_json::Result<()> {
-    let calls = said.tool_calls.take().unwrap_or_default();
-    let own: Vec<&RawValue> = match calls.iter().any(Call::says_more) {
-        true => serde_json::from_str::<CallsOf<'_>>(message.get())?.tool_calls.unwrap_or_default(),
-        false => Vec::new(),
-    };
-    blocks.reserve_exact(calls.len()); // they are kept for as long as the run
-    for (at, call) in calls.into_iter().enumerate() {
-        let own = own.get(at).filter(|_| call.says_more()).map(|json| raw(json, origin));
-        blocks.push(Block::ToolCall(call_of(&call, own)?));
-    }
-    Ok(())
-}
-
-impl<'a> Call<'a> {
-    fn custom(&self) -> Option<&Called<'a>> {
-        self.custom.as_ref().filter(|custom| custom.name.as_ref().is_some_and(|name| !name.is_empty()))
-    }
-
-    /// True if a [`ToolCall`] has no room for all of it.
-    fn says_more(&self) -> bool {
-        let function_says_more = self.function.as_ref().is_some_and(|function| !function.rest.is_empty());
-        !self.rest.is_empty() || function_says_more || self.custom().is_some()
-    }
-}
-
-/// The call, which keeps its `own` JSON.
-pub(super) fn call_of(said: &Call<'_>, own: Option<Raw>) -> serde_json::Result<ToolCall> {
-    let called = said.custom().or(said.function.as_ref());
+/// The call, which keeps its JSON if a [`ToolCall`] has no room for all of it.
+pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {
+    let CallSaid { id, function, rest, .. } = serde_json::from_str(json.get())?;
+    let custom = rest.iter().find(|(name, _)| &**name == "custom").map(|(_, json)| lenient::<Called<'_>>(json));
+    let says_more = !rest.is_empty() || function.as_ref().is_some_and(|function| !function.rest.is_empty());
+    let called = custom.filter(|custom| !text(&custom.name).is_empty()).or(function).unwrap_or_default();
     let mut arguments = String::new();
-    called.and_then(|called| called.arguments).map_or(Ok(()), |json| push_arguments(json, &mut arguments))?;
-    let name = called.and_then(|called| called.name.as_deref()).unwrap_or_default();
-    Ok(ToolCall { id: said.id.as_deref().unwrap_or_default().into(), name: name.into(), arguments, raw: own })
+    called.arguments.map_or(Ok(()), |json| push_arguments(json, &mut arguments))?;
+    let own = says_more.then(|| raw(json, origin));
+    Ok(ToolCall { id: text(&id).into(), name: text(&called.name).into(), arguments, raw: own })
 }
 
 /// The response of a message, which ended as the provider says with `finish`.

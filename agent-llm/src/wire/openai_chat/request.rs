@@ -3,25 +3,23 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    AssistantMessage, Block, Message, Part, Result, SystemMessage, ToolMessage, UserMessage, message::Raw,
-};
-use serde_json::value::RawValue;
+use agent_core::{AssistantMessage, Block, Message, Result, SystemMessage, ToolMessage, UserMessage};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    messages::{Manner, write_result, write_spoken},
-    parts::{part, part_json},
-    profile::Profile,
+    back::{params, read_part, read_tool},
+    encode::tool_json,
+    messages::{Manner, write_alone},
+    parts::part_json,
     read::{ORDER, read},
-    settings::{Settings, back},
-    tools::read_tool,
+    settings::{LIMITS, Settings},
 };
 use crate::{
     ParsedRequest,
     wire::{
         ended::message,
-        json::{raw, same, same_bytes},
-        lenient::{Content, Str},
+        json::{raw, same_bytes},
+        lenient::{Content, Str, text},
         open_struct::open_struct,
         request::Body,
     },
@@ -36,23 +34,37 @@ open_struct! {
 }
 
 /// Reads the body of a request.
-pub(super) fn decode_request(body: &str, profile: &Profile, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+    let profile = &manner.profile;
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);
     body.read_messages(|json| reader.read(json))?;
     let (parsed, said) = (&mut body.parsed, &body.said);
     parsed.stream = said.get("stream").is_some_and(|said| said == true);
-    parsed.params = back::params(said, profile);
+    parsed.params = params(said, profile);
     let has_tools = !parsed.tools.is_empty() || said.contains_key("tools");
     let params = &parsed.params;
     let settings = Settings { model: "", params, profile, has_tools, stream: parsed.stream, search: None };
-    let written = back::written(&settings, said);
+    let written = written(&settings, said);
     Ok(body.finish(written))
+}
+
+/// What of this request a server would be told by itself, which `said` this. Who asks in other words for a stream or for a
+/// limit says all of that.
+fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
+    let mut written: Map<_, _> = settings.fields().into();
+    if said.get("stream_options") != written.get("stream_options") {
+        written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
+    }
+    if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
+        written.retain(|name, _| !LIMITS.contains(&name.as_str()));
+    }
+    written
 }
 
 /// A body with messages, and with tools of this API's form.
 pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &Manner) -> Result<Body<'a>> {
-    Body::read(body, "messages", |json| read_tool(manner, json))
+    Body::read(body, "messages", |json| read_tool(json, &manner.origin, |spec| tool_json(manner, spec)))
 }
 
 /// Reads the messages of one request, in order.
@@ -71,62 +83,37 @@ impl<'a> Reader<'a> {
 
     /// Reads one message. It keeps its JSON if it would be written otherwise.
     pub(in crate::wire) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
-        let manner = self.manner;
         let Said { role, content, tool_call_id, .. } = serde_json::from_str(json.get())?;
-        let role = role.unwrap_or_default();
-        if &*role == "assistant" {
-            let message = assistant(manner, json)?;
+        if text(&role) == "assistant" {
+            let message = assistant(self.manner, json)?;
             self.asked = Some(message.clone());
             return Ok(Message::Assistant(message));
         }
-        let parts = self.parts(content);
-        self.written.clear();
-        match &*role {
-            "system" | "developer" => {
-                let message = SystemMessage::new(parts);
-                write_spoken(manner, manner.system_role.as_str(), None, message.parts(), &mut self.written);
-                Ok(Message::System(self.keep(json, message, SystemMessage::with_raw)))
-            }
+        let part = |json: &RawValue| read_part(json, &self.manner.origin, |part| part_json(self.manner, part));
+        let parts = content.map(|content| content.parts(part)).unwrap_or_default();
+        let message = match text(&role) {
+            "system" | "developer" => Message::System(SystemMessage::new(parts)),
             "tool" => {
-                let id: Arc<str> = tool_call_id.as_deref().unwrap_or_default().into();
+                let id: Arc<str> = text(&tool_call_id).into();
                 let call = self.asked.iter().flat_map(AssistantMessage::calls).find(|call| call.id == id);
                 let name = call.map(|call| call.name.clone()).unwrap_or_default();
-                let message = ToolMessage::new(id, name, Arc::new(parts), false);
-                write_result(manner, &message, true, &mut self.written);
-                Ok(Message::Tool(self.keep(json, message, ToolMessage::with_raw)))
+                Message::Tool(ToolMessage::new(id, name, Arc::new(parts), false))
             }
             // Whoever else speaks is not the model. (`function` answers calls of a kind that nobody makes any more.)
-            _ => {
-                let message = UserMessage::new(parts);
-                write_spoken(manner, "user", None, message.parts(), &mut self.written);
-                Ok(Message::User(self.keep(json, message, UserMessage::with_raw)))
-            }
-        }
-    }
-
-    fn keep<M>(&self, json: &RawValue, message: M, with_raw: fn(M, Raw) -> M) -> M {
-        if same_bytes(&self.written, json) { message } else { with_raw(message, raw(json, &self.manner.origin)) }
-    }
-
-    fn parts(&self, content: Option<Content<'_>>) -> Vec<Part> {
-        match content {
-            None => Vec::new(),
-            Some(Content::Text(text)) => vec![Part::text(text)],
-            Some(Content::Parts(list)) => list.into_iter().map(|json| self.part(json)).collect(),
-        }
-    }
-
-    /// The part, which keeps its JSON if that says more.
-    fn part(&self, json: &RawValue) -> Part {
-        let with = |own: Option<Raw>| match part(json, &self.manner.origin) {
-            Block::Text(text) => Part::Text(text.with_raw(own)),
-            Block::Image(media) => Part::Image(media.with_raw(own)),
-            Block::Document(media) => Part::Document(media.with_raw(own)),
-            _ => Part::Other(raw(json, &self.manner.origin)),
+            _ => Message::User(UserMessage::new(parts)),
         };
-        let plain = with(None);
-        let is_exact = part_json(self.manner, &plain).is_some_and(|written| same(&written, json));
-        if is_exact { plain } else { with(Some(raw(json, &self.manner.origin))) }
+        self.written.clear();
+        write_alone(self.manner, &message, true, &mut self.written);
+        if same_bytes(&self.written, json) {
+            return Ok(message);
+        }
+        let raw = raw(json, &self.manner.origin);
+        Ok(match message {
+            Message::System(message) => Message::System(message.with_raw(raw)),
+            Message::Tool(message) => Message::Tool(message.with_raw(raw)),
+            Message::User(message) => Message::User(message.with_raw(raw)),
+            message @ Message::Assistant(_) => message,
+        })
     }
 }
 

@@ -3,18 +3,18 @@
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
 use serde_json::{Value, json};
 
-use super::profile::Profile;
 use crate::wire::{
     fields::Fields,
     json::present,
+    profile::Profile,
     settings::{form, said},
 };
 
 /// The settings that the API calls as we do.
-const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
+pub(super) const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
 
 /// The two names of the field that limits an answer's tokens.
-const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+pub(super) const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// What a request says besides its messages and tools.
 pub(super) struct Settings<'a> {
@@ -96,68 +96,4 @@ fn audio(voice: &Voice, streams: bool) -> Value {
 fn search_options(search: &WebSearch) -> Value {
     let place = search.location.as_ref().map(|place| json!({"type": "approximate", "approximate": place}));
     present(json!({"user_location": place}))
-}
-
-#[cfg(feature = "requests")]
-pub(super) mod back {
-    //! From a request's settings to parameters.
-
-    use agent_core::model::Effort;
-    use serde_json::Map;
-
-    use super::{LIMITS, ModelParams, PLAIN, Profile, Settings, Value, json};
-    use crate::wire::settings::{read, read_form};
-
-    /// The efforts, the words that servers read alike last.
-    const EFFORTS: [Effort; 7] =
-        [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
-
-    /// What the fields of a request say, as far as they say what every provider can be told.
-    pub(crate) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
-        let get = |usual| said.get(profile.name_of(usual)?);
-        let is_effort = |effort: &Effort| match profile.effort.get(effort) {
-            Some(own) => own.iter().all(|(name, value)| said.get(name) == Some(value)),
-            None => profile.known(*effort) == *effort && get("reasoning_effort") == Some(&json!(effort)),
-        };
-        let limits = LIMITS.iter().filter_map(|name| said.get(*name));
-        let limit = get("max_tokens").into_iter().chain(limits).find(|most| most.is_u64());
-        let plain = PLAIN.into_iter().chain(["parallel_tool_calls"]);
-        let plain = plain.map(|name| (name, get(name).cloned()));
-        read(plain.chain([
-            ("max_tokens", limit.cloned()),
-            ("stop", get("stop").map(|stop| if stop.is_string() { json!([stop]) } else { stop.clone() })),
-            ("tool_choice", get("tool_choice").map(choice)),
-            ("effort", EFFORTS.into_iter().find(is_effort).map(|effort| json!(effort))),
-            ("output", get("response_format").map(output)),
-        ]))
-    }
-
-    /// What a request of these settings would say by itself. Who asks in other words for a stream or for a limit says all
-    /// of that.
-    pub(crate) fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
-        let mut written: Map<_, _> = settings.fields().into();
-        if said.get("stream_options") != written.get("stream_options") {
-            written.retain(|name, _| !matches!(name.as_str(), "stream" | "stream_options"));
-        }
-        if LIMITS.iter().any(|name| said.contains_key(*name) != written.contains_key(*name)) {
-            written.retain(|name, _| !LIMITS.contains(&name.as_str()));
-        }
-        written
-    }
-
-    fn choice(said: &Value) -> Value {
-        match said.as_str() {
-            Some("any") => json!("required"),
-            None if said["type"] == "function" => json!({"tool": said["function"]["name"]}),
-            _ => said.clone(),
-        }
-    }
-
-    fn output(said: &Value) -> Value {
-        match said["type"].as_str() {
-            Some("json_object") => json!({"name": "json", "schema": null}),
-            Some("json_schema") if said["json_schema"]["schema"].is_object() => read_form(&said["json_schema"]),
-            _ => Value::Null,
-        }
-    }
 }

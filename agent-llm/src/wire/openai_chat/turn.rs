@@ -14,12 +14,12 @@ use serde_json::{
 
 use super::{
     messages::{Manner, Said},
-    parts::{own_media, own_text, part, text_json},
-    read::{ORDER, SPELLINGS, call_of, read},
+    parts::{is_plain, own_media, part, text_json},
+    read::{self, DETAILS, ORDER, SPELLINGS, read},
 };
 use crate::wire::{
-    content::same_call,
-    json::{Json, write as write_json},
+    content::{lines, same_call},
+    json::{Json, knows, write as write_json},
     lenient::{kind, lenient},
 };
 
@@ -48,11 +48,11 @@ struct FunctionJson<'a> {
     arguments: &'a str,
 }
 
+/// The fields in which an edited message says nothing that its content and its calls do not.
+const OF_OTHERS: [&str; 4] = ["role", "content", "refusal", "tool_calls"];
+
 /// The fields of a provider's message, as it sent them.
 type Sent = BTreeMap<String, Box<RawValue>>;
-
-/// The fields of which blocks are made. What an edited message says there, its blocks say.
-const OF_BLOCKS: [&str; 7] = ["role", "content", "reasoning_details", "refusal", "audio", "images", "tool_calls"];
 
 /// Writes `message`:
 ///
@@ -60,10 +60,10 @@ const OF_BLOCKS: [&str; 7] = ["role", "content", "reasoning_details", "refusal",
 /// * if it was edited, with the blocks for the fields that they speak of, and the provider's own for the others;
 /// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
-    let own = message.raw().filter(|raw| manner.knows(raw));
+    let own = message.raw().filter(|raw| knows(&manner.origin, raw));
     match own {
         // Speech goes back by its id.
-        Some(raw) if manner.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
+        Some(raw) if manner.profile.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
             out.extend_from_slice(raw.json().as_bytes());
         }
         _ => Projection { manner, message, own }.write(out),
@@ -92,29 +92,21 @@ impl<'a> Projection<'a> {
     fn content(&self, sent: Option<&Sent>) -> Option<Said<'a>> {
         let sends = |name: &str| sent.and_then(|sent| sent.get(name));
         let needs_parts = |block: &Block| match block {
-            Block::Text(text) => {
-                own_text(self.manner, text).is_some() || self.manner.cache_control(text.cache).is_some()
-            }
-            Block::Other(raw) => self.manner.own(Some(raw)).is_some_and(is_part),
+            Block::Text(text) => !is_plain(self.manner, text),
+            Block::Other(raw) => self.own_part(Some(raw)).is_some(),
             _ => false,
         };
         let blocks = self.message.blocks();
         if sends("content").is_some_and(|json| json.get().starts_with('[')) || blocks.iter().any(needs_parts) {
             return Some(Said::Parts(blocks.iter().filter_map(|block| self.part(block)).collect()));
         }
-        let texts = blocks.iter().filter_map(|block| match block {
+        let all = lines(blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.text.as_str()),
             // The API takes no images of the model's own: that there was one is said.
             Block::Image(_) if sends("images").is_none() => Some("[image]"),
             Block::Document(media) if !media.is_audio() => Some("[document]"),
             _ => None,
-        });
-        let all = texts.fold(Cow::Borrowed(""), |mut all, text| {
-            if !all.is_empty() {
-                all += "\n";
-            }
-            all + text
-        });
+        }));
         (!all.is_empty() || !self.message.has_calls()).then_some(Said::Text(all))
     }
 
@@ -123,59 +115,55 @@ impl<'a> Projection<'a> {
             Block::Text(text) => Some(text_json(self.manner, text)),
             Block::Reasoning(reasoning) => self.thinking(reasoning).map(Json::Own),
             Block::Image(media) | Block::Document(media) => own_media(self.manner, media).map(Json::Own),
-            Block::Other(raw) => self.manner.own(Some(raw)).filter(|json| is_part(json)).map(Json::Own),
+            Block::Other(raw) => self.own_part(Some(raw)).map(Json::Own),
             _ => None,
         }
     }
 
+    /// The provider's own JSON, if it is a part of a content.
+    fn own_part<'b>(&self, raw: Option<&'b Raw>) -> Option<&'b RawValue> {
+        self.manner.own(raw).filter(|json| !kind(json).is_empty())
+    }
+
     /// Thinking that is a part, if it was not edited: its provider takes back only its own.
     fn thinking(&self, reasoning: &'a Reasoning) -> Option<&'a RawValue> {
-        let own = self.manner.own(reasoning.raw.as_ref()).filter(|json| is_part(json))?;
+        let own = self.own_part(reasoning.raw.as_ref())?;
         matches!(part(own, &self.manner.origin), Block::Reasoning(was) if was.text == reasoning.text).then_some(own)
     }
 
-    /// The provider's own fields beside the content and the calls: all of them, or to one that refuses its own those of
-    /// reasoning, images and speech.
+    /// The fields beside the content and the calls that the provider sent, as the blocks say them now. One that refuses its own
+    /// takes back those of reasoning, images and speech.
     fn rest(&self, mut sent: Sent) -> Sent {
-        let mut rest = Sent::new();
-        let mut put = |name: &'static str, json: serde_json::Result<Box<RawValue>>| {
-            rest.extend(json.ok().map(|json| (name.to_owned(), json)));
-        };
-        // In the provider's own spelling.
-        let thoughts = || self.message.blocks().iter().filter_map(|block| self.beside_content(block));
+        let blocks = self.message.blocks();
+        let thoughts = || blocks.iter().filter_map(|block| self.beside_content(block));
         let text: String = thoughts().map(|reasoning| reasoning.text.as_str()).collect();
-        for name in SPELLINGS {
-            if sent.remove(name).is_some() && !text.is_empty() {
-                put(name, to_raw_value(&text));
-            }
-        }
-        let mut details = thoughts().filter_map(|reasoning| self.manner.own(reasoning.raw.as_ref()));
         // They say it once more, and prove what was said first.
-        if let Some(details) = details.find(|json| json.get().starts_with('[')).filter(|_| self.thought() == text) {
-            put("reasoning_details", to_raw_value(details));
-        }
-        if let Some(id) = sent.get("audio").map(|json| lenient::<Value>(json)["id"].take()).filter(Value::is_string) {
-            put("audio", to_raw_value(&json!({"id": id})));
-        }
-        if sent.contains_key("images") {
-            let images = self.message.blocks().iter().filter_map(|block| match block {
-                Block::Image(media) => own_media(self.manner, media),
-                _ => None,
-            });
-            put("images", to_raw_value(&images.collect::<Vec<_>>()));
-        }
-        if self.manner.verbatim {
-            sent.retain(|name, _| !OF_BLOCKS.contains(&name.as_str()));
-            rest.append(&mut sent);
-        }
-        rest
+        let details = thoughts().find_map(|reasoning| {
+            self.manner.own(reasoning.raw.as_ref()).filter(|json| json.get().starts_with('[') && self.thought() == text)
+        });
+        let speech = sent.get("audio").map(|json| lenient::<Value>(json)["id"].take()).filter(Value::is_string);
+        let images = blocks.iter().filter_map(|block| match block {
+            Block::Image(media) => own_media(self.manner, media),
+            _ => None,
+        });
+        let said = Some(&text).filter(|text| !text.is_empty()).and_then(|text| to_raw_value(text).ok());
+        let mut now = Sent::new();
+        let mut say = |name: &str, json: Option<Box<RawValue>>| {
+            now.extend(sent.remove(name).and(json).map(|json| (name.to_owned(), json)));
+        };
+        SPELLINGS.into_iter().for_each(|name| say(name, said.clone()));
+        say(DETAILS, details.map(ToOwned::to_owned));
+        say("audio", speech.and_then(|id| to_raw_value(&json!({"id": id})).ok()));
+        say("images", to_raw_value(&images.collect::<Vec<_>>()).ok());
+        sent.retain(|name, _| self.manner.profile.verbatim && !OF_OTHERS.contains(&name.as_str()));
+        sent.append(&mut now);
+        sent
     }
 
     /// Reasoning that stands in a field of its own, and not among the parts of the content.
     fn beside_content<'b>(&self, block: &'b Block) -> Option<&'b Reasoning> {
         let Block::Reasoning(reasoning) = block else { return None };
-        let is_of_content = self.manner.own(reasoning.raw.as_ref()).is_some_and(is_part);
-        (!is_of_content).then_some(reasoning)
+        Some(reasoning).filter(|reasoning| self.own_part(reasoning.raw.as_ref()).is_none())
     }
 
     /// The reasoning as the provider sent it.
@@ -185,9 +173,7 @@ impl<'a> Projection<'a> {
     }
 
     fn call(&self, call: &'a ToolCall) -> CallJson<'a> {
-        let still_says = |own: &&RawValue| {
-            serde_json::from_str(own.get()).and_then(|said| call_of(&said, None)).is_ok_and(|was| same_call(&was, call))
-        };
+        let still_says = |own: &&RawValue| read::call(own, &self.manner.origin).is_ok_and(|was| same_call(&was, call));
         if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
             return CallJson::Raw(own);
         }
@@ -201,9 +187,4 @@ impl<'a> Projection<'a> {
 /// True for the sound of a spoken answer, whose words are a text beside it.
 fn is_speech(block: &Block) -> bool {
     matches!(block, Block::Document(media) if media.is_audio())
-}
-
-/// True if the JSON is a part of a content.
-fn is_part(json: &RawValue) -> bool {
-    !kind(json).is_empty()
 }

@@ -18,7 +18,7 @@ use crate::{
     error::{not_the_protocol, truncated},
     wire::{
         ended::{message, only_refuses},
-        lenient::{Count, Str, lenient},
+        lenient::{self, Count, Str, lenient, text},
         open_struct::open_struct,
         surrogates::mend_surrogates,
         usage,
@@ -57,10 +57,6 @@ open_struct! {
     }
 }
 
-open_struct! {
-    Incomplete { reason: Str<'a> = "reason", }
-}
-
 /// Fields of a response that repeat the request, or the message.
 const REPEATED: &str = "background frequency_penalty include input instructions max_output_tokens max_tool_calls metadata \
     output_text parallel_tool_calls presence_penalty previous_response_id prompt prompt_cache_key prompt_cache_options \
@@ -74,8 +70,8 @@ pub(super) struct Answer {
     fold: Fold,
     id: Option<Arc<str>>,
     model: Option<Arc<str>>,
-    /// The last event.
-    end: Option<String>,
+    /// The whole answer, once its last event has come.
+    ended: Option<ModelResponse>,
 }
 
 /// Reads the body of an answer that came whole.
@@ -89,20 +85,19 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     if !is_response && !said.is_error() {
         return Err(unreadable());
     }
-    Answer::new(origin.clone(), false).end(&said, body, &mut Vec::new())
+    Answer::new(origin.clone(), false).respond(&said, body, &mut Vec::new())
 }
 
 impl Answer {
-    pub(super) fn new(origin: Origin, chunks: bool) -> Self {
-        let fold = Fold::new(origin.clone(), chunks);
-        Self { origin, fold, id: None, model: None, end: None }
+    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+        let fold = Fold::new(origin.clone(), is_heard);
+        Self { origin, fold, id: None, model: None, ended: None }
     }
 
-    fn event(&mut self, event: &Event<'_>, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
-        let kind = event.kind.as_deref().unwrap_or_default();
-        let nth = event.nth.unwrap_or_default().0;
+    fn event(&mut self, event: Event<'_>, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
+        let kind = text(&event.kind);
         let index = event.index.map(|index| index.0);
-        let place = Place { index, id: event.item_id.as_deref().unwrap_or_default(), nth };
+        let place = Place { index, id: text(&event.item_id), nth: event.nth.unwrap_or_default().0 };
         if let Some((of, way)) = kind.rsplit_once('.')
             && let Some(field) = Field::of(of)
         {
@@ -113,18 +108,22 @@ impl Answer {
             }
             return Ok(());
         }
+        let failed = || provider_error(event.response.map_or(data, RawValue::get), &self.origin);
+        let json = event.response.map_or("{}", RawValue::get);
         match (kind, event.item, event.part) {
             ("response.output_item.added", Some(item), _) => self.fold.added(place, item, chunks),
             ("response.output_item.done", Some(item), _) => {
                 self.fold.done(place, item, self.id.as_deref().unwrap_or_default(), chunks);
             }
             ("response.content_part.done", _, Some(part)) => self.fold.part_done(place, part),
-            ("error" | "response.failed" | "response.error", ..) => return Err(self.failed(event, data)),
-            ("", ..) if event.error.is_some() => return Err(self.failed(event, data)),
-            _ => self.head(&event.response.map(lenient).unwrap_or_default()),
-        }
-        if matches!(kind, "response.completed" | "response.incomplete" | "response.cancelled" | "response.done") {
-            self.end = Some(data.to_owned());
+            ("error" | "response.failed" | "response.error", ..) => return Err(failed()),
+            ("", ..) if event.error.is_some() => return Err(failed()),
+            ("response.completed" | "response.incomplete" | "response.cancelled" | "response.done", ..) => {
+                let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(data, e))?;
+                said.rest.extend(event.rest);
+                self.ended = Some(self.respond(&said, json, chunks)?);
+            }
+            _ => self.head(&serde_json::from_str(json).unwrap_or_default()),
         }
         Ok(())
     }
@@ -139,13 +138,14 @@ impl Answer {
         }
     }
 
-    /// The response, which `said` ends; `json` is what `said` was read from.
-    fn end(mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
+    /// The response that ends with `said`; `json` is what `said` was read from.
+    fn respond(&mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
         }
         self.head(said);
-        let Self { origin, fold, id, model, .. } = self;
+        let origin = self.origin.clone();
+        let fold = std::mem::replace(&mut self.fold, Fold::new(origin.clone(), false));
         // Some servers repeat the items at the end, some only a part of them, and some none.
         let whole = said.output.filter(|output| {
             let count = items(output.get()).len();
@@ -153,17 +153,13 @@ impl Answer {
         });
         let output = whole.map_or_else(|| fold.output(), RawValue::to_owned);
         let blocks = items(output.get()).into_iter().flat_map(|item| read(item, &origin)).collect();
-        let name = id.as_deref().unwrap_or_default();
+        let name = self.id.as_deref().unwrap_or_default();
         let message = message(blocks, name, Raw::new(origin, output), |blocks| fold.finish(blocks, chunks));
         let finish = said.finish(&message);
         let mut response = ModelResponse::new(message).with_finish(finish);
-        (response.model, response.id, response.details) = (model, id, said.details());
+        (response.model, response.id, response.details) = (self.model.take(), self.id.take(), said.details());
         said.usage.into_iter().for_each(|said| usage::read(said, &mut response));
         Ok(response)
-    }
-
-    fn failed(&self, event: &Event<'_>, data: &str) -> Error {
-        provider_error(event.response.map_or(data, RawValue::get), &self.origin)
     }
 
     fn unreadable(&self, data: &str, e: serde_json::Error) -> Error {
@@ -178,8 +174,8 @@ impl ResponseSaid<'_> {
     }
 
     fn finish(&self, message: &AssistantMessage) -> FinishReason {
-        let reason = self.incomplete.and_then(|json| lenient::<Incomplete<'_>>(json).reason);
-        match (self.status.as_deref().unwrap_or_default(), reason.as_deref()) {
+        let incomplete: Value = lenient::part(self.incomplete);
+        match (text(&self.status), incomplete["reason"].as_str()) {
             ("incomplete", Some("max_output_tokens" | "max_tokens" | "length")) => FinishReason::Length,
             ("incomplete", Some("content_filter")) => FinishReason::ContentFilter,
             ("incomplete", Some(other)) => FinishReason::Other(other.to_owned()),
@@ -210,24 +206,19 @@ fn provider_error(json: &str, origin: &Origin) -> Error {
 impl Decoder for Answer {
     fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()> {
         let data = data.trim();
-        if self.end.is_some() || data.is_empty() || data == "[DONE]" {
+        if self.ended.is_some() || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
         let data = &*mend_surrogates(data);
-        let event: Event<'_> = serde_json::from_str(data).map_err(|e| self.unreadable(data, e))?;
-        self.event(&event, data, chunks)
+        let event = serde_json::from_str(data).map_err(|e| self.unreadable(data, e))?;
+        self.event(event, data, chunks)
     }
 
     fn progress(&self) -> Progress {
-        if self.end.is_some() { Progress::Ended } else { Progress::Open }
+        if self.ended.is_some() { Progress::Ended } else { Progress::Open }
     }
 
-    fn finish(mut self: Box<Self>, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
-        let Some(last) = self.end.take() else { return Err(truncated(self.origin.provider())) };
-        let event: Event<'_> = serde_json::from_str(&last).map_err(|e| self.unreadable(&last, e))?;
-        let json = event.response.map_or("{}", RawValue::get);
-        let mut said: ResponseSaid<'_> = serde_json::from_str(json).map_err(|e| self.unreadable(&last, e))?;
-        said.rest.extend(event.rest);
-        self.end(&said, json, chunks)
+    fn finish(self: Box<Self>, _: &mut Vec<Chunk>) -> Result<ModelResponse> {
+        self.ended.ok_or_else(|| truncated(self.origin.provider()))
     }
 }

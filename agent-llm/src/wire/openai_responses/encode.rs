@@ -1,37 +1,45 @@
 //! Writing requests, and messages as items: everything but what the model itself said.
 
-use agent_core::{History, Message, ModelRequest, Part, ToolCall, ToolMessage, message::Raw, tool::WireKey};
-use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use std::iter::from_fn;
 
-use super::{
-    Manner,
-    parts::{Said, is_part, part_json},
-    settings::Settings,
-    tools::write_tools,
-    turn,
+use agent_core::{
+    History, Media, Message, ModelRequest, Part, ToolMessage,
+    message::{MediaSource, Raw},
+    tool::WireKey,
 };
-use crate::{
-    Profile,
-    wire::{
-        body::Draft,
-        content::{Address, joined},
-        json::{Json, write, write_with},
-        lenient::kind,
+use serde::Serialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{Manner, settings::Settings, tools::write_tools, turn};
+use crate::wire::{
+    body::Draft,
+    content::{Address, joined},
+    json::{Json, write, write_with},
+    lenient::kind,
+    openai_chat::{
+        messages::{Said, Spoken},
+        parts::{own_media, own_text},
     },
+    two_roles::asked,
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key: WireKey, out: &mut Draft) {
-    let ModelRequest { system, tools: specs, params, stream, .. } = req;
-    let settings = Settings { system: system.as_ref(), specs, params, stream: *stream, profile, manner };
+pub(super) fn encode(req: &ModelRequest, manner: &Manner, key: WireKey, out: &mut Draft) {
+    let ModelRequest { system, tools: specs, params, stream, messages: history, .. } = req;
+    let settings = Settings { system: system.as_ref(), specs, params, stream: *stream, manner };
     write_with(&settings.fields(), &params.extra, out);
     out.pop(); // the closing brace
-    if !params.extra.contains_key("input") && !req.messages.is_empty() {
+    if !params.extra.contains_key("input") && !history.is_empty() {
         out.extend_from_slice(b",\"input\":");
-        match plain_text(&req.messages, manner) {
+        match plain_text(history, manner) {
             Some(text) => write(&text, out),
-            None => write_items(&req.messages, manner, out),
+            None => {
+                out.push(b'[');
+                // Each item has a comma after it, so that what is written of a message does not depend on whether another follows.
+                out.messages(history, |at, message, out| write_message(manner, history, at, message, out));
+                out.pop_if(|last| *last == b',');
+                out.push(b']');
+            }
         }
     }
     if !specs.is_empty() && !params.extra.contains_key("tools") {
@@ -44,18 +52,13 @@ pub(super) fn encode(req: &ModelRequest, profile: &Profile, manner: &Manner, key
 /// The input as a text alone, if it was read as that.
 fn plain_text<'a>(history: &'a History, manner: &Manner) -> Option<&'a RawValue> {
     match history.get(0)? {
-        Message::User(only) if history.len() == 1 => manner.own(only.raw()).filter(|own| own.get().starts_with('"')),
+        Message::User(only) if history.len() == 1 => manner.own(only.raw()).filter(|own| is_text(own)),
         _ => None,
     }
 }
 
-/// Each item has a comma after it, so that what is written of a message does not depend on whether another follows.
-fn write_items(history: &History, manner: &Manner, out: &mut Draft) {
-    let messages = Messages { manner, history };
-    out.push(b'[');
-    out.messages(history, |at, message, out| messages.write(at, message, out));
-    out.pop_if(|last| *last == b',');
-    out.push(b']');
+fn is_text(json: &RawValue) -> bool {
+    json.get().starts_with('"')
 }
 
 /// Writes an item with a comma after it.
@@ -64,104 +67,114 @@ pub(super) fn write_item(item: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     out.push(b',');
 }
 
-#[derive(Serialize)]
-pub(super) struct Spoken<'a> {
-    pub(super) role: &'a str,
-    pub(super) content: Said<'a>,
+/// Writes `message`, which stands at `at` in the history, as items with a comma after each.
+fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::System(m) => write_spoken(manner, manner.system_role(), m.parts(), m.raw(), out),
+        Message::User(m) => write_spoken(manner, "user", m.parts(), m.raw(), out),
+        Message::Assistant(m) => turn::write(manner, m, out),
+        Message::Tool(m) => write_result(manner, history, at, m, out),
+    }
 }
 
-#[derive(Serialize)]
-struct ToolResult<'a> {
-    r#type: &'static str,
-    call_id: &'a str,
-    output: Said<'a>,
+/// Parts that are items of their own part the message in two.
+fn write_spoken(manner: &Manner, role: &str, parts: &[Part], raw: Option<&Raw>, out: &mut Vec<u8>) {
+    if let Some(own) = manner.own(raw).filter(|own| !is_text(own)) {
+        return write_item(own, out);
+    }
+    if let Some(content) = text_alone(manner, parts) {
+        return write_item(&Spoken::new(role, content), out);
+    }
+    let mut parts = parts.iter().filter_map(|part| part_json(manner, part)).peekable();
+    while parts.peek().is_some() {
+        let content: Vec<_> = from_fn(|| parts.next_if(|part| !is_item(part))).collect();
+        if !content.is_empty() {
+            write_item(&Spoken::new(role, Said::Parts(content)), out);
+        }
+        while let Some(item) = parts.next_if(is_item) {
+            write_item(&item, out);
+        }
+    }
 }
 
-struct Messages<'a> {
-    manner: &'a Manner,
-    history: &'a History,
+/// A result of the kind that its call asks for, by the provider's own account of the call.
+fn write_result(manner: &Manner, history: &History, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    struct ToolResult<'a> {
+        r#type: &'static str,
+        call_id: &'a str,
+        output: Said<'a>,
+    }
+
+    if let Some(own) = manner.own(message.raw()) {
+        return write_item(own, out);
+    }
+    let (call_id, parts) = (message.call_id(), message.parts());
+    let call = asked(history, at).and_then(|turn| turn.calls().find(|call| *call.id == *call_id));
+    let called = call.and_then(|call| manner.own(call.raw.as_ref())).map(kind).unwrap_or_default();
+    let screen = parts.iter().rev().find_map(|part| if let Part::Image(image) = part { Some(image) } else { None });
+    if let ("computer_call", Some(screen)) = (&*called, screen) {
+        let output = json!({"type": "computer_screenshot", "image_url": Address::of(screen, "image/png")});
+        return write_item(&json!({"type": "computer_call_output", "call_id": call_id, "output": output}), out);
+    }
+    let r#type = if called == "custom_tool_call" { "custom_tool_call_output" } else { "function_call_output" };
+    let output = text_alone(manner, parts).unwrap_or_else(|| {
+        let parts = parts.iter().filter_map(|part| part_json(manner, part));
+        Said::Parts(parts.filter(|part| !is_item(part)).collect())
+    });
+    write_item(&ToolResult { r#type, call_id, output }, out);
 }
 
-impl Messages<'_> {
-    /// Writes `message`, which stands at `at` in the history, as items with a comma after each.
-    fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
-        match message {
-            Message::System(m) => self.write_spoken(self.manner.system_role.as_str(), m.parts(), m.raw(), out),
-            Message::User(m) => self.write_spoken("user", m.parts(), m.raw(), out),
-            Message::Assistant(m) => turn::write(self.manner, m, out),
-            Message::Tool(m) => self.write_result(at, m, out),
+/// The parts as one text, unless more is to be said of one.
+fn text_alone<'a>(manner: &Manner, parts: &'a [Part]) -> Option<Said<'a>> {
+    let is_plain = |part: &Part| matches!(part, Part::Text(text) if manner.own(text.raw.as_ref()).is_none());
+    parts.iter().all(is_plain).then(|| Said::Text(joined(parts)))
+}
+
+/// True for what is no part of a content, but an item of its own.
+fn is_item(part: &Json<'_>) -> bool {
+    matches!(part, Json::Own(own) if !is_part(own))
+}
+
+/// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
+/// the message.
+pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
+    let own = match part {
+        Part::Text(text) => own_text(manner, text),
+        Part::Image(media) | Part::Document(media) => own_media(manner, media),
+        Part::Other(raw) => manner.own(Some(raw)),
+        _ => None,
+    };
+    own.map(Json::Own).or_else(|| {
+        Some(Json::Made(match part {
+            Part::Text(text) => json!({"type": "input_text", "text": text.text}),
+            Part::Image(media) => image(media),
+            Part::Document(media) => document(media),
+            _ => return None,
+        }))
+    })
+}
+
+fn image(media: &Media) -> Value {
+    match &media.source {
+        MediaSource::File(id) => json!({"type": "input_image", "detail": "auto", "file_id": id}),
+        _ => json!({"type": "input_image", "detail": "auto", "image_url": Address::of(media, "image/png")}),
+    }
+}
+
+fn document(media: &Media) -> Value {
+    match &media.source {
+        MediaSource::File(id) => json!({"type": "input_file", "file_id": id}),
+        MediaSource::Url(url) => json!({"type": "input_file", "file_url": url}),
+        _ => {
+            let (name, data) = (media.name.as_deref().unwrap_or("document.pdf"), Address::of(media, "application/pdf"));
+            json!({"type": "input_file", "filename": name, "file_data": data})
         }
     }
+}
 
-    fn write_spoken(&self, role: &str, parts: &[Part], raw: Option<&Raw>, out: &mut Vec<u8>) {
-        match self.manner.own(raw) {
-            // An input that was a text alone.
-            Some(own) if own.get().starts_with('"') => write_item(&Spoken { role, content: Said::Raw(own) }, out),
-            Some(own) => write_item(own, out),
-            None if parts.iter().all(|part| self.is_plain(part)) => {
-                write_item(&Spoken { role, content: Said::Text(joined(parts)) }, out);
-            }
-            None => self.write_parts(role, parts, out),
-        }
-    }
-
-    /// Parts that are items of their own part the message in two.
-    fn write_parts(&self, role: &str, parts: &[Part], out: &mut Vec<u8>) {
-        let mut content = Vec::new();
-        let say = |content: &mut Vec<Json<'_>>, out: &mut Vec<u8>| {
-            if !content.is_empty() {
-                write_item(&Spoken { role, content: Said::Parts(std::mem::take(content)) }, out);
-            }
-        };
-        for part in parts.iter().filter_map(|part| part_json(self.manner, part)) {
-            match part {
-                Json::Own(item) if !is_part(item) => {
-                    say(&mut content, out);
-                    write_item(item, out);
-                }
-                part => content.push(part),
-            }
-        }
-        say(&mut content, out);
-    }
-
-    /// A result of the kind that its call asks for, by the provider's own account of the call.
-    fn write_result(&self, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
-        if let Some(own) = self.manner.own(message.raw()) {
-            return write_item(own, out);
-        }
-        let call = self.call_of(at, message).and_then(|call| self.manner.own(call.raw.as_ref()));
-        let screen = message.parts().iter().rev().find_map(|part| match part {
-            Part::Image(image) => {
-                let address = Address::of(image, "image/png");
-                Some(Json::Made(json!({"type": "computer_screenshot", "image_url": address})))
-            }
-            _ => None,
-        });
-        let (kind, output) = match (call.map(kind).unwrap_or_default().as_str(), screen) {
-            ("computer_call", Some(screen)) => ("computer_call_output", Said::Part(screen)),
-            ("custom_tool_call", _) => ("custom_tool_call_output", self.output(message)),
-            _ => ("function_call_output", self.output(message)),
-        };
-        write_item(&ToolResult { r#type: kind, call_id: message.call_id(), output }, out);
-    }
-
-    fn output<'b>(&self, message: &'b ToolMessage) -> Said<'b> {
-        let parts = message.parts();
-        if parts.iter().all(|part| self.is_plain(part)) {
-            return Said::Text(joined(parts));
-        }
-        let parts = parts.iter().filter_map(|part| part_json(self.manner, part));
-        Said::Parts(parts.filter(|part| !matches!(part, Json::Own(item) if !is_part(item))).collect())
-    }
-
-    /// The call that this answers, which stands before it.
-    fn call_of(&self, at: usize, result: &ToolMessage) -> Option<&ToolCall> {
-        let before = (0..at).rev().filter_map(|at| self.history.get(at)?.as_assistant()).next();
-        before.and_then(|said| said.calls().find(|call| *call.id == *result.call_id()))
-    }
-
-    fn is_plain(&self, part: &Part) -> bool {
-        matches!(part, Part::Text(text) if self.manner.own(text.raw.as_ref()).is_none())
-    }
+/// True if the JSON is a part of a content, and not an item of its own.
+pub(super) fn is_part(json: &RawValue) -> bool {
+    let kind = kind(json);
+    kind.starts_with("input_") || kind.starts_with("output_") || matches!(&*kind, "text" | "refusal" | "summary_text")
 }

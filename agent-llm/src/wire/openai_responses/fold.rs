@@ -1,5 +1,7 @@
 //! Putting the items of an answer together from its events.
 
+use std::collections::BTreeMap;
+
 use agent_core::{Block, Chunk, message::Origin};
 use serde_json::{
     Map, Value, json,
@@ -7,24 +9,42 @@ use serde_json::{
 };
 
 use super::read::{PARAGRAPH, read};
-use crate::wire::{
-    blocks::Blocks,
-    ids::name_calls,
-    json::raw,
-    lenient::{kind, lenient},
-};
+use crate::wire::{blocks::Blocks, ids::name_calls, json::raw, lenient::lenient, merge::merge};
 
 /// What the deltas of an item are of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
-    Text,
-    Refusal,
-    Summary,
-    /// Reasoning itself.
-    Thought,
-    Arguments,
-    /// What a tool that takes a text is called with.
-    Input,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    /// The type of the items that have it, and their field for it.
+    item: &'static str,
+    place: &'static str,
+    /// The type of its parts; empty if it is a text alone.
+    part: &'static str,
+}
+
+impl Field {
+    /// What the events that are called so are of.
+    pub(super) fn of(event: &str) -> Option<Self> {
+        let (item, place, part) = match event.strip_prefix("response.")? {
+            "output_text" => ("message", "content", "output_text"),
+            "refusal" => ("message", "content", "refusal"),
+            "reasoning_summary_text" => ("reasoning", "summary", "summary_text"),
+            "reasoning_text" => ("reasoning", "content", "reasoning_text"),
+            "function_call_arguments" => ("function_call", "arguments", ""),
+            "custom_tool_call_input" => ("custom_tool_call", "input", ""),
+            _ => return None,
+        };
+        Some(Self { item, place, part })
+    }
+
+    /// A part of which nothing has come.
+    fn nothing(self) -> Value {
+        match self.part {
+            "" => json!(""),
+            "refusal" => json!({"type": "refusal", "refusal": ""}),
+            "output_text" => json!({"type": "output_text", "annotations": [], "text": ""}),
+            kind => json!({"type": kind, "text": ""}),
+        }
+    }
 }
 
 /// Which part of which item an event is about.
@@ -37,27 +57,16 @@ pub(super) struct Place<'a> {
     pub(super) nth: u64,
 }
 
-/// A part of an item under way.
-#[derive(Debug)]
-struct Part {
-    field: Field,
-    nth: u64,
-    text: String,
-    /// The part as it ended.
-    json: Option<Box<RawValue>>,
-}
-
 /// An item under way.
 #[derive(Debug, Default)]
 struct Item {
     index: Option<u64>,
     kind: String,
     id: String,
-    /// The item as it began.
-    begun: Option<Map<String, Value>>,
-    parts: Vec<Part>,
-    /// The part of the reasoning that listeners heard last.
-    thought: Option<(Field, u64)>,
+    /// The item as it began; empty until it has.
+    begun: Map<String, Value>,
+    /// What has come of it, by its fields, and by the places in them.
+    parts: BTreeMap<(&'static str, u64), Value>,
     /// The item as it ended.
     done: Option<Box<RawValue>>,
 }
@@ -73,13 +82,8 @@ pub(super) struct Fold {
     blocks: Blocks<Key>,
 }
 
-/// What a block is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    item: usize,
-    /// The text of a message that it is; none if the item is the block.
-    text: Option<u64>,
-}
+/// What a block is of: an item, and the place of a text in it. An item that is one block has it at 0.
+type Key = (usize, u64);
 
 impl Fold {
     pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
@@ -98,15 +102,15 @@ impl Fold {
         // Some servers begin an item twice, others send its deltas first; and there are those that number all alike.
         let known = self.find(place).filter(|at| {
             let known = &self.items[*at];
-            known.done.is_none() && (known.begun.is_none() || known.id == id)
+            known.done.is_none() && (known.begun.is_empty() || known.id == id)
         });
         let at = known.unwrap_or_else(|| self.push(place.index));
         let item = &mut self.items[at];
-        (item.kind, item.id, item.begun) = (kind, id, Some(begun));
+        (item.kind, item.id, item.begun) = (kind, id, begun);
         match &*item.kind {
             // It has its place, even if nobody can read it.
             "reasoning" => {
-                let key = self.begin(Key { item: at, text: None }, out);
+                let key = self.begin((at, 0), out);
                 self.blocks.reasoning(key, "", out);
             }
             "function_call" | "custom_tool_call" => self.tell_call(at, out),
@@ -115,50 +119,48 @@ impl Fold {
     }
 
     /// More of an item, unless it has ended.
-    pub(super) fn more(&mut self, place: Place<'_>, field: Field, text: &str, out: &mut Vec<Chunk>) {
-        let Some(at) = self.open(place, field) else { return };
-        let (item, nth) = (&mut self.items[at], place.nth);
-        item.part_mut(field, nth).text.push_str(text);
-        if text.is_empty() {
+    pub(super) fn more(&mut self, place: Place<'_>, field: Field, more: &str, out: &mut Vec<Chunk>) {
+        let Some(at) = self.open(place, field.item) else { return };
+        let text = self.items[at].text_mut(field, place.nth);
+        let is_first = *text == "";
+        merge(text, more.into());
+        if more.is_empty() {
             return;
         }
-        match field {
-            Field::Text => {
-                let key = self.begin(Key { item: at, text: Some(nth) }, out);
-                self.blocks.text(key, text, out);
+        match field.item {
+            "message" if field.part == "refusal" => {} // told whole, when its item ends
+            "message" => {
+                let key = self.begin((at, place.nth), out);
+                self.blocks.text(key, more, out);
             }
-            Field::Summary | Field::Thought => {
-                let before = item.thought.replace((field, nth));
-                let space = if before.is_some_and(|before| before != (field, nth)) { PARAGRAPH } else { "" };
-                let key = self.begin(Key { item: at, text: None }, out);
-                self.blocks.reasoning(key, &format!("{space}{text}"), out);
+            "reasoning" => {
+                let key = self.begin((at, 0), out);
+                let space = if is_first && !self.blocks.said(key).is_empty() { PARAGRAPH } else { "" };
+                self.blocks.reasoning(key, &format!("{space}{more}"), out);
             }
-            Field::Arguments | Field::Input => self.tell_call(at, out),
-            Field::Refusal => {} // told whole, when its item ends
+            _ => self.tell_call(at, out),
         }
     }
 
     /// The whole text of a part: what was left out of its deltas is more of the item.
     pub(super) fn whole(&mut self, place: Place<'_>, field: Field, whole: &str, out: &mut Vec<Chunk>) {
-        let Some(at) = self.open(place, field) else { return };
-        if let Some(rest) = whole.strip_prefix(self.items[at].part_mut(field, place.nth).text.as_str()) {
+        let Some(at) = self.open(place, field.item) else { return };
+        let known = self.items[at].text_mut(field, place.nth).as_str().unwrap_or_default();
+        if let Some(rest) = whole.strip_prefix(known) {
             self.more(place, field, rest, out);
         }
     }
 
     /// A call is told of once its name and its id are known.
     fn tell_call(&mut self, at: usize, out: &mut Vec<Chunk>) {
-        let (key, item) = (Key { item: at, text: None }, &self.items[at]);
-        let said = |name| item.begun.as_ref().map(|begun| text(begun, name)).unwrap_or_default().to_owned();
-        let (id, name) = (said("call_id"), said("name"));
+        let [id, name] = ["call_id", "name"].map(|name| text(&self.items[at].begun, name).to_owned());
         if id.is_empty() || name.is_empty() {
             return;
         }
-        self.begin(key, out);
+        let key = self.begin((at, 0), out);
         self.blocks.call(key, &id, &name, out);
-        let item = &self.items[at];
-        let field = if item.kind == "custom_tool_call" { Field::Input } else { Field::Arguments };
-        let rest = item.text(field).get(self.blocks.said(key).len()..).unwrap_or_default();
+        let arguments = self.items[at].parts.values().find_map(Value::as_str).unwrap_or_default();
+        let rest = arguments.get(self.blocks.said(key).len()..).unwrap_or_default();
         self.blocks.arguments(key, rest, out);
     }
 
@@ -166,11 +168,10 @@ impl Fold {
     /// can be is one block.
     fn begin(&mut self, key: Key, out: &mut Vec<Chunk>) -> Key {
         if !self.blocks.has(key) {
-            for (at, item) in self.items.iter().enumerate().take(key.item) {
-                let own = Key { item: at, text: None };
-                if let Some(json) = item.opaque().filter(|_| !self.blocks.has(own)) {
+            for (at, item) in self.items.iter().enumerate().take(key.0) {
+                if let Some(json) = item.opaque().filter(|_| !self.blocks.has((at, 0))) {
                     let block = read(&json, &self.origin).pop();
-                    self.blocks.settle(own, block.unwrap_or_else(|| Block::Other(raw(&json, &self.origin))), out);
+                    self.blocks.settle((at, 0), block.unwrap_or_else(|| Block::Other(raw(&json, &self.origin))), out);
                 }
             }
             self.blocks.turn_to(key, out);
@@ -180,17 +181,14 @@ impl Fold {
 
     /// A part of a message or of reasoning ends.
     pub(super) fn part_done(&mut self, place: Place<'_>, json: &RawValue) {
-        let field = match &*kind(json) {
-            "reasoning_text" => Field::Thought,
-            "refusal" => Field::Refusal,
-            _ => Field::Text,
-        };
-        if let Some(at) = self.open(place, field) {
-            self.items[at].part_mut(field, place.nth).json = Some(json.to_owned());
+        let part: Map<String, Value> = lenient(json);
+        let item = if text(&part, "type") == "reasoning_text" { "reasoning" } else { "message" };
+        if let Some(at) = self.open(place, item) {
+            self.items[at].parts.insert(("content", place.nth), part.into());
         }
     }
 
-    /// An item ends. `response` is the id of the answer.
+    /// An item ends: what was told of it becomes its blocks, in order. `response` is the id of the answer.
     pub(super) fn done(&mut self, place: Place<'_>, json: &RawValue, response: &str, out: &mut Vec<Chunk>) {
         let said: Map<String, Value> = lenient(json);
         let [kind, id] = ["type", "id"].map(|name| text(&said, name).to_owned());
@@ -201,17 +199,10 @@ impl Fold {
         let mut blocks = read(json, &self.origin);
         let is_call = |item: &&Item| matches!(&*item.kind, "function_call" | "custom_tool_call");
         name_calls(&mut blocks, response, self.items[..at].iter().filter(is_call).count());
-        self.settle(at, blocks, out);
-    }
-
-    /// What was told of the item becomes these blocks, in order.
-    fn settle(&mut self, at: usize, blocks: Vec<Block>, out: &mut Vec<Chunk>) {
-        let told: Vec<Key> = self.blocks.keys().filter(|key| key.item == at).collect();
-        // What was not told yet is a block beside the texts.
-        let more = (0..).map(|nth| Key { item: at, text: Some(u64::MAX - nth) });
-        let whole = Key { item: at, text: None };
-        let keys = told.iter().copied().chain([whole].into_iter().filter(|key| !told.contains(key))).chain(more);
-        for (key, block) in keys.zip(blocks) {
+        let told = self.blocks.keys().filter(|key| key.0 == at);
+        let untold = (0..).map(|nth| (at, nth)).filter(|key| !self.blocks.has(*key));
+        let keys: Vec<Key> = told.chain(untold).take(blocks.len()).collect();
+        for (key, block) in keys.into_iter().zip(blocks) {
             self.begin(key, out);
             self.blocks.settle(key, block, out);
         }
@@ -231,13 +222,13 @@ impl Fold {
     }
 
     /// The item that a delta goes on with; a new one if there is none. None if the item has ended.
-    fn open(&mut self, place: Place<'_>, field: Field) -> Option<usize> {
+    fn open(&mut self, place: Place<'_>, kind: &str) -> Option<usize> {
         match self.find(place) {
             Some(at) if self.items[at].done.is_none() => Some(at),
             Some(at) if place.id.is_empty() || place.id == self.items[at].id => None,
             _ => {
                 let at = self.push(place.index);
-                (self.items[at].kind, self.items[at].id) = (field.place().0.to_owned(), place.id.to_owned());
+                (self.items[at].kind, self.items[at].id) = (kind.to_owned(), place.id.to_owned());
                 Some(at)
             }
         }
@@ -257,50 +248,23 @@ impl Fold {
     }
 }
 
-/// Of each field: what its events are called, which items have it and where, and what its parts are.
-const FIELDS: [(Field, &str, &str, &str, &str); 6] = [
-    (Field::Text, "response.output_text", "message", "content", "output_text"),
-    (Field::Refusal, "response.refusal", "message", "content", "refusal"),
-    (Field::Summary, "response.reasoning_summary_text", "reasoning", "summary", "summary_text"),
-    (Field::Thought, "response.reasoning_text", "reasoning", "content", "reasoning_text"),
-    (Field::Arguments, "response.function_call_arguments", "function_call", "arguments", ""),
-    (Field::Input, "response.custom_tool_call_input", "custom_tool_call", "input", ""),
-];
-
-impl Field {
-    /// What the events that are called so are of.
-    pub(super) fn of(event: &str) -> Option<Self> {
-        FIELDS.iter().find(|(_, known, ..)| *known == event).map(|(field, ..)| *field)
-    }
-
-    /// The type of the items that have it, their field for it, and the type of its parts: empty if it is a text alone.
-    fn place(self) -> (&'static str, &'static str, &'static str) {
-        let row = FIELDS.iter().find(|(field, ..)| *field == self);
-        row.map_or_else(Default::default, |(_, _, item, place, part)| (*item, *place, *part))
-    }
-}
-
 impl Item {
-    /// What a call is called with so far.
-    fn text(&self, field: Field) -> &str {
-        self.parts.iter().find(|part| part.field == field).map_or("", |part| &part.text)
+    /// The text of a part so far.
+    fn text_mut(&mut self, field: Field, nth: u64) -> &mut Value {
+        let nth = if field.part.is_empty() { 0 } else { nth };
+        let part = self.parts.entry((field.place, nth)).or_insert_with(|| field.nothing());
+        match field.part {
+            "" => part,
+            "refusal" => &mut part["refusal"],
+            _ => &mut part["text"],
+        }
     }
 
     /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
     fn opaque(&self) -> Option<Box<RawValue>> {
         let known = ["", "message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"];
-        let begun = self.begun.as_ref().filter(|_| self.done.is_none() && !known.contains(&&*self.kind))?;
-        to_raw_value(begun).ok()
-    }
-
-    fn part_mut(&mut self, field: Field, nth: u64) -> &mut Part {
-        let nth = if field.place().2.is_empty() { 0 } else { nth };
-        let known = self.parts.iter().rposition(|part| (part.field, part.nth) == (field, nth));
-        let at = known.unwrap_or_else(|| {
-            self.parts.push(Part { field, nth, text: String::new(), json: None });
-            self.parts.len() - 1
-        });
-        &mut self.parts[at]
+        let is_opaque = self.done.is_none() && !self.begun.is_empty() && !known.contains(&&*self.kind);
+        is_opaque.then(|| to_raw_value(&self.begun).unwrap_or_default())
     }
 
     /// The item as it ended; put together from its deltas if nobody said how that was. None if it said nothing.
@@ -308,10 +272,10 @@ impl Item {
         if self.done.is_some() {
             return self.done.clone();
         }
-        let mut item = self.begun.clone().unwrap_or_default();
         if self.parts.is_empty() {
-            return to_raw_value(&item).ok().filter(|_| !matches!(&*self.kind, "" | "message"));
+            return to_raw_value(&self.begun).ok().filter(|_| !matches!(&*self.kind, "" | "message"));
         }
+        let mut item = self.begun.clone();
         item.entry("type").or_insert(self.kind.as_str().into());
         if self.kind == "message" {
             item.entry("role").or_insert("assistant".into());
@@ -319,32 +283,14 @@ impl Item {
         if text(&item, "status") == "in_progress" {
             item.insert("status".into(), "completed".into());
         }
-        let mut parts: Vec<_> = self.parts.iter().collect();
-        parts.sort_by_key(|part| part.nth);
         let mut said = Map::new();
-        for part in parts {
-            let (_, place, kind) = part.field.place();
-            let known = said.entry(place).or_insert_with(|| json!([]));
-            match known {
-                Value::Array(parts) if !kind.is_empty() => parts.push(part.to_value(kind)),
-                text => *text = part.text.as_str().into(),
-            }
+        for ((place, _), part) in &self.parts {
+            let part = if part.is_string() { part.clone() } else { json!([part]) };
+            merge(said.entry(*place).or_insert(Value::Null), part);
         }
         said.retain(|_, value| *value != "");
         item.append(&mut said);
         to_raw_value(&item).ok()
-    }
-}
-
-impl Part {
-    fn to_value(&self, kind: &str) -> Value {
-        let text = self.text.as_str();
-        match (&self.json, self.field) {
-            (Some(json), _) => lenient(json),
-            (None, Field::Refusal) => json!({"type": kind, "refusal": text}),
-            (None, Field::Text) => json!({"type": kind, "annotations": [], "text": text}),
-            (None, _) => json!({"type": kind, "text": text}),
-        }
     }
 }
 

@@ -47,33 +47,27 @@
 mod answer;
 mod encode;
 mod fold;
-mod parts;
 mod profile;
 mod read;
 #[cfg(feature = "requests")]
 mod request;
-mod server_tools;
 mod settings;
 mod tools;
 mod turn;
 
-use agent_core::{
-    Error, ModelRequest, ModelResponse, Result,
-    message::{Origin, Raw},
-    tool::WireKey,
-};
+use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri};
-use serde_json::{Map, Value, value::RawValue};
+use http::{Request, Uri};
+use serde_json::{Map, Value};
 
 use self::answer::Answer;
 pub use self::profile::ResponsesProfile;
 use crate::{
-    Codec, Decoder, Profile, ProviderError, SystemRole,
+    Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
         endpoint::post,
-        json::own,
+        openai_chat::messages::Manner,
         server_tools::{check, check_no_count, check_text_alone, refusal},
         surrogates::text_of,
     },
@@ -100,25 +94,9 @@ const WIRE: &str = "openai-responses";
 #[derive(Debug)]
 pub struct OpenAiResponsesCodec {
     uri: Uri,
-    profile: Profile,
     manner: Manner,
     key: WireKey,
     bodies: Bodies,
-}
-
-/// What decides how messages and tools are written.
-#[derive(Debug)]
-struct Manner {
-    origin: Origin,
-    system_role: SystemRole,
-    strict_tools: bool,
-}
-
-impl Manner {
-    /// The provider's own JSON, if this is the provider.
-    fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
-        own(&self.origin, raw)
-    }
 }
 
 impl OpenAiResponsesCodec {
@@ -128,16 +106,16 @@ impl OpenAiResponsesCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/responses")?;
-        let origin = Origin::new(WIRE, &profile.provider, model);
-        let manner = Manner { origin, system_role: profile.system_role, strict_tools: profile.responses.strict_tools };
-        let is_preview = server_tools::is_preview(manner.origin.model());
-        let key = WireKey::new(&(WIRE, &profile.provider, manner.system_role, manner.strict_tools, is_preview));
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        let manner = Manner::new(WIRE, model, profile);
+        let Profile { provider, system_role, responses, .. } = &manner.profile;
+        let is_preview = tools::is_preview(manner.origin.model());
+        let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview));
+        Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
     /// The server's profile.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        &self.manner.profile
     }
 }
 
@@ -156,8 +134,8 @@ impl Codec for OpenAiResponsesCodec {
             "offer `ServerTool::ImageGeneration` for images, ask on the wire chat for speech",
         )?;
         let model = self.manner.origin.model();
-        check(&req.tools, "responses", |tool| server_tools::tool(tool, model).err())?;
-        let write = |out: &mut Draft| encode::encode(req, &self.profile, &self.manner, self.key, out);
+        check(&req.tools, "responses", |tool| tools::own_tool(tool, model).err())?;
+        let write = |out: &mut Draft| encode::encode(req, &self.manner, self.key, out);
         Ok(post(self.uri.clone(), self.bodies.body(write)))
     }
 
@@ -165,12 +143,8 @@ impl Codec for OpenAiResponsesCodec {
         answer::decode(&text_of(body), self.origin())
     }
 
-    fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
-        ProviderError::from_response(status, headers, body).into_error(&self.profile.provider)
-    }
-
     fn session_fields(&self, session: &str) -> Map<String, Value> {
-        self.profile.tell_session(session)
+        self.manner.profile.tell_session(session)
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
@@ -181,6 +155,6 @@ impl Codec for OpenAiResponsesCodec {
 #[cfg(feature = "requests")]
 impl crate::RequestReader for OpenAiResponsesCodec {
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
-        request::read(&text_of(body), &self.profile, &self.manner)
+        request::read(&text_of(body), &self.manner)
     }
 }

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::value::RawValue;
 
-use super::server_tools::{computer_call, server_call};
+use super::tools::{computer_call, server_call};
 use crate::wire::{
     annotations::citations,
     content::push_arguments,

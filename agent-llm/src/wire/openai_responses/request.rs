@@ -1,40 +1,44 @@
 //! Reading requests: their fields, and from their items to messages.
 
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeMap, mem::take};
 
 use agent_core::{
-    AssistantMessage, Block, History, Message, Part, Result, SystemMessage, ToolMessage, UserMessage,
-    message::{Origin, Raw},
+    AssistantMessage, Block, History, Message, ModelParams, Part, Result, SystemMessage, ToolCall, ToolMessage,
+    UserMessage, message::Raw,
 };
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{
     Manner,
-    parts::read_part,
+    encode::part_json,
     read::{items, read as read_item},
-    settings::{Settings, params},
-    tools::read_tool,
+    settings::{PLAIN, Settings},
+    tools::tool_json,
 };
 use crate::{
-    ParsedRequest, Profile,
+    ParsedRequest,
     wire::{
         json::raw,
         lenient::{Content, Str, lenient},
-        open_struct::open_struct,
+        openai_chat::back::{read_choice, read_output, read_part, read_tool},
         request::Body,
+        settings::read as read_params,
     },
 };
 
 /// Reads the body of a request.
-pub(super) fn read(body: &str, profile: &Profile, manner: &Manner) -> Result<ParsedRequest> {
-    let mut body = Body::read(body, "input", |json| Ok(read_tool(json, manner)))?;
+pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+    let mut body = Body::read(body, "input", |json| read_tool(json, &manner.origin, |spec| tool_json(spec, manner)))?;
     match body.conversation.map(|json| (json, json.get().as_bytes().first())) {
         Some((text, Some(b'"'))) => {
-            let said = UserMessage::new(parts(text, &manner.origin)).with_raw(raw(text, &manner.origin));
+            let said = UserMessage::new(parts(text, manner)).with_raw(raw(text, &manner.origin));
             body.parsed.messages = History::import([Message::User(said)]).0;
         }
         Some((list, Some(b'['))) if list.get() != "[]" => {
-            body.parsed.messages = turns(&items(list.get()), &manner.origin);
+            body.parsed.messages = turns(&items(list.get()), manner);
         }
         Some((other, _)) => body.keep("input", other)?,
         None => {}
@@ -46,66 +50,57 @@ pub(super) fn read(body: &str, profile: &Profile, manner: &Manner) -> Result<Par
     parsed.system = instructions.map(|text| SystemMessage::new(vec![Part::text(text)]));
     parsed.params = params(said);
     let (system, specs, params) = (parsed.system.as_ref(), &parsed.tools, &parsed.params);
-    let written = Settings { system, specs, params, stream: parsed.stream, profile, manner }.fields().into();
+    let written = Settings { system, specs, params, stream: parsed.stream, manner }.fields().into();
     Ok(body.finish(written))
-}
-
-open_struct! {
-    ItemSaid {
-        kind: Str<'a> = "type",
-        role: Str<'a> = "role",
-        content: &'a RawValue = "content",
-        call_id: Str<'a> = "call_id",
-        output: &'a RawValue = "output",
-        execution: Str<'a> = "execution",
-    }
 }
 
 /// The messages of these items. Items of the model that follow each other are one turn.
 ///
 /// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
 /// stand in another order than their calls are put in that order.
-fn turns(items: &[&RawValue], origin: &Origin) -> History {
-    let mut reader =
-        Reader { origin, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), results: Vec::new() };
+fn turns(items: &[&RawValue], manner: &Manner) -> History {
+    let mut reader = Reader { manner, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), is_answered: false };
     items.iter().for_each(|json| reader.push(json));
     reader.close();
     History::import(reader.messages).0
 }
 
 struct Reader<'a> {
-    origin: &'a Origin,
+    manner: &'a Manner,
     messages: Vec<Message>,
-    /// The items of the turn under way, the blocks that each holds, and the results of its calls.
+    /// The items of the turn under way.
     items: Vec<&'a RawValue>,
-    blocks: Vec<(&'a RawValue, Block)>,
-    results: Vec<ToolMessage>,
+    /// What each block of theirs was read of, and the result of one that is a call.
+    blocks: Vec<(&'a RawValue, Block, Option<ToolMessage>)>,
+    is_answered: bool,
 }
 
 impl<'a> Reader<'a> {
     fn push(&mut self, json: &'a RawValue) {
-        let said: ItemSaid<'_> = lenient(json);
-        let raw = raw(json, self.origin);
-        let origin = self.origin;
-        let parts = |json: Option<&RawValue>| json.map(|json| parts(json, origin)).unwrap_or_default();
-        match (said.kind.as_deref().unwrap_or_default(), said.role.as_deref().unwrap_or_default()) {
+        let said: BTreeMap<Cow<'_, str>, &RawValue> = lenient(json);
+        let (manner, raw) = (self.manner, raw(json, &self.manner.origin));
+        let text = |name: &str| said.get(name).map(|json| lenient::<Str<'_>>(json)).unwrap_or_default();
+        let parts = |name: &str| said.get(name).map(|json| parts(json, manner)).unwrap_or_default();
+        match (&*text("type"), &*text("role")) {
             ("message" | "", "user") => {
-                self.say(Message::User(UserMessage::new(parts(said.content)).with_raw(raw)));
+                self.say(Message::User(UserMessage::new(parts("content")).with_raw(raw)));
             }
             ("message" | "", "system" | "developer") => {
-                self.say(Message::System(SystemMessage::new(parts(said.content)).with_raw(raw)));
+                self.say(Message::System(SystemMessage::new(parts("content")).with_raw(raw)));
             }
             ("function_call_output" | "custom_tool_call_output" | "computer_call_output", _) => {
-                match self.unanswered(said.call_id.as_deref().unwrap_or_default()) {
-                    Some((id, name)) => {
-                        self.results.push(ToolMessage::new(id, name, parts(said.output).into(), false).with_raw(raw));
+                match self.unanswered(&text("call_id")) {
+                    Some((call, result)) => {
+                        let (id, name) = (call.id.clone(), call.name.clone());
+                        *result = Some(ToolMessage::new(id, name, parts("output").into(), false).with_raw(raw));
+                        self.is_answered = true;
                     }
                     None => self.say_other(raw),
                 }
             }
             ("message" | "", "assistant")
             | ("reasoning" | "mcp_list_tools" | "mcp_approval_request" | "compaction", _) => self.go_on(json),
-            ("tool_search_output", _) if said.execution.as_deref() == Some("server") => self.go_on(json),
+            ("tool_search_output", _) if &*text("execution") == "server" => self.go_on(json),
             (kind, _) if kind.ends_with("_call") => self.go_on(json),
             _ => self.say_other(raw),
         }
@@ -113,11 +108,11 @@ impl<'a> Reader<'a> {
 
     /// The model's turn goes on, or another begins.
     fn go_on(&mut self, json: &'a RawValue) {
-        if !self.results.is_empty() {
+        if self.is_answered {
             self.close();
         }
         self.items.push(json);
-        self.blocks.extend(read_item(json, self.origin).into_iter().map(|block| (json, block)));
+        self.blocks.extend(read_item(json, &self.manner.origin).into_iter().map(|block| (json, block, None)));
     }
 
     /// What nobody says as a message stays its provider's.
@@ -132,49 +127,48 @@ impl<'a> Reader<'a> {
 
     /// The turn is complete.
     fn close(&mut self) {
-        let (items, mut results) = (std::mem::take(&mut self.items), std::mem::take(&mut self.results));
+        let items = take(&mut self.items);
+        self.is_answered = false;
         if items.is_empty() {
             return;
         }
-        let mut answered = Vec::new();
-        let mut blocks = Vec::new();
-        for (json, block) in self.blocks.drain(..) {
-            let is_paired = match &block {
-                Block::ToolCall(call) => {
-                    let has_result = results.iter().any(|result| result.call_id() == &*call.id);
-                    let is_first = !answered.contains(&call.id);
-                    answered.push(call.id.clone());
-                    has_result && is_first
-                }
-                _ => true,
-            };
-            blocks.push(if is_paired { block } else { Block::Other(raw(json, self.origin)) });
+        let (mut blocks, mut results) = (Vec::new(), Vec::new());
+        for (json, block, result) in take(&mut self.blocks) {
+            let is_unanswered = matches!(block, Block::ToolCall(_)) && result.is_none();
+            blocks.push(if is_unanswered { Block::Other(raw(json, &self.manner.origin)) } else { block });
+            results.extend(result.map(Message::Tool));
         }
         if blocks.is_empty() {
-            blocks.extend(items.iter().map(|json| Block::Other(raw(json, self.origin))));
+            blocks.extend(items.iter().map(|json| Block::Other(raw(json, &self.manner.origin))));
         }
-        results.sort_by_key(|result| answered.iter().position(|id| **id == *result.call_id()));
-        let list = Raw::new(self.origin.clone(), to_raw_value(&items).unwrap_or_default());
+        let list = Raw::new(self.manner.origin.clone(), to_raw_value(&items).unwrap_or_default());
         self.messages.push(Message::Assistant(AssistantMessage::from_provider(blocks, list)));
-        self.messages.extend(results.into_iter().map(Message::Tool));
+        self.messages.append(&mut results);
     }
 
-    /// The id and the tool of the call that has this id, if no result has answered it.
-    fn unanswered(&self, id: &str) -> Option<(Arc<str>, Arc<str>)> {
-        let is_open = !id.is_empty() && self.results.iter().all(|result| result.call_id() != id);
-        let mut calls = self.blocks.iter().filter(|_| is_open).filter_map(|(_, block)| match block {
-            Block::ToolCall(call) => Some(call),
+    /// The call of this id in the turn under way, and the place of its result, if none has answered it.
+    fn unanswered(&mut self, id: &str) -> Option<(&ToolCall, &mut Option<ToolMessage>)> {
+        let mut calls = self.blocks.iter_mut().filter_map(|(_, block, result)| match block {
+            Block::ToolCall(call) if *call.id == *id && !id.is_empty() => Some((&*call, result)),
             _ => None,
         });
-        calls.find(|call| *call.id == *id).map(|call| (call.id.clone(), call.name.clone()))
+        calls.next().filter(|(_, result)| result.is_none())
     }
 }
 
 /// The parts of a content.
-fn parts(json: &RawValue, origin: &Origin) -> Vec<Part> {
-    match serde_json::from_str(json.get()) {
-        Ok(Content::Text(text)) => vec![Part::text(text)],
-        Ok(Content::Parts(parts)) => parts.into_iter().map(|json| read_part(json, origin)).collect(),
-        Err(_) => Vec::new(),
-    }
+fn parts(json: &RawValue, manner: &Manner) -> Vec<Part> {
+    let part = |json: &RawValue| read_part(json, &manner.origin, |part| part_json(manner, part));
+    serde_json::from_str(json.get()).map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(part))
+}
+
+/// What is understood of the fields that say how to answer.
+fn params(said: &Map<String, Value>) -> ModelParams {
+    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
+    read_params(plain.into_iter().chain([
+        ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
+        ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
+        ("tool_choice", said.get("tool_choice").map(read_choice)),
+        ("output", said.get("text").map(|text| read_output(&text["format"]))),
+    ]))
 }

@@ -3,23 +3,18 @@
 use std::borrow::Cow;
 
 use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
-#[cfg(feature = "requests")]
-use serde_json::Map;
 use serde_json::{Value, json};
 
-use super::{Manner, server_tools, tools};
-use crate::{
-    Profile,
-    wire::{
-        content::joined,
-        fields::Fields,
-        json::present,
-        settings::{form, said},
-    },
+use super::{Manner, tools};
+use crate::wire::{
+    content::joined,
+    fields::Fields,
+    json::present,
+    settings::{form, said},
 };
 
 /// The settings that need no other form, by our names and by the API's.
-const PLAIN: [(&str, &str); 4] =
+pub(super) const PLAIN: [(&str, &str); 4] =
     [("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens"), ("seed", "seed")];
 
 /// What a request says besides its input and its tools, which are written once and kept.
@@ -28,16 +23,15 @@ pub(super) struct Settings<'a> {
     pub(super) specs: &'a [ToolSpec],
     pub(super) params: &'a ModelParams,
     pub(super) stream: bool,
-    pub(super) profile: &'a Profile,
     pub(super) manner: &'a Manner,
 }
 
 impl<'a> Settings<'a> {
     pub(super) fn fields(&self) -> Fields<'a> {
-        let Self { params, profile, manner, .. } = *self;
-        let (server, model) = (&profile.responses, manner.origin.model());
+        let Self { params, manner: Manner { origin, profile }, .. } = *self;
+        let server = &profile.responses;
         let (mut said, mut fields) = (said(params), Fields::default());
-        fields.say("model", Some(model));
+        fields.say("model", Some(origin.model()));
         let instructions = self.system.map(|system| joined(system.parts()));
         fields.say("instructions", instructions.or(server.needs_instructions.then_some(Cow::Borrowed(""))));
         for (own, name) in PLAIN {
@@ -61,7 +55,7 @@ impl<'a> Settings<'a> {
     fn choice(&self, choice: &ToolChoice) -> Value {
         let ToolChoice::Tool(name) = choice else { return json!(choice) };
         let spec = self.specs.iter().find(|spec| spec.name == *name);
-        match &*spec.map_or(Cow::Borrowed("function"), |spec| tools::kind(spec, self.manner)) {
+        match spec.and_then(|spec| tools::kind(spec, self.manner)).as_deref().unwrap_or("function") {
             kind @ ("function" | "custom") => json!({"type": kind, "name": name}),
             // A tool of the server's own is known by its type.
             kind => json!({"type": kind}),
@@ -70,9 +64,9 @@ impl<'a> Settings<'a> {
 
     /// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
     fn include(&self) -> Vec<&'static str> {
-        let server = &self.profile.responses;
+        let server = &self.manner.profile.responses;
         let tools = self.specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());
-        let results = tools.filter_map(|spec| server_tools::include(spec.server.as_ref()?));
+        let results = tools.filter_map(|spec| tools::include(spec.server.as_ref()?));
         let sealed = server.seals(self.manner.origin.model()).then_some("reasoning.encrypted_content");
         sealed.into_iter().chain(results).collect()
     }
@@ -85,27 +79,4 @@ fn format(output: &OutputFormat) -> Value {
     let mut format = form(output);
     format["type"] = "json_schema".into();
     format
-}
-
-/// What is understood of the fields that say how to answer.
-#[cfg(feature = "requests")]
-pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
-    use crate::wire::settings::{read, read_form};
-
-    let choice = |said: &Value| match &said["name"] {
-        Value::String(name) => json!({"tool": name}),
-        _ => said.clone(),
-    };
-    let output = |text: &Value| match (&text["format"], text["format"]["type"].as_str()) {
-        (_, Some("json_object")) => json!(OutputFormat::json()),
-        (format, Some("json_schema")) => read_form(format),
-        _ => Value::Null,
-    };
-    let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
-    read(plain.into_iter().chain([
-        ("parallel_tool_calls", said.get("parallel_tool_calls").cloned()),
-        ("effort", said.get("reasoning").map(|reasoning| reasoning["effort"].clone())),
-        ("tool_choice", said.get("tool_choice").map(choice)),
-        ("output", said.get("text").map(output)),
-    ]))
 }

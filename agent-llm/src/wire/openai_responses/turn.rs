@@ -4,9 +4,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use agent_core::{
     AssistantMessage, Block, Media, ToolCall,
-    message::{Raw, Reasoning, ServerCall},
+    message::{Reasoning, ServerCall},
 };
-use serde::Serialize;
 use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
@@ -14,14 +13,14 @@ use serde_json::{
 
 use super::{
     Manner,
-    encode::{Spoken, write_item},
-    parts::{Said, is_part},
+    encode::{is_part, write_item},
     read::{items, read},
 };
 use crate::wire::{
-    content::same_call,
-    json::{Json, knows},
+    content::{lines, same_call},
+    json::Json,
     lenient::{kind, lenient},
+    openai_chat::messages::{Said, Spoken},
 };
 
 /// Writes `message` as items with a comma after each:
@@ -30,25 +29,18 @@ use crate::wire::{
 /// * if it was edited, with the provider's own items where they still say the same, without their ids;
 /// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
-    let own = message.raw().filter(|raw| knows(&manner.origin, raw));
-    let sent = own.filter(|_| message.is_edited()).map(sent).unwrap_or_default();
+    let items = manner.own(message.raw()).map(|own| items(own.get())).unwrap_or_default();
+    let sent: Vec<Sent<'_>> = match message.is_edited() {
+        true => items.iter().map(|item| (*item, read(item, &manner.origin))).collect(),
+        false => Vec::new(),
+    };
     // It may be edited, and nothing changed.
-    let is_as_sent =
-        !message.is_edited() || !sent.is_empty() && sent.iter().flat_map(|item| &item.blocks).eq(message.blocks());
-    let as_sent = own.filter(|_| is_as_sent).and_then(|own| Some((inside(own)?, items(own.json()))));
-    match as_sent {
-        Some((_, items)) if items.iter().any(|item| matches!(taken(item), Cow::Owned(_))) => {
-            items.into_iter().for_each(|item| write_list(&taken(item), out));
-        }
-        Some((list, _)) => write_list(list, out),
-        None => Projection { manner, sent: &sent, out }.write(message.blocks()),
+    let is_as_sent = !message.is_edited() || sent.iter().flat_map(|(_, said)| said).eq(message.blocks());
+    if !is_as_sent || items.is_empty() {
+        return Projection { manner, sent: &sent, out }.write(message.blocks());
     }
-}
-
-/// Writes JSON of items with a comma after it.
-fn write_list(items: &str, out: &mut Vec<u8>) {
-    if !items.is_empty() {
-        out.extend_from_slice(items.as_bytes());
+    for item in items {
+        out.extend_from_slice(taken(item).as_bytes());
         out.push(b',');
     }
 }
@@ -57,38 +49,26 @@ fn write_list(items: &str, out: &mut Vec<u8>) {
 /// which there are none.
 fn taken(item: &RawValue) -> Cow<'_, str> {
     let json = item.get();
-    let mut said: Value = match ["\"sources\"", "\"logprobs\""].iter().any(|name| json.contains(name)) {
-        true => lenient(item),
-        false => return json.into(),
-    };
-    let mut is_changed = false;
-    if let Some(Value::Array(sources)) = said.pointer_mut("/action/sources") {
-        let count = sources.len();
+    if !json.contains("\"sources\"") && !json.contains("\"logprobs\"") {
+        return json.into();
+    }
+    let said: Value = lenient(item);
+    let mut taken = said.clone();
+    if let Some(Value::Array(sources)) = taken.pointer_mut("/action/sources") {
         sources.retain(|source| source["url"].is_string());
-        is_changed |= sources.len() < count;
     }
-    let content = said.get_mut("content").and_then(Value::as_array_mut);
+    let content = taken.get_mut("content").and_then(Value::as_array_mut);
     for part in content.into_iter().flatten().filter_map(Value::as_object_mut) {
-        is_changed |= part.get("logprobs").is_some_and(Value::is_null) && part.remove("logprobs").is_some();
+        part.retain(|name, value| name != "logprobs" || !value.is_null());
     }
-    if is_changed { said.to_string().into() } else { json.into() }
+    if taken == said { json.into() } else { taken.to_string().into() }
 }
 
-/// What stands between the brackets of a list.
-fn inside(raw: &Raw) -> Option<&str> {
-    raw.json().trim().strip_prefix('[')?.strip_suffix(']').map(str::trim)
-}
+/// An item that the provider sent, and what it says.
+type Sent<'a> = (&'a RawValue, Vec<Block>);
 
-/// An item that the provider sent.
-struct Sent<'a> {
-    json: &'a RawValue,
-    blocks: Vec<Block>,
-}
-
-fn sent(raw: &Raw) -> Vec<Sent<'_>> {
-    let items = items(raw.json()).into_iter();
-    items.map(|json| Sent { json, blocks: read(json, raw.origin()) }).collect()
-}
+/// The fields of an item, as they were sent.
+type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 struct Projection<'a> {
     manner: &'a Manner,
@@ -97,32 +77,21 @@ struct Projection<'a> {
     out: &'a mut Vec<u8>,
 }
 
-#[derive(Serialize)]
-struct MessageJson<'a> {
-    r#type: &'static str,
-    role: &'static str,
-    content: Vec<Json<'a>>,
-}
-
-/// The fields of an item, as they were sent.
-type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
-
 impl Projection<'_> {
     fn write(&mut self, mut blocks: &[Block]) {
-        while let Some(block) = blocks.first() {
-            let unchanged = |item: &Sent<'_>| !item.blocks.is_empty() && blocks.starts_with(&item.blocks);
-            let taken = if let Some(at) = self.sent.iter().position(unchanged) {
-                let item = &self.sent[at];
+        while let [block, rest @ ..] = blocks {
+            let unchanged = self.sent.iter().position(|(_, said)| !said.is_empty() && blocks.starts_with(said));
+            blocks = if let Some(at) = unchanged {
+                let (json, said) = &self.sent[at];
                 self.sent = &self.sent[at + 1..];
-                self.write_own(item.json);
-                item.blocks.len()
+                self.write_own(json);
+                &blocks[said.len()..]
             } else if self.is_spoken(block) {
                 self.write_message(blocks)
             } else {
                 self.write_block(block);
-                1
+                rest
             };
-            blocks = &blocks[taken..];
         }
     }
 
@@ -141,27 +110,28 @@ impl Projection<'_> {
         write_item(&item, self.out);
     }
 
-    /// Writes the first of `blocks` that are spoken as one message, and returns how many these are. A message of the
-    /// provider's that was changed keeps what else it says.
-    fn write_message(&mut self, blocks: &[Block]) -> usize {
-        let shell = self.sent.first().filter(|item| item.blocks.first().is_some_and(|block| self.is_spoken(block)));
-        let most = shell.map_or(usize::MAX, |item| item.blocks.len());
-        let run = &blocks[..blocks.iter().take(most).take_while(|block| self.is_spoken(block)).count()];
-        let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
-        if let Some(shell) = shell {
-            self.sent = &self.sent[1..];
-            let (mut message, content): (Fields<'_>, _) = (lenient(shell.json), to_raw_value(&content));
-            let content = content.unwrap_or_default();
+    /// Writes the first of `blocks` that are spoken as one message, and returns the others. A message of the provider's that
+    /// was changed keeps what else it says.
+    fn write_message<'b>(&mut self, blocks: &'b [Block]) -> &'b [Block] {
+        let shell = self.sent.first().filter(|(_, said)| said.first().is_some_and(|block| self.is_spoken(block)));
+        let most = shell.map_or(usize::MAX, |(_, said)| said.len());
+        let count = blocks.iter().take(most).take_while(|block| self.is_spoken(block)).count();
+        let (run, rest) = blocks.split_at(count);
+        self.sent = &self.sent[usize::from(shell.is_some())..];
+        let own_parts = run.iter().any(|block| self.own_part(block).is_some());
+        let anew = own_parts.then_some(r#"{"type":"message","role":"assistant"}"#);
+        if let Some(shell) = shell.map(|(json, _)| json.get()).or(anew) {
+            let content: Vec<_> = run.iter().filter_map(|block| self.part(block)).collect();
+            let content = to_raw_value(&content).unwrap_or_default();
+            let mut message: Fields<'_> = serde_json::from_str(shell).unwrap_or_default();
             message.remove("id");
             message.insert("content".into(), &content);
             write_item(&message, self.out);
-        } else if run.iter().any(|block| self.own_part(block).is_some()) {
-            write_item(&MessageJson { r#type: "message", role: "assistant", content }, self.out);
-        } else if !content.is_empty() {
-            let words: Vec<_> = run.iter().filter_map(words).collect();
-            write_item(&Spoken { role: "assistant", content: Said::Text(words.join("\n").into()) }, self.out);
+        } else {
+            let words = lines(run.iter().filter_map(words));
+            write_item(&Spoken::new("assistant", Said::Text(words)), self.out);
         }
-        run.len()
+        rest
     }
 
     /// True if the block is part of a message, and no item of its own.
@@ -182,14 +152,13 @@ impl Projection<'_> {
 
     /// The provider's own JSON of a part of a message.
     fn own_part<'b>(&self, block: &'b Block) -> Option<&'b RawValue> {
-        let own = match block {
-            Block::Text(text) => {
-                self.manner.own(text.raw.as_ref()).filter(|own| lenient::<Value>(own)["text"] == *text.text)
-            }
-            Block::Other(raw) => self.manner.own(Some(raw)),
+        let raw = match block {
+            Block::Text(text) => text.raw.as_ref(),
+            Block::Other(raw) => Some(raw),
             _ => None,
         };
-        own.filter(|own| is_part(own))
+        let still_says = |own: &RawValue| words(block).is_none_or(|text| lenient::<Value>(own)["text"] == *text);
+        self.manner.own(raw).filter(|own| is_part(own) && still_says(own))
     }
 
     fn write_block(&mut self, block: &Block) {
@@ -206,22 +175,17 @@ impl Projection<'_> {
     fn write_call(&mut self, call: &ToolCall) {
         let ToolCall { id, name, arguments, raw } = call;
         let own = self.manner.own(raw.as_ref());
-        let still_says = |own: &&RawValue| {
-            read(own, &self.manner.origin).iter().any(|was| matches!(was, Block::ToolCall(was) if same_call(was, call)))
-        };
-        match own.filter(still_says) {
-            Some(own) => self.write_own(own),
-            None if own.is_some_and(|own| kind(own) == "custom_tool_call") => {
-                let call = json!({"type": "custom_tool_call", "call_id": id, "name": name, "input": arguments});
-                write_item(&call, self.out);
-            }
-            None => {
-                // Some models leave out arguments that there are none of, and servers then refuse them.
-                let arguments = if arguments.is_empty() { "{}" } else { arguments };
-                let call = json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments});
-                write_item(&call, self.out);
-            }
+        let is_it = |was: Block| matches!(was, Block::ToolCall(was) if same_call(&was, call));
+        if let Some(own) = own.filter(|own| read(own, &self.manner.origin).into_iter().any(is_it)) {
+            return self.write_own(own);
         }
+        let (kind, place) = match own.map(kind).as_deref() {
+            Some("custom_tool_call") => ("custom_tool_call", "input"),
+            _ => ("function_call", "arguments"),
+        };
+        // Some models leave out arguments that there are none of, and servers then refuse them.
+        let said = if arguments.is_empty() && place == "arguments" { "{}" } else { arguments };
+        write_item(&json!({"type": kind, "call_id": id, "name": name, (place): said}), self.out);
     }
 }
 
