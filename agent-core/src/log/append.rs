@@ -27,10 +27,17 @@ impl RunLog {
     /// session is another process's by now: none of them must go on; and if the run is over.
     pub async fn commit(&self) -> Result<()> {
         self.try_flush()?;
-        let outbox = self.0.tree.outbox();
-        outbox.settle().await?;
+        self.0.tree.outbox().settle().await?;
         // Between an acknowledgement and the run that waits for it the process may have been stopped for long.
-        self.own_writer()?.prove().await.inspect_err(|e| outbox.refuse(e))
+        self.prove().await
+    }
+
+    /// Makes sure that the session is still the tree's. If it is not, no run of the tree appends any more.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it is another process's, or nobody can say; and if the run is over.
+    pub(crate) async fn prove(&self) -> Result<()> {
+        self.own_writer()?.prove().await.inspect_err(|e| self.0.tree.outbox().refuse(e))
     }
 
     pub(super) fn try_flush(&self) -> Result<()> {

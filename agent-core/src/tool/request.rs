@@ -132,6 +132,31 @@ impl ToolRequest {
         self.cx.decide(&format!("{}/{name}", self.call.id), decide).await
     }
 
+    /// Makes sure that the run is still this process's. The run has looked before it called the tool; a tool that works for long before an effect which
+    /// must not happen twice looks again right before that: its process may have been stopped meanwhile, and another one may have taken the
+    /// session over.
+    ///
+    /// It costs nothing while the lease of the session cannot have run out; otherwise the store is asked.
+    ///
+    /// ```
+    /// # use agent_core::{Result, ToolOutput, ToolRequest};
+    /// # async fn prepare(_: &ToolRequest) -> Result<String> { Ok("an order".into()) }
+    /// # async fn pay(_: String, _key: String) -> Result<()> { Ok(()) }
+    /// async fn call(req: ToolRequest) -> Result<ToolOutput> {
+    ///     let order = prepare(&req).await?; // this takes a while
+    ///     req.prove().await?; // right before the effect; in front of `prepare` it would prove nothing
+    ///     pay(order, req.idempotency_key()).await?;
+    ///     Ok(ToolOutput::text("paid"))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the session is another process's, or nobody can say. Pass it on: the run appends no more
+    /// and ends with it.
+    pub async fn prove(&self) -> Result<()> {
+        self.cx.0.log.prove().await
+    }
+
     /// Has a run of an agent that is served elsewhere driven there, and waits for its end: in another process, perhaps on another machine, and for as long as
     /// it takes. When this run is driven again, it waits for the same run; when this call is cancelled, so is that. What that used counts against
     /// this run's budgets, once it is over.

@@ -30,18 +30,6 @@ impl Counter {
         Ok(())
     }
 
-    /// Notes that the process was stopped between the tool's call under this key and its effect, where no journal can look.
-    pub(crate) fn note_stopped(&self, key: &str) -> io::Result<()> {
-        let noted = self.0.with_file_name("stopped");
-        fs::create_dir_all(&noted)?;
-        fs::File::create(noted.join(key.replace('/', "+"))).map(drop)
-    }
-
-    /// True if that was noted.
-    pub(crate) fn was_stopped(&self, key: &str) -> bool {
-        self.0.with_file_name("stopped").join(key.replace('/', "+")).exists()
-    }
-
     /// True if it was done under this key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.join(format!("{}.1", key.replace('/', "+"))).exists()

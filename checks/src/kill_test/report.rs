@@ -17,8 +17,6 @@ pub(crate) struct Report {
     pub(crate) unasked: u64,
     /// By effect: the things that were meant, and how often one was done again.
     pub(crate) effects: BTreeMap<Effect, (u64, u64)>,
-    /// How often a tool did something again that was stopped itself, between its call and its effect.
-    pub(crate) within: u64,
     /// What is wrong, in words.
     pub(crate) faults: Vec<String>,
 }
@@ -39,7 +37,6 @@ impl Report {
         self.lost += other.lost;
         self.questions += other.questions;
         self.unasked += other.unasked;
-        self.within += other.within;
         for (effect, (meant, doubled)) in other.effects {
             let all = self.effects.entry(effect).or_default();
             *all = (all.0 + meant, all.1 + doubled);
@@ -64,7 +61,6 @@ impl fmt::Display for Report {
             };
             writeln!(f, "effects {name:<12} {meant:>9}, doubled {doubled}{note}")?;
         }
-        writeln!(f, "doubled by tools that were stopped before their effect, of the last two {:>9}", self.within)?;
         writeln!(f, "questions raised     {:>9}, not raised {}", self.questions, self.unasked)
     }
 }

@@ -1,7 +1,5 @@
 //! The run that is killed: a tree of agents of 30 steps on three levels, with tools of every effect.
 
-use std::time::{Duration, Instant};
-
 use agent::{
     Agent, Result, WhenBusy,
     core::{
@@ -17,9 +15,6 @@ use super::{counter::Counter, moments::Moments};
 
 pub(crate) const SESSION: &str = "killed";
 pub(crate) const ROOT: &str = "root";
-
-/// A tool that takes so long before its effect was stopped with its process.
-const STOPPED: Duration = Duration::from_secs(1);
 
 /// The tools, one for each effect.
 pub(crate) const TOOLS: [(&str, Effect); 4] = [
@@ -54,13 +49,9 @@ impl Tool for Does {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let called = Instant::now();
         self.moments.pass(); // it is meant and not done
         tokio::task::yield_now().await;
-        if called.elapsed() >= STOPPED {
-            let noted = self.counter.note_stopped(&req.idempotency_key());
-            noted.map_err(|e| Error::tool("the counter failed").with_source(e))?;
-        }
+        req.prove().await?;
         self.counter.add(&req.idempotency_key()).map_err(|e| Error::tool("the counter failed").with_source(e))?;
         self.moments.pass(); // it is done and nobody knows
         tokio::task::yield_now().await;

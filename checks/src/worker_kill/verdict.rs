@@ -22,7 +22,6 @@ pub(super) async fn of(
     acknowledged: &HashMap<String, HashMap<u64, u64>>,
 ) -> Result<Report, BoxError> {
     let (whole, done, none) = (undisturbed().await?, by_run(dir)?, HashMap::new());
-    let counter = Counter::open(dir)?;
     let mut report = Report::default();
     for run in 0..runs {
         let session = name(run);
@@ -31,7 +30,7 @@ pub(super) async fn of(
         let of_run: BTreeMap<_, _> = of_run.map(|(key, times)| (key.clone(), *times)).collect();
         let acknowledged = acknowledged.get(&session).unwrap_or(&none);
         let before = report.faults.len();
-        check(&whole.picture, &told, &of_run, &counter, acknowledged, &mut report);
+        check(&whole.picture, &told, &of_run, acknowledged, &mut report);
         report.faults[before..].iter_mut().for_each(|fault| *fault = format!("{session}: {fault}"));
         report.runs += 1;
         report.steps += told.steps;
