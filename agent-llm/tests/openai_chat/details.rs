@@ -154,3 +154,11 @@ fn sources_of_no_text_are_kept_as_they_came() {
     let odd = json!({"role": "assistant", "content": "a", "annotations": {"not": "a list"}});
     assert_eq!(whole(&json!({"choices": [{"message": odd}]})).message.text(), "a");
 }
+
+#[test]
+fn a_delta_beside_the_message_of_a_whole_answer_says_nothing() {
+    let message = json!({"role": "assistant", "content": "Paris."});
+    let choice =
+        json!({"index": 0, "message": message, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"});
+    assert_eq!(whole(&json!({"choices": [choice]})).message.text(), "Paris.");
+}
