@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Viewers that stall.
-const VIEWERS: usize = 10;
+const VIEWERS: usize = 50;
 /// KiB of memory that one of them may take.
 const MOST: f64 = 512.0;
 /// When those come who are late: they have missed the beginning of the answer, and get nothing of it before it is whole.

@@ -6,15 +6,20 @@ use std::{
 };
 
 use agent::{
-    Agent, Message, Model, ModelRequest, ModelResponse, Result, async_trait,
-    core::{Chunk, ModelInfo},
+    Agent, Error, Message, Model, ModelRequest, ModelResponse, Result, ToolOutput, async_trait,
+    core::{AssistantMessage, Block, Chunk, ModelInfo},
+    tools::from_schema,
 };
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::child::PAUSE;
 
 /// The agent's name.
 pub(super) const NAME: &str = "talker";
+
+/// Pieces of one answer: who asks for more gets several.
+const OF_ONE: usize = 10_000;
 
 /// Nanoseconds since 1970, for whoever wants to know how long a piece was under way.
 pub(super) fn now() -> u64 {
@@ -32,13 +37,21 @@ impl Model for Talker {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let asked = req.messages.last().map(Message::text).unwrap_or_default();
+        let (mut asked, mut answers) = (String::new(), 0);
+        for message in req.messages.iter() {
+            match message {
+                Message::User(_) => (asked, answers) = (message.text(), 0),
+                Message::Assistant(_) => answers += 1,
+                _ => {}
+            }
+        }
         if asked == "wait" {
             std::future::pending::<Infallible>().await;
         }
         let pieces: usize = asked.trim_end_matches('!').parse().unwrap_or(1);
+        let left = pieces.saturating_sub(answers * OF_ONE);
         let (began, mut answer) = (Instant::now(), String::new());
-        for n in 0..pieces {
+        for n in 0..left.min(OF_ONE) {
             let delta = if asked.ends_with('!') {
                 tokio::task::yield_now().await;
                 ".".to_owned()
@@ -49,10 +62,16 @@ impl Model for Talker {
             answer.push_str(&delta);
             req.sink.push(Chunk::Text { index: 0, delta })?;
         }
-        Ok(ModelResponse::new(answer.as_str()))
+        let mut blocks = vec![Block::text(answer)];
+        if left > OF_ONE {
+            blocks.push(Block::tool_call(answers.to_string(), "go_on", "{}"));
+        }
+        Ok(ModelResponse::new(AssistantMessage::new(blocks)))
     }
 }
 
 pub(super) fn agent() -> Result<Agent> {
-    Agent::builder(NAME, Talker).build()
+    let go_on = |_: Value, _| async { Ok::<_, Error>(ToolOutput::text("Go on.")) };
+    let go_on = from_schema("go_on", "Lets it go on.", json!({"type": "object"}), go_on);
+    Agent::builder(NAME, Talker).tool(go_on).max_steps(u32::MAX).build()
 }
