@@ -5,8 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Block, Effect, ErrorKind, ExitReason, Message, Model, ModelInfo, ModelRequest, ModelResponse,
-    Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, Effect, Error, ErrorKind, ExitReason, Message, Model, ModelInfo, ModelRequest,
+    ModelResponse, Result, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     engine::{ServedEnd, ServedRun},
     testing::ByteEngine,
 };
@@ -90,17 +90,21 @@ async fn a_call_is_one_run_elsewhere_at_whichever_step_its_process_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_run_elsewhere_used_counts_against_the_callers_budget() {
-    let engine = ByteEngine::default();
-    let request = request().durable(Arc::new(engine.attempt())).caps(agent_core::Caps::default().tokens(500));
-    let run = clerk(ServedAgent::new("travel")).start(request);
-    let serves = async {
-        let run = engine.called().await;
-        engine.end(&run.run, ServedEnd::new("There you go.", ExitReason::Text, Usage::new(400, 200)));
-        std::future::pending::<()>().await;
-    };
-    let end = tokio::select! { end = run => finished(end), () = serves => unreachable!("it serves on") };
-    assert_eq!(end.reason, ExitReason::Budget, "nothing is left for the second model call");
+async fn what_a_run_elsewhere_used_counts_against_the_callers_budget_however_it_ended() {
+    let used = Usage::new(400, 200);
+    let failed = Error::tool("Agent 'travel' failed.");
+    for ended in [ServedEnd::new("There you go.", ExitReason::Text, used), ServedEnd::failed(&failed, used)] {
+        let engine = ByteEngine::default();
+        let request = request().durable(Arc::new(engine.attempt())).caps(agent_core::Caps::default().tokens(500));
+        let run = clerk(ServedAgent::new("travel")).start(request);
+        let serves = async {
+            let run = engine.called().await;
+            engine.end(&run.run, ended);
+            std::future::pending::<()>().await;
+        };
+        let end = tokio::select! { end = run => finished(end), () = serves => unreachable!("it serves on") };
+        assert_eq!(end.reason, ExitReason::Budget, "nothing is left for the second model call");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -213,7 +213,8 @@ fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
         _ => format!("Agent '{agent}' failed: {}", error.unwrap_or_else(|| "it stopped before its end".to_owned())),
     };
     let failed = Error::tool(failed);
-    Err(error_kind.into_iter().fold(failed, |failed, kind| failed.with_context("kind", kind.as_str())))
+    let failed = error_kind.into_iter().fold(failed, |failed, kind| failed.with_context("kind", kind.as_str()));
+    Ok(ServedEnd::failed(&failed, usage))
 }
 
 impl fmt::Debug for Engine {

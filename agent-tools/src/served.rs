@@ -26,7 +26,7 @@ struct ServedArgs {
 ///   named in the caller's journal, by a decision `CALL/served`: `{agent, service, session, run}`.
 /// * It is cancelled with its caller. Its questions are those of its own session, and are answered there.
 /// * The result is its answer; the result's value has the fields `agent`, `session`, `run`, `answer`, `reason` (why it ended), `usage`, and `value`, the answer as JSON, if
-///   a tool gave it. What it used counts against the budgets of the caller's run once it is over; until then its own [`caps`](Self::caps) hold.
+///   a tool gave it. What it used counts against the budgets of the caller's run once it is over, however it ended; until then its own [`caps`](Self::caps) hold.
 /// * A run that fails or is cancelled is a call that failed.
 ///
 /// `Agent::of_tool("travel", ServedAgent::new("travel"))` of `agent-exec` makes a sub-agent of it.
@@ -111,14 +111,13 @@ impl Tool for ServedAgent {
         let ServedRun { agent, service, session, run: id, .. } = &run;
         let called = json!({"agent": agent, "service": service, "session": session, "run": id});
         req.decide("served", async { Ok(called) }).await?;
-        let end = req.served(&run).await?;
-        Ok(told(&run, end))
+        told(&run, req.served(&run).await?)
     }
 }
 
 /// What the caller is told of the run's end.
-fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> ToolOutput {
-    let agent = &run.agent;
+fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> Result<ToolOutput> {
+    let (agent, reason) = (&run.agent, reason?);
     let note = match reason {
         _ if answer.is_empty() => Some(format!("[Agent '{agent}' gave no answer: {reason}.]")),
         ExitReason::Text | ExitReason::Tool(_) | ExitReason::Verdict => None,
@@ -134,5 +133,5 @@ fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> 
     {
         value["value"] = given;
     }
-    ToolOutput::value(value).shown_as(vec![Part::text(texts.join("\n\n"))])
+    Ok(ToolOutput::value(value).shown_as(vec![Part::text(texts.join("\n\n"))]))
 }

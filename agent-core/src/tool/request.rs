@@ -159,7 +159,7 @@ impl ToolRequest {
 
     /// Has a run of an agent that is served elsewhere driven there, and waits for its end: in another process, perhaps on another machine, and for as long as
     /// it takes. When this run is driven again, it waits for the same run; when this call is cancelled, so is that. What that used counts against
-    /// this run's budgets, once it is over.
+    /// this run's budgets once it is over, however it ended; of one that was given up nobody knows it.
     ///
     /// Only for a tool that [delegates](crate::ToolOptions::delegates), under an engine that sends runs elsewhere.
     ///

@@ -72,8 +72,8 @@ pub trait Durable: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the engine cannot, or a run above is of the same session;
-    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the run did not finish, or there are as many above it as may be;
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if it took too long.
+    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the run never began, or there are as many above it as may be;
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if it took too long. That it failed is its [end](ServedEnd::reason).
     async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
         let _ = step;
         Err(Error::config(format!(

@@ -4,8 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use super::KeptError;
 use crate::{
     amounts::Caps,
+    error::Error,
     message::Message,
     state::{ExitReason, RunIds},
     usage::Usage,
@@ -43,11 +45,11 @@ pub struct ServedRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServedEnd {
-    /// The final text.
+    /// The final text; nothing if it did not finish.
     pub answer: String,
-    /// Why it ended.
-    pub reason: ExitReason,
-    /// What it used with all its sub-agents.
+    /// Why it ended, or that it failed or was cancelled.
+    pub reason: std::result::Result<ExitReason, KeptError>,
+    /// What it used with all its sub-agents, however it ended.
     pub usage: Usage,
 }
 
@@ -69,6 +71,11 @@ impl ServedRun {
 impl ServedEnd {
     /// An end with this answer.
     pub fn new(answer: impl Into<String>, reason: ExitReason, usage: Usage) -> Self {
-        Self { answer: answer.into(), reason, usage }
+        Self { answer: answer.into(), reason: Ok(reason), usage }
+    }
+
+    /// The end of a run that did not finish.
+    pub fn failed(why: &Error, usage: Usage) -> Self {
+        Self { answer: String::new(), reason: Err(KeptError::of(why)), usage }
     }
 }
