@@ -11,13 +11,14 @@ use std::{
 };
 
 use agent_core::{
-    BoxFuture, Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Result, RunRequest, ToolOutput,
-    ToolRequest, async_trait,
+    BoxFuture, Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Middleware, ModelResponse, Result,
+    RunCx, RunRequest, ToolOutput, ToolRequest, async_trait,
     journal::{Ack, Entry, EntryBody, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
+use futures::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -66,10 +67,13 @@ impl JournalWriter for Writer {
         let ack = self.0.append(entries);
         self.1.is_anothers.fetch_or(matches!(fate, Some(Fate::KeptAndTakenOver)), Ordering::SeqCst);
         match fate {
-            Some(Fate::KeptAfter(delay)) => Ack::Later(Box::pin(async move {
-                tokio::time::sleep(delay).await;
-                ack.await
-            })),
+            Some(Fate::KeptAfter(delay)) => {
+                let kept = Instant::now() + delay;
+                Ack::Later(Box::pin(async move {
+                    tokio::time::sleep_until(kept).await;
+                    ack.await
+                }))
+            }
             _ => ack,
         }
     }
@@ -133,6 +137,97 @@ async fn the_intent_is_durable_before_the_effect_unless_there_is_none() {
     assert_eq!(begun.elapsed(), ms(100), "what was begun without waiting is waited for in the end");
 }
 
+/// Keeps each batch after 50 milliseconds.
+fn lagging() -> Scripted {
+    Scripted::new(|_| Fate::KeptAfter(ms(50)))
+}
+
+/// Two steps with a tool of this effect, and an answer; the model takes 50 milliseconds each time.
+fn two_steps(journal: &Scripted, effect: Effect) -> Agent {
+    let turns = [Turn::call("1", "works", json!({})), Turn::call("2", "works", json!({})), Turn::text("done")];
+    let works = tool("works", async |_| Ok(ToolOutput::text("ok"))).with(|options| options.effect(effect));
+    built(on(journal, turns.map(|turn| turn.delay(ms(50)))).tool(works))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_waits_for_the_journal_once_and_only_before_an_effect() {
+    for (effect, waits) in [(Effect::AtMostOnce, 2), (Effect::Pure, 0)] {
+        let mut took = Vec::new();
+        let (prompt, journal) = (Scripted::new(|_| Fate::Kept), lagging());
+        for journal in [&prompt, &journal] {
+            let begun = Instant::now();
+            finished(two_steps(journal, effect).run("go").await);
+            took.push(begun.elapsed());
+        }
+        let begins_and_ends = 2;
+        assert_eq!(took[1] - took[0], ms(50) * (begins_and_ends + waits), "{effect:?}");
+        let batches: Vec<_> = journal.batches().iter().map(Vec::len).collect();
+        assert_eq!(batches.len(), 6, "an answer with its intent, a result with its turn: {batches:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_come_in_the_order_in_which_things_are_done_however_slow_the_journal_is() {
+    let mut told = Vec::new();
+    for journal in [Scripted::new(|_| Fate::Kept), lagging()] {
+        let run = two_steps(&journal, Effect::Pure).start(RunRequest::user("go").run_id("r").session("s"));
+        let events: Vec<_> = run.map(|event| format!("{:?}", event.kind)).collect().await;
+        told.push(events);
+    }
+    assert!(told[0].iter().any(|event| event.starts_with("StepStarted")), "{:?}", told[0]);
+    assert_eq!(told[1], told[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_are_told_as_soon_as_it_is_durable_though_nobody_waits_for_it() {
+    let slow = tool("slow", async |_| {
+        tokio::time::sleep(ms(500)).await;
+        Ok(ToolOutput::text("ok"))
+    });
+    let agent = on(&lagging(), [Turn::call("1", "slow", json!({})), Turn::text("done")])
+        .tool(slow.with(|options| options.effect(Effect::Pure)));
+    let begun = Instant::now();
+    let mut run = built(agent).start(RunRequest::user("go"));
+    while let Some(event) = run.next().await {
+        if let EventKind::ToolStarted { .. } = event.kind {
+            assert_eq!(begun.elapsed(), ms(100), "the run's beginning, and the call's");
+        }
+    }
+    finished(run.await);
+}
+
+/// Counts an answer, and takes long to look at it.
+struct Deliberates;
+
+const COUNT: Key<u32> = Key::new("count");
+
+#[async_trait]
+impl Middleware for Deliberates {
+    async fn after_model(&self, cx: &RunCx, _: &mut ModelResponse) -> Result<()> {
+        cx.globals().update(&COUNT, |n| n.unwrap_or(0) + 1)?;
+        tokio::time::sleep(ms(500)).await;
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_while_a_hook_looks_at_it_and_what_the_hook_changed_when_it_is_through() {
+    let journal = Scripted::new(|_| Fate::Kept);
+    let agent = built(on(&journal, [Turn::text("done")]).middleware(Deliberates));
+    let run = agent.start(RunRequest::user("go"));
+    let meanwhile = async {
+        tokio::time::sleep(ms(100)).await;
+        journal.batches().pop()
+    };
+    let (end, kept) = tokio::join!(run, meanwhile);
+    finished(end);
+    let kept = kept.expect("there are batches");
+    assert!(matches!(&kept[..], [EntryBody::ModelFinished { .. }]), "{kept:#?}");
+    let last = journal.batches().pop().expect("there are batches");
+    let changes = |body: &EntryBody| matches!(body, EntryBody::StateChanged { .. });
+    assert!(last.iter().any(changes), "{last:#?}");
+}
+
 #[tokio::test]
 async fn no_call_is_made_if_the_session_is_anothers_when_its_intent_is_acknowledged() {
     let journal = Scripted::new(|body| if is_intent(body) { Fate::KeptAndTakenOver } else { Fate::Kept });
@@ -153,7 +248,7 @@ async fn readers_are_told_of_nothing_that_is_not_durable() {
     });
     let begun = Instant::now();
     let mut run = built(on(&journal, [Turn::text("done")])).start(RunRequest::user("go"));
-    while let Some(event) = futures::StreamExt::next(&mut run).await {
+    while let Some(event) = run.next().await {
         let durable_at =
             if matches!(event.kind, EventKind::ModelAnswered { .. } | EventKind::RunEnded { .. }) { 50 } else { 0 };
         assert_eq!(begun.elapsed(), ms(durable_at), "{event:?}");

@@ -20,6 +20,7 @@ impl EventSink for Seen {
             EventKind::Custom { name, .. } => name.clone(),
             EventKind::Message(message) => message.text(),
             EventKind::Chunk(_) => "chunk".into(),
+            EventKind::SubAgentStarted { .. } => return,
             other => format!("{other:?}"),
         };
         self.0.lock().expect("lock").push(format!("{}:{what}", event.ids.depth));

@@ -282,9 +282,12 @@ impl RunCx {
 
     // --- others ---
 
-    /// Sends an event.
+    /// Sends an event, after those of all that the run did so far.
     pub fn emit(&self, kind: EventKind) {
-        self.0.emitter.emit(kind);
+        if self.is_observed() {
+            self.0.log.hand_over();
+            self.0.emitter.emit(kind);
+        }
     }
 
     /// True if anybody looks at the run's events now: one that is costly to make is not made for nobody.

@@ -87,15 +87,40 @@ impl Emitter {
         self.chain().any(|e| e.run.has_sinks.load(Ordering::Acquire))
     }
 
-    /// Sends a passing event.
+    /// Sends a passing event, after those of all entries that are on their way to the journal.
     pub fn emit(&self, kind: EventKind) {
+        if self.is_observed()
+            && let Some(kind) = self.hub.held().hold(self, kind)
+        {
+            self.pass(kind);
+        }
+    }
+
+    /// Sends a passing event now.
+    pub(super) fn pass(&self, kind: EventKind) {
         if self.has_sinks() {
             let position = self.hub.pass(self.run.ids.clone(), kind.clone());
             let event = Event { position, ids: self.run.ids.clone(), kind };
             self.each_sink(|attached| attached.send(&event));
-        } else if self.hub.is_observed() {
+        } else {
             self.hub.pass(self.run.ids.clone(), kind);
         }
+    }
+
+    /// The journal was handed entries, which are not durable yet.
+    pub(crate) fn sent(&self) {
+        self.hub.held().sent();
+    }
+
+    /// As [`committed`](Self::committed), of the entries that were [sent](Self::sent) before all others.
+    pub(crate) fn acknowledged(&self, first: u64, entries: Option<Vec<Entry>>, count: usize) {
+        self.committed(first, entries, count);
+        self.hub.held().told();
+    }
+
+    /// Nothing that was sent will be acknowledged any more.
+    pub(crate) fn let_go(&self) {
+        self.hub.held().let_go();
     }
 
     /// Sends entries that are durable now; the first has the sequence number `first`.

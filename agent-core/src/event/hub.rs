@@ -14,7 +14,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, cut::Cut, kind::Projector};
+use super::{Event, EventKind, Position, cut::Cut, held::Held, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
@@ -45,6 +45,7 @@ struct Inner {
     /// The run at the top of the tree.
     root: OnceLock<Arc<RunIds>>,
     readers: AtomicUsize,
+    held: Held,
     ring: Mutex<Ring>,
 }
 
@@ -81,7 +82,8 @@ impl EventHub {
             patient: Vec::new(),
         };
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
-        Self(Arc::new(Inner { journal, session, root: OnceLock::new(), readers: AtomicUsize::new(0), ring }))
+        let (root, readers, held) = (OnceLock::new(), AtomicUsize::new(0), Held::default());
+        Self(Arc::new(Inner { journal, session, root, readers, held, ring }))
     }
 
     /// The session.
@@ -180,6 +182,7 @@ impl EventHub {
 
     /// No more events will come: readers end when they have read all.
     pub fn close(&self) {
+        self.0.held.let_go();
         let mut ring = self.ring();
         ring.closed = true;
         ring.wake();
@@ -187,6 +190,11 @@ impl EventHub {
 
     pub(crate) fn is_observed(&self) -> bool {
         self.0.readers.load(Ordering::Acquire) > 0
+    }
+
+    /// The passing events that wait for entries before them.
+    pub(super) fn held(&self) -> &Held {
+        &self.0.held
     }
 
     /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place.

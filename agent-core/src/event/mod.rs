@@ -20,6 +20,7 @@
 mod compaction;
 mod cut;
 pub(crate) mod emitter;
+mod held;
 pub(crate) mod hub;
 mod kind;
 

@@ -2,7 +2,8 @@
 
 use std::{
     future::ready,
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, MutexGuard, PoisonError, Weak},
+    task::Context,
 };
 
 use futures::future::BoxFuture;
@@ -37,10 +38,17 @@ impl RunLog {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it is another process's, or nobody can say; and if the run is over.
     pub(crate) async fn prove(&self) -> Result<()> {
-        self.own_writer()?.prove().await.inspect_err(|e| self.0.tree.outbox().refuse(e))
+        self.own_writer()?.prove().await.inspect_err(|e| {
+            self.0.tree.outbox().refuse(e);
+            self.0.emitter.let_go();
+        })
     }
 
-    pub(super) fn try_flush(&self) -> Result<()> {
+    /// As [`flush`](Self::flush).
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) that are known by now.
+    pub fn try_flush(&self) -> Result<()> {
         self.flush_after(|_| ())
     }
 
@@ -54,14 +62,30 @@ impl RunLog {
             if let Some(changes) = self.changes() {
                 self.record_in(&mut open, changes);
             }
-            let entries = std::mem::take(&mut open.pending);
-            drop(open);
-            Ok(self.append(&*writer, entries))
+            Ok(self.append(&*writer, open))
         })?;
         Ok(done.expect("what is flushed comes after it"))
     }
 
-    fn append(&self, writer: &dyn JournalWriter, entries: Vec<Entry>) -> Option<Sent> {
+    /// For whoever drives the run, when it waits for something: [hands over](Self::hand_over) what is recorded, so that an answer that
+    /// was paid for does not wait for the run's next commit; tells the readers of what is durable by now; and has the task of `cx`
+    /// polled again when more is.
+    pub fn poll_idle(&self, cx: &mut Context<'_>) {
+        self.hand_over();
+        self.0.tree.outbox().poll_tell(cx);
+    }
+
+    /// Hands all pending entries to the journal, without what the state and the shared storage changed since the last flush: that
+    /// belongs to what the run is about to record. What cannot be handed over fails at the run's next commit.
+    pub(crate) fn hand_over(&self) {
+        if !self.open().pending.is_empty() {
+            let _ = self.0.tree.outbox().send(|| Ok(self.append(&*self.own_writer()?, self.open())));
+        }
+    }
+
+    fn append(&self, writer: &dyn JournalWriter, mut open: MutexGuard<'_, Open>) -> Option<Sent> {
+        let entries = std::mem::take(&mut open.pending);
+        drop(open);
         if entries.is_empty() {
             return None;
         }
@@ -80,9 +104,7 @@ impl RunLog {
             if open.pending.len() > 1 {
                 return Ok(None);
             }
-            let entries = std::mem::take(&mut open.pending);
-            drop(open);
-            Ok(self.append(&*self.own_writer()?, entries))
+            Ok(self.append(&*self.own_writer()?, open))
         });
     }
 

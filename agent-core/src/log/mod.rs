@@ -351,7 +351,6 @@ impl RunLog {
             open.restored.forget_output(&call_id);
             self.record_in(open, EntryBody::ToolFinished { call_id, output: output.clone() });
         });
-        self.flush();
     }
 
     /// The decisions made so far hold for the whole run.

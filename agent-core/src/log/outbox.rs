@@ -93,14 +93,16 @@ impl Queue {
         }
     }
 
-    /// The oldest batch, when it is acknowledged, with its first sequence number.
-    fn poll_oldest(&mut self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+    /// The oldest batch, when the journal has answered, with its first sequence number.
+    fn poll_oldest(&mut self, cx: &mut Context<'_>) -> Poll<(Result<u64>, Sent)> {
         let oldest = self.waiting.front_mut().expect("what is open is in the queue");
         let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
         let sent = self.waiting.pop_front().expect("it was polled");
         self.acknowledged += 1;
-        self.failed = first.as_ref().err().map(failure);
-        Poll::Ready(first.map(|first| (first, sent)))
+        if let Err(e) = &first {
+            self.failed.get_or_insert_with(|| failure(e));
+        }
+        Poll::Ready((first, sent))
     }
 }
 
@@ -133,6 +135,7 @@ impl Outbox {
             drop(queue);
             sent.emitter.committed(first, sent.entries, sent.count);
         } else {
+            sent.emitter.sent();
             queue.waiting.push_back(sent);
         }
         Ok(())
@@ -141,6 +144,18 @@ impl Outbox {
     /// Appends nothing any more, as after a batch that the journal refused.
     pub(super) fn refuse(&self, e: &Error) {
         self.queue().failed.get_or_insert_with(|| failure(e));
+    }
+
+    /// Tells the readers of what is durable by now, and has the task of `cx` polled again when more is.
+    pub(super) fn poll_tell(&self, cx: &mut Context<'_>) {
+        let sent = {
+            let queue = self.queue();
+            if queue.waiting.is_empty() {
+                return;
+            }
+            queue.sent
+        };
+        let _ = self.poll_settled(sent, cx); // that the journal failed is told to whoever appends or waits next
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -162,15 +177,20 @@ impl Outbox {
     fn poll_settled(&self, until: u64, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let _in_order = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         while self.queue().is_open(until)? {
-            let oldest = ready!(self.poll_oldest(cx));
+            let (first, Sent { entries, count, emitter, .. }) = ready!(self.poll_oldest(cx));
             self.waiters.wake_by_ref();
-            let (first, sent) = oldest?;
-            sent.emitter.committed(first, sent.entries, sent.count);
+            match first {
+                Ok(first) => emitter.acknowledged(first, entries, count),
+                Err(e) => {
+                    emitter.let_go();
+                    return Poll::Ready(Err(e));
+                }
+            }
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_oldest(&self, cx: &mut Context<'_>) -> Poll<Result<(u64, Sent)>> {
+    fn poll_oldest(&self, cx: &mut Context<'_>) -> Poll<(Result<u64>, Sent)> {
         let waker = Waker::from(self.waiters.clone());
         let mut all = Context::from_waker(&waker);
         let oldest = self.queue().poll_oldest(&mut all);

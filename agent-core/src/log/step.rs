@@ -53,7 +53,6 @@ impl RunLog {
             open.answered = Some(response.message.clone());
             self.record_in(&mut open, EntryBody::ModelFinished { step, response: Arc::new(response.clone()) });
         }
-        self.flush();
         Ok(response)
     }
 

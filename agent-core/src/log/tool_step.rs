@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::ready, pin::pin, sync::Arc};
 
-use futures::future::{BoxFuture, try_join};
+use futures::future::BoxFuture;
 use tokio::sync::OwnedMutexGuard;
 
 use super::RunLog;
@@ -81,13 +81,11 @@ impl RunLog {
         if let Some(output) = self.begin_call(&call) {
             return Ok(output); // from before a restart
         }
-        let result = match call.effect {
-            Effect::Pure => try_join(self.commit(), self.call(&call, witness, run)).await.map(|(_, result)| result),
-            _ => {
-                self.commit().await?; // the intent is durable before the effect
-                self.call(&call, witness, run).await
-            }
-        };
+        match call.effect {
+            Effect::Pure => self.try_flush()?,
+            _ => self.commit().await?, // the intent is durable before the effect
+        }
+        let result = self.call(&call, witness, run).await;
         if let Err(e) = &result
             && e.kind() == ErrorKind::Interrupted
         {
@@ -136,6 +134,9 @@ impl RunLog {
             match &result {
                 Ok(output) => self.finished(call.call_id.clone(), output),
                 Err(_) => self.record_result(&call.call_id, |_| ()),
+            }
+            if !is_new {
+                self.flush(); // what was taken over goes with it
             }
             drop(alone);
             return result.map_err(Error::from);

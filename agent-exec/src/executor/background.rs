@@ -35,6 +35,19 @@ pub(super) async fn with_background_tasks<T>(cx: &RunCx, mut main: Pin<&mut impl
     .await
 }
 
+/// Drives a call of the run `cx`, which runs beside others in a task of its own.
+pub(super) async fn beside_others<T>(cx: &RunCx, call: impl Future<Output = T>) -> T {
+    let mut call = pin!(call);
+    poll_fn(|context| {
+        let done = call.as_mut().poll(context);
+        if done.is_pending() {
+            cx.engine().log().poll_idle(context);
+        }
+        done
+    })
+    .await
+}
+
 struct BackgroundTasks<'a, 'b> {
     cx: &'a RunCx,
     /// Whom the run wakes when something is handed to it, or it is cancelled.
@@ -49,6 +62,7 @@ struct BackgroundTasks<'a, 'b> {
 
 impl BackgroundTasks<'_, '_> {
     fn poll(&mut self, context: &mut Context<'_>) {
+        self.cx.engine().log().poll_idle(context);
         let is_known = self.known.as_ref().is_some_and(|known| known.will_wake(context.waker()));
         if !is_known || self.cx.engine().has_tasks() {
             self.known = Some(context.waker().clone());

@@ -12,8 +12,9 @@ use tracing::Instrument;
 
 use super::{
     Active, Deadline, ToolEntry,
+    background::beside_others,
     call::{self, CallEnd},
-    guard::{guarded, in_grace},
+    guard::guarded,
     schedule::{Access, waves},
     table::{self, given},
 };
@@ -61,7 +62,6 @@ impl Active<'_> {
         guarded(&cx, "before_tools", hooks).await?;
         let mut outcome = BatchOutcome::default();
         let scheduled = self.plan(turn, batch, &mut outcome);
-        self.commit().await?;
         if scheduled.len() < 2 {
             self.run_wave(turn, scheduled, &mut outcome).await?;
             return self.end_of(outcome);
@@ -176,28 +176,23 @@ impl Active<'_> {
                 let mut running = JoinSet::new();
                 let mut start = |running: &mut JoinSet<_>| {
                     if let Some(ScheduledCall { index, entry, request }) = waiting.next() {
+                        let cx = request.cx.clone();
                         let run = async move { (index, entry.clone(), call::run(entry, request, deadline).await) };
-                        running.spawn(run.in_current_span());
+                        running.spawn(async move { beside_others(&cx, run).await }.in_current_span());
                     }
                 };
                 (0..at_once).for_each(|_| start(&mut running));
-                let mut joined = running.join_next().await;
-                while let Some(done) = joined {
+                // The calls under way end by themselves when the run does, and hand up where they stand.
+                while let Some(done) = running.join_next().await {
                     let (index, entry, end) =
                         done.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
                     take(turn, index, &entry, end);
                     start(&mut running);
-                    joined = running.try_join_next();
-                    if joined.is_none() {
-                        // The calls under way end by themselves when the run does, and hand up where they stand.
-                        in_grace(self.cx(), self.cx().engine().log().commit()).await?;
-                        joined = running.join_next().await;
-                    }
                 }
             }
         }
         self.merge(turn, writers, open_writer);
-        self.commit().await
+        Ok(())
     }
 
     /// Answers the calls that write to the state. Merges happen in call order, whichever call was done first: those after the

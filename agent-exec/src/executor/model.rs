@@ -61,7 +61,6 @@ impl Active<'_> {
         self.mend_arguments(&mut message);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().engine().log().record_accepted(step, &message, None);
-            self.commit().await?;
             return Ok(None);
         }
         let reason = match (verdict, finish) {

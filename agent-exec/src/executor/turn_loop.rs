@@ -1,9 +1,10 @@
 //! The loop: model call, tool calls, repeat, stopping wherever it must.
 
 use agent_core::{
-    Error, ErrorKind, EventKind, Exit, ExitReason, Result, ToolSpecs,
+    Error, ErrorKind, EventKind, Exit, ExitReason, ModelResponse, Result, ToolSpecs,
     run::checkpoint::{PendingTurn, Phase},
 };
+use futures::future::try_join;
 
 use super::{Active, Deadline, Stop, batch::BatchEnd, cooperative::yield_now, guard::guarded, model};
 use crate::engine::Opened;
@@ -28,7 +29,6 @@ impl Active<'_> {
             if let Some(stop) = stop {
                 return Ok(stop);
             }
-            yield_now().await;
         }
     }
 
@@ -47,22 +47,27 @@ impl Active<'_> {
         }
         let cx = self.driver.cx();
         guarded(cx, "a tool set", self.table.refresh(&self.executor.tools, cx)).await?;
-        self.commit().await?;
+        self.cx().engine().log().try_flush()?;
+        yield_now().await;
         let step = self.driver.next_step();
         self.step_deadline = Deadline::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
-        let specs = self.table.specs().clone();
-        let mut answered = self.call_model(specs.clone()).await;
-        if let Ok(silent) = &answered
-            && self.is_silent(silent)
-        {
-            self.take_back(silent);
-            answered = self.call_model(specs).await;
-        }
-        match answered {
-            Ok(response) => self.accept(step, response).await,
+        // The model thinks while what was done before becomes durable.
+        match try_join(self.commit(), self.ask_model()).await {
+            Ok(((), response)) => self.accept(step, response).await,
             Err(stop) => self.not_answered(stop),
         }
+    }
+
+    /// The model's answer; it is asked once more if it says nothing.
+    async fn ask_model(&self) -> Result<ModelResponse> {
+        let specs = self.table.specs().clone();
+        let answered = self.call_model(specs.clone()).await?;
+        if !self.is_silent(&answered) {
+            return Ok(answered);
+        }
+        self.take_back(&answered);
+        self.call_model(specs).await
     }
 
     /// Takes the messages that wait into the history; true if there were any.

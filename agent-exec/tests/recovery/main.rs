@@ -8,8 +8,8 @@ mod storage;
 mod world;
 
 use agent_core::{
-    Effect, Error, ExitReason, Journal, MemoryJournal, Message, Result, RunRequest, Tool, ToolOptions, ToolOutput,
-    ToolRequest, ToolSpec, async_trait,
+    Effect, Error, ExitReason, Journal, MemoryJournal, Message, Middleware, Result, RunCx, RunEnd, RunRequest, Tool,
+    ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
     journal::EntryBody,
     testing::{MortalJournal, ScriptedModel, Turn},
     tool::Doubt,
@@ -179,11 +179,23 @@ async fn what_nobody_knows_is_told_to_the_model_and_not_done_again() {
     }
 }
 
+/// Lets what was done be kept apart from the run's end.
+struct Waits;
+
+#[async_trait]
+impl Middleware for Waits {
+    async fn after_agent(&self, _: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_died_at_its_step_limit_is_over_once_it_is_recovered() {
     let agent = |store: &MortalJournal| {
         let model = ScriptedModel::new([Turn::call("c", "none", json!({})), Turn::text("in short")]);
-        Agent::builder("a", model).max_steps(1).final_answer(true).store(store.clone()).build().expect("builds")
+        let agent = Agent::builder("a", model).max_steps(1).final_answer(true).middleware(Waits);
+        agent.store(store.clone()).build().expect("builds")
     };
     let journal = MemoryJournal::default();
     let whole =

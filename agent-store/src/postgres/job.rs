@@ -89,11 +89,17 @@ impl Job {
         matches!(self, Self::Append(append) if append.batch.receipt.place.is_behind_a_failure())
     }
 
-    /// Its requests, each sent when it is first polled.
-    pub(super) fn requests<'a>(&'a self, db: &'a Db, holder: &'a str, ttl: f64) -> Vec<BoxFuture<'a, Given>> {
+    /// Its requests, each sent when it is first polled. `sync` says whether the commit waits for the disk.
+    pub(super) fn requests<'a>(
+        &'a self,
+        db: &'a Db,
+        holder: &'a str,
+        ttl: f64,
+        sync: &'static str,
+    ) -> Vec<BoxFuture<'a, Given>> {
         let statements = &db.statements;
         match self {
-            Self::Append(append) => append.requests(db),
+            Self::Append(append) => append.requests(db, sync),
             Self::Open { session, agent, .. } => vec![Box::pin(async move {
                 let (session, agent) = (session.as_bytes(), agent.as_bytes());
                 statements.open.number(&db.client, &[&session, &agent, &holder, &ttl]).await
@@ -139,7 +145,7 @@ impl Job {
 }
 
 impl Append {
-    fn requests<'a>(&'a self, db: &'a Db) -> Vec<BoxFuture<'a, Given>> {
+    fn requests<'a>(&'a self, db: &'a Db, sync: &'static str) -> Vec<BoxFuture<'a, Given>> {
         let mut requests: Vec<BoxFuture<'a, Given>> = Vec::with_capacity(2);
         if self.batch.entries.iter().any(|entry| entry.parts > 0) {
             requests.push(Box::pin(async move {
@@ -165,7 +171,7 @@ impl Append {
             let (first, newest, began) = (first.cast_signed(), newest.cast_signed(), began.cast_signed());
             let agents: Vec<_> = agents.into_iter().map(str::as_bytes).collect();
             let title = title.map(str::as_bytes);
-            let parameters: [Parameter<'_>; 17] = [
+            let parameters: [Parameter<'_>; 18] = [
                 &self.epoch,
                 &session,
                 &count,
@@ -183,6 +189,7 @@ impl Append {
                 &title,
                 &agents,
                 &anchor,
+                &sync,
             ];
             db.statements.append.number(&db.client, &parameters).await
         }));

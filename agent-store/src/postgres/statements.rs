@@ -55,7 +55,7 @@ WITH held AS (
     SELECT id, before + n, at, hash
     FROM advanced, unnest($9::int8[], $10::int4[], $11::bytea[]) AS p (n, at, hash)
 )
-SELECT before + 1 FROM advanced";
+SELECT before + 1 FROM advanced, set_config('synchronous_commit', $18, true)";
 
 /// The parameters of [`APPEND`].
 const APPENDED: &[Type] = &[
@@ -76,6 +76,7 @@ const APPENDED: &[Type] = &[
     Type::BYTEA,       // the newest title
     Type::BYTEA_ARRAY, // the runs' agents
     Type::INT8,        // which entry is the newest anchor, counted from 1
+    Type::TEXT,        // whether the commit waits for the disk
 ];
 
 /// One statement, so that an entry is read with its parts or not at all.

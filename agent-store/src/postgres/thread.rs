@@ -239,23 +239,23 @@ impl Writer {
     /// One try: everything is sent at once, and so costs one way to the server and back.
     async fn attempt(&mut self, group: &[Job]) -> Result<Vec<Option<i64>>, Failure> {
         let (ttl, holder) = (self.writing.lease_ttl, self.holder.clone());
-        let begin = match self.writing.durability == Durability::Sync || group.iter().any(Job::ends_run) {
-            true => "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO on",
-            false => "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off",
-        };
+        let is_sync = self.writing.durability == Durability::Sync || group.iter().any(Job::ends_run);
         let db = self.db().await.map_err(Failure::All)?;
         let mut requests: Vec<BoxFuture<'_, Given>> = Vec::with_capacity(group.len() + 2);
         let mut owners = Vec::with_capacity(group.len() + 2);
-        let simple = |sql| Box::pin(async move { db.client.batch_execute(sql).await.map(|()| None) });
-        requests.push(simple(begin));
-        owners.push(None);
         for (at, job) in group.iter().enumerate() {
-            let of_job = job.requests(db, &holder, ttl.as_secs_f64());
+            let of_job = job.requests(db, &holder, ttl.as_secs_f64(), if is_sync { "on" } else { "off" });
             owners.extend(of_job.iter().map(|_| Some(at)));
             requests.extend(of_job);
         }
-        requests.push(simple("COMMIT"));
-        owners.push(None);
+        // One request, which is the most frequent case, is a transaction by itself.
+        if requests.len() > 1 {
+            let simple = |sql| Box::pin(async move { db.client.batch_execute(sql).await.map(|()| None) });
+            requests.insert(0, simple("BEGIN ISOLATION LEVEL READ COMMITTED"));
+            requests.push(simple("COMMIT"));
+            owners.insert(0, None);
+            owners.push(None);
+        }
 
         // A lease that was not renewed for so long is lost anyway.
         let Ok(answers) = timeout(ttl, pipelined(requests)).await else {

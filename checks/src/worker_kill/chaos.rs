@@ -14,10 +14,22 @@ use super::{LEASE, database::Database, proxy::Proxy, worker::Workers};
 /// Decides what is done next, and does it.
 pub(super) struct Chaos {
     rng: SeededRng,
-    only_kill: bool,
-    /// How many of a hundred blows stop a worker for longer than its lease.
-    stops: u64,
+    shares: Shares,
     pub(super) done: Done,
+}
+
+/// How many of a hundred blows are not kills.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Shares {
+    /// How many of a hundred blows stop a worker for longer than its lease, and let it go on.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..33))]
+    stops: u64,
+    /// How many of a hundred stall or cut the workers' connections.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(0..33))]
+    cuts: u64,
+    /// How many of a hundred stop the database at once, and start it again.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(0..33))]
+    restarts: u64,
 }
 
 /// How often each was done.
@@ -31,42 +43,36 @@ pub(super) struct Done {
 }
 
 impl Chaos {
-    pub(super) fn new(seed: u64, only_kill: bool, stops: u64) -> Self {
-        Self { rng: SeededRng::new(seed), only_kill, stops, done: Done::default() }
+    pub(super) fn new(seed: u64, shares: Shares) -> Self {
+        Self { rng: SeededRng::new(seed), shares, done: Done::default() }
     }
 
     /// Waits a moment, and strikes once.
     pub(super) async fn strike(&mut self, workers: &mut Workers, proxy: &Proxy, database: &Database) -> io::Result<()> {
         sleep(Duration::from_millis(50 + self.rng.below(800))).await;
         let one = usize::try_from(self.rng.below(workers.number() as u64)).unwrap_or(0);
-        match if self.only_kill { 0 } else { self.rng.below(100) } {
-            // Those of a hundred that stop are taken from the kills.
-            blow if blow < 80 && blow + self.stops >= 80 => {
-                workers.freeze(one, true);
-                sleep(LEASE + Duration::from_millis(500 + self.rng.below(1_500))).await;
-                workers.freeze(one, false);
-                self.done.stops += 1;
-            }
-            0..80 => {
-                workers.kill(one)?;
-                self.done.kills += 1;
-            }
-            80..87 => {
-                proxy.stall(true);
-                sleep(Duration::from_millis(500 + self.rng.below(3_000))).await;
-                proxy.stall(false);
-                self.done.stalls += 1;
-            }
-            87..96 => {
-                proxy.cut();
-                self.done.cuts += 1;
-            }
-            _ => {
-                database.down()?;
-                sleep(Duration::from_millis(self.rng.below(1_000))).await;
-                database.up()?;
-                self.done.restarts += 1;
-            }
+        let (blow, Shares { stops, cuts, restarts }) = (self.rng.below(100), self.shares);
+        if blow < stops {
+            workers.freeze(one, true);
+            sleep(LEASE + Duration::from_millis(500 + self.rng.below(1_500))).await;
+            workers.freeze(one, false);
+            self.done.stops += 1;
+        } else if blow < stops + cuts && self.rng.below(2) == 0 {
+            proxy.stall(true);
+            sleep(Duration::from_millis(500 + self.rng.below(3_000))).await;
+            proxy.stall(false);
+            self.done.stalls += 1;
+        } else if blow < stops + cuts {
+            proxy.cut();
+            self.done.cuts += 1;
+        } else if blow < stops + cuts + restarts {
+            database.down()?;
+            sleep(Duration::from_millis(self.rng.below(1_000))).await;
+            database.up()?;
+            self.done.restarts += 1;
+        } else {
+            workers.kill(one)?;
+            self.done.kills += 1;
         }
         eprint!("\r{} kills ", self.done.kills);
         io::stderr().flush()

@@ -23,7 +23,12 @@ use agent::{
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use self::{chaos::Chaos, database::Database, proxy::Proxy, worker::Workers};
+use self::{
+    chaos::{Chaos, Shares},
+    database::Database,
+    proxy::Proxy,
+    worker::Workers,
+};
 use crate::kill_test::world::ROOT;
 
 /// Lets workers run trees of agents out of one queue in PostgreSQL, and kills them (SIGKILL), stops them for longer than their lease lasts
@@ -47,12 +52,8 @@ pub(crate) struct Args {
     /// Decides what is done when.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Only kill: do nothing else to workers, connections and the database.
-    #[arg(long)]
-    only_kill: bool,
-    /// How many of a hundred blows stop a worker for longer than its lease, and let it go on.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..80))]
-    stops: u64,
+    #[command(flatten)]
+    shares: Shares,
     /// Be one of the workers: the directory of what is done outside.
     #[arg(long, hide = true, requires = "url")]
     child: Option<PathBuf>,
@@ -91,7 +92,7 @@ async fn disturb(args: &Args, database: Database) -> Result<bool, BoxError> {
     let journal = PostgresJournal::builder(&direct).lease_ttl(LEASE).connect().await?;
     let answering = tokio::spawn(people::answer(queue.clone(), journal.clone(), dir.path().to_owned()));
     let mut workers = Workers::start(args.workers, dir.path(), &url, acknowledged.clone())?;
-    let mut chaos = Chaos::new(args.seed, args.only_kill, args.stops);
+    let mut chaos = Chaos::new(args.seed, args.shares);
     let mut sent = 0;
     while chaos.done.kills < args.kills {
         sent = top_up(&queue, sent, args.runs).await;
