@@ -5,8 +5,10 @@
 mod support;
 
 use std::{
+    fs::Permissions,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    os::unix::fs::PermissionsExt,
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -128,8 +130,11 @@ fn a_key_is_made_once_and_only_its_hash_is_kept() {
     let secret = secret.trim();
     let kept = std::fs::read_to_string(dir.path().join("keys.json")).unwrap();
     assert!(secret.starts_with("agent_key_") && !kept.contains(secret), "{kept}");
+    let mode = || std::fs::metadata(dir.path().join("keys.json")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(dir.path().join("keys.json"), Permissions::from_mode(0o640)).unwrap();
     let (code, _, _) = end(&mut agent(dir.path()), &["serve", "--new-key", "bob", "--keys", "keys.json"]);
-    assert_eq!(code, 0);
+    assert_eq!((code, mode()), (0, 0o640), "a server that is another user reads the file still");
 
     let model = Model::new([]);
     let server = Server::begin(dir.path(), &model, &["--keys", "keys.json"]);

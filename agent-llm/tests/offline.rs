@@ -226,7 +226,7 @@ fn what_it_cannot_do_it_declines_and_says_how_to_connect_a_model() {
     ] {
         let asked = Workspace::with(tools).ask(question);
         assert!(asked.turns.is_empty() && asked.text.starts_with(answer), "{question}: {}", asked.text);
-        assert!(asked.text.contains("OPENAI_BASE_URL") && asked.text.contains("--local"), "{}", asked.text);
+        assert!(asked.text.contains("OPENAI_API_KEY") && asked.text.contains("--model ollama:"), "{}", asked.text);
     }
 }
 

@@ -144,13 +144,21 @@ fn add_key((secret, key): (String, Key), file: &Path, global: &Global) -> Result
     let text = serde_json::to_string_pretty(&keys).map_err(|e| Error::config(e.to_string()))?;
     // Beside it first: a file that is half written would shut everybody out.
     let beside = file.with_extension("new");
-    let written = private().open(&beside).and_then(|mut new| new.write_all(text.as_bytes()));
+    let written = private()
+        .open(&beside)
+        .and_then(|mut new| new.write_all(text.as_bytes()))
+        .and_then(|()| as_readable_as(file, &beside));
     written.and_then(|()| fs::rename(&beside, file)).map_err(|e| cannot(file.display(), e))?;
     match global.json {
         true => print_json(&shown)?,
         false => print(&format!("{secret}\n"))?,
     }
     Ok(End::Finished)
+}
+
+/// Lets those read a new file who may read the old one, if there is one.
+fn as_readable_as(old: &Path, new: &Path) -> std::io::Result<()> {
+    if old.exists() { fs::set_permissions(new, fs::metadata(old)?.permissions()) } else { Ok(()) }
 }
 
 /// A file that only its owner reads.

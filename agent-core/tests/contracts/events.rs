@@ -185,6 +185,18 @@ async fn a_run_below_that_is_over_is_known_to_whoever_has_it_when_its_caller_wen
 }
 
 #[tokio::test]
+async fn events_name_the_worker_that_went_on() {
+    let tree = Tree::begun(&MemoryJournal::default(), "a").await;
+    let mut reader = tree.hub.subscribe();
+    let mut ids = (*tree.root.ids).clone();
+    ids.worker = Some("second".into());
+    tree.root.log.record(EntryBody::RunResumed { ids: ids.into(), attempt: "2".into() });
+    tree.root.says("hi").await;
+    let (events, _) = read(&mut reader);
+    assert!(events.iter().skip(1).all(|event| event.ids.worker.as_deref() == Some("second")), "{events:?}");
+}
+
+#[tokio::test]
 async fn a_reader_far_behind_gets_every_durable_event_once_and_in_order() {
     let tree = Tree::begun(&MemoryJournal::default(), "a").await;
     let mut reader = tree.hub.subscribe();

@@ -14,8 +14,8 @@ const WIDTH: usize = 160;
 const SAID: usize = 40;
 
 const NOTICE: &str = "_I am the built-in offline model: I find and quote passages, I do not think about them. To connect a \
-    real model, set `OPENAI_API_KEY` (and `OPENAI_BASE_URL` for another server that speaks its protocol), or start with \
-    `--local`._";
+    real model, name it with its provider: `--model openai:gpt-5` with the key in `OPENAI_API_KEY`, or \
+    `--model ollama:llama3.2` for one on this machine._";
 
 pub(super) const CANNOT_CALCULATE: &str =
     "I cannot calculate. I can only look things up with tools and quote what they return.";
