@@ -32,6 +32,9 @@ pub struct AgentEndpoint {
     identity: Option<String>,
 }
 
+/// More attempts at a run than time has room for.
+const FOREVER: u64 = u32::MAX as u64;
+
 /// What of time Restate is told.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
@@ -98,11 +101,13 @@ impl AgentEndpoint {
 
     fn endpoint(&self) -> Result<Endpoint> {
         let definition = service_definition(SessionObject(self.sessions.clone()), self.discovery()?);
+        // A run outlives every outage: the server alone would give up after an hour, until somebody resumes the run by hand.
+        let run = HandlerOptions::new().idempotency_retention(self.limits.retention).retry_policy_max_attempts(FOREVER);
         let options = ServiceOptions::new()
             .inactivity_timeout(self.limits.leaves_after)
             .abort_timeout(self.limits.longest_step)
             .enable_lazy_state(true)
-            .handler("run", HandlerOptions::new().idempotency_retention(self.limits.retention));
+            .handler("run", run);
         let builder = Endpoint::builder().bind(definition.options(options));
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {

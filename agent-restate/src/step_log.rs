@@ -9,6 +9,7 @@ use std::{
 };
 
 use agent_core::{Message, Question, journal::Entry, run::new_id};
+use serde::Serialize;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     record::{Batch, Record, Stored},
 };
 
-/// How long the executor may do something between two steps before a run that only sleeps leaves this process.
+/// How long the executor may do something between two steps before a run that only sleeps, or waits for a run elsewhere, leaves this process.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long what a run noted waits for a batch that takes it along and was not to come anyway. Two pieces of the session's state are written with each such
@@ -26,6 +27,9 @@ const RIDES: Duration = Duration::from_millis(50);
 /// How long what a run noted waits if no batch comes.
 const SEEN: Duration = Duration::from_secs(1);
 
+/// How many bytes of JSON go with one batch: Restate takes 32 MiB a message. What is larger goes alone.
+const ROOM: usize = 16 << 20;
+
 /// What the steps of a run came to, as far as it is in Restate's journal, and what is to come there.
 ///
 /// The executor pushes records and waits until they are durable; the handler takes them in batches, has Restate keep a batch, and
@@ -34,8 +38,8 @@ pub(crate) struct StepLog {
     state: Mutex<State>,
     /// Something changed.
     changed: Notify,
-    /// How long results may wait for those of steps that still run before the handler asks Restate to keep them. Restate asks for
-    /// a run that was silent for longer to leave the process as soon as it speaks again, and would cut off what still runs.
+    /// How long the handler keeps silent while the executor does something. Restate asks a run that was silent for longer to leave the process, and
+    /// would cut off what still runs.
     patience: Duration,
     /// Who makes the steps: the worker, and its attempt at the run.
     worker: Arc<str>,
@@ -61,19 +65,40 @@ struct State {
     known: Known,
     /// Bodies under way.
     running: usize,
-    /// The pauses that the run waits in, by the name of the wait.
-    rests: HashMap<String, u32>,
-    /// Wishes that are kept, and when they are due.
-    wished: HashMap<String, Option<u64>>,
-    /// Wishes that the executor waits for, and when they are due: milliseconds since 1970.
-    awaited: BTreeMap<String, Option<u64>>,
+    /// When the executor did something last, or was given what it goes on with.
+    moved: Option<Instant>,
+    /// What the run waits for and was not given up.
+    wishes: BTreeMap<String, Wish>,
     /// It is to be looked whether somebody told the run something.
     look: bool,
-    /// It is to be looked at once, though that may cut off what runs: the run was cancelled.
-    at_once: bool,
     looked: Option<Instant>,
     /// What the run was told.
     told: Told,
+}
+
+/// Something from outside that the run waits for.
+#[derive(Debug)]
+struct Wish {
+    /// When it comes true by itself: milliseconds since 1970.
+    due: Option<u64>,
+    /// True if somebody is to answer. The executor waits for that when nothing else is left to do.
+    is_asked: bool,
+    /// The pause that ends with it.
+    pause: Option<u32>,
+    /// True if the executor of this attempt waits for it.
+    is_awaited: bool,
+}
+
+impl Wish {
+    /// The wish that a record makes.
+    fn of(record: &Record) -> Self {
+        let (due, is_asked, pause) = match record {
+            Record::Sleeps { until, .. } => (Some(*until), false, None),
+            Record::Rests { pause, .. } => (None, true, Some(*pause)),
+            other => (None, matches!(other, Record::Asks { .. }), None),
+        };
+        Self { due, is_asked, pause, is_awaited: false }
+    }
 }
 
 #[derive(Default)]
@@ -119,6 +144,14 @@ impl StepLog {
         changed
     }
 
+    /// Changes the state for the executor, which does something.
+    fn act<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        self.change(|state| {
+            state.moved = Some(Instant::now());
+            change(state)
+        })
+    }
+
     /// What `find` finds, as soon as it does.
     async fn find<T>(&self, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
@@ -145,22 +178,25 @@ impl StepLog {
 
     /// Counts a body as running until the guard is dropped.
     pub(crate) fn running(&self) -> Running<'_> {
-        self.change(|state| state.running += 1);
+        self.act(|state| state.running += 1);
         Running(self)
     }
 
     /// Puts a record into the next batch.
     pub(crate) fn push(&self, record: Record) {
-        self.change(|state| state.out.push(record));
+        self.act(|state| state.out.push(record));
+    }
+
+    /// Puts a record into the batch that comes next, for which it is no reason.
+    pub(crate) fn push_later(&self, record: Record) {
+        self.act(|state| state.later.push(record));
     }
 
     /// Has a result kept with whatever comes after it. Only for what does nothing outside, before a step that is kept itself: nobody
     /// can know of it before that.
     pub(crate) fn keep_later(&self, name: String, result: Stored) {
-        self.change(|state| {
-            state.kept.insert(name.clone(), Arc::new(result.clone()));
-            state.later.push(Record::Kept { name, result });
-        });
+        self.push_later(Record::Kept { name: name.clone(), result: result.clone() });
+        self.change(|state| state.kept.insert(name, Arc::new(result)));
     }
 
     /// A result, as soon as it is durable.
@@ -168,27 +204,30 @@ impl StepLog {
         self.find(|state| state.kept.get(name).cloned()).await
     }
 
-    /// Waits until a wish comes true that this record makes, unless an earlier attempt made it.
-    pub(crate) async fn wish(&self, name: &str, due: Option<u64>, record: Record) -> Arc<Stored> {
+    /// Waits until a wish comes true that this record makes, unless an earlier attempt made it. If nobody waits for it any more, it is given up.
+    pub(crate) async fn wish(&self, name: &str, record: Record) -> Arc<Stored> {
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
-        let calls = matches!(record, Record::Calls { .. });
-        self.change(|state| {
-            let due = *state.wished.entry(name.to_owned()).or_insert_with(|| {
+        self.act(|state| {
+            let wish = state.wishes.entry(name.to_owned()).or_insert_with(|| {
+                let wish = Wish::of(&record);
                 state.out.push(record);
-                due
+                wish
             });
-            state.awaited.insert(name.to_owned(), due);
+            wish.is_awaited = true;
         });
-        let _awaited = Awaited { steps: self, name, calls };
+        let _awaited = Awaited { steps: self, name };
         self.kept(name).await
     }
 
     /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes
     /// them again.
     pub(crate) fn note(&self, entries: &[Entry]) {
-        self.change(|state| state.noted.extend_from_slice(entries));
+        self.change(|state| {
+            let State { live, known, noted, .. } = state;
+            noted.extend(entries.iter().filter(|entry| !*live || !known.has(entry)).cloned());
+        });
     }
 
     /// True if this digest is the one by which people know the question: that of the attempt that asked it first.
@@ -208,12 +247,9 @@ impl StepLog {
         }
     }
 
-    /// Has the handler look whether the run was told something, as soon as it can; if the run was cancelled, though that cuts off what still runs.
-    pub(crate) fn poke(&self, cancelled: bool) {
-        self.change(|state| {
-            state.look = true;
-            state.at_once |= cancelled;
-        });
+    /// Has the handler look whether the run was told something, as soon as it can.
+    pub(crate) fn poke(&self) {
+        self.change(|state| state.look = true);
     }
 
     /// What the run was told; `look` may take of it.
@@ -221,12 +257,13 @@ impl StepLog {
         look(&mut self.lock().told)
     }
 
-    /// Waits until the run, which does nothing that was kept any more, was told something of this kind.
-    pub(crate) async fn until_told(&self, is_it: impl Fn(&Told) -> bool) {
+    /// What is found in what the run was told, once it does nothing that was kept any more.
+    pub(crate) async fn until_told<T>(&self, find: impl Fn(&Told) -> Option<T>) -> T {
         self.find(|state| {
-            (state.live && (state.running > 0 || !state.awaited.is_empty()) && is_it(&state.told)).then_some(())
+            let is_under_way = state.live && (state.running > 0 || state.awaited().next().is_some());
+            is_under_way.then(|| find(&state.told)).flatten()
         })
-        .await;
+        .await
     }
 }
 
@@ -234,18 +271,17 @@ impl StepLog {
 impl StepLog {
     /// What is to be kept next, as soon as there is something. Whoever asks has read all that was kept.
     pub(crate) async fn next(&self) -> Taken {
-        let began = Instant::now();
-        self.change(|state| state.live = true);
+        let speaks = Instant::now() + self.patience;
+        self.change(State::go_live);
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
             let wake = {
                 let mut state = self.lock();
-                let is_late = began.elapsed() > self.patience && state.running > 0 && !state.at_once;
-                if !is_late && let Some(taken) = state.take(began, &self.worker, &self.attempt) {
+                if let Some(taken) = state.take(speaks, &self.worker, &self.attempt) {
                     return taken;
                 }
-                state.wake(began, self.patience)
+                state.wake().min(speaks)
             };
             tokio::select! {
                 () = changed => {}
@@ -275,31 +311,37 @@ impl StepLog {
         entries.iter().for_each(|entry| state.known.add(entry));
     }
 
-    /// Reads a record that was kept.
-    pub(crate) fn read(&self, record: &Record) {
-        self.change(|state| match record {
-            Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
-            Record::Sleeps { name, until } => _ = state.wished.insert(name.clone(), Some(*until)),
-            Record::Asks { name, .. } | Record::Calls { name, .. } => _ = state.wished.insert(name.clone(), None),
-            Record::Rests { name, pause } => {
-                state.wished.insert(name.clone(), None);
-                state.rests.insert(name.clone(), *pause);
+    /// Reads records that were kept: those that were in flight, or of an earlier attempt.
+    pub(crate) fn read(&self, records: &[Record]) {
+        self.change(|state| {
+            state.in_flight = InFlight::default();
+            if !records.is_empty() {
+                state.moved = Some(Instant::now()); // the executor goes on with them
             }
-            Record::Began { .. } | Record::GivesUp { .. } | Record::Due { .. } | Record::Ended { .. } => {}
+            for record in records {
+                match record {
+                    Record::Kept { name, result } => _ = state.kept.insert(name.clone(), Arc::new(result.clone())),
+                    Record::GivesUp { name } => state.forget(name),
+                    Record::Sleeps { name, .. }
+                    | Record::Asks { name, .. }
+                    | Record::Rests { name, .. }
+                    | Record::Calls { name, .. } => {
+                        _ = state.wishes.entry(name.clone()).or_insert_with(|| Wish::of(record))
+                    }
+                    Record::Began { .. } | Record::Due { .. } | Record::Ended { .. } => {}
+                }
+            }
         });
-    }
-
-    /// What was in flight is read back.
-    pub(crate) fn landed(&self) {
-        self.change(|state| state.in_flight = InFlight::default());
     }
 
     /// A wish came true.
     pub(crate) fn comes_true(&self, name: &str, result: Stored) {
         self.change(|state| {
-            if state.rests.remove(name).is_some_and(|pause| state.told.pause == Some(pause)) {
+            let pause = state.wishes.get(name).and_then(|wish| wish.pause);
+            if pause.is_some() && state.told.pause == pause {
                 state.told.pause = None;
             }
+            state.forget(name);
             state.kept.insert(name.to_owned(), Arc::new(result));
         });
     }
@@ -307,7 +349,7 @@ impl StepLog {
     /// It was looked whether the run was told something.
     pub(crate) fn has_looked(&self) {
         self.change(|state| {
-            (state.look, state.at_once) = (false, false);
+            state.look = false;
             state.looked = Some(Instant::now());
         });
     }
@@ -319,38 +361,70 @@ impl StepLog {
 }
 
 impl State {
-    /// What is to be kept now, if there is anything.
-    fn take(&mut self, began: Instant, worker: &Arc<str>, attempt: &str) -> Option<Taken> {
-        let mut batch = Batch::default();
-        let now = now();
-        let due = self.awaited.extract_if(.., |_, due| due.is_some_and(|due| due <= now));
-        let due: Vec<_> = due.map(|(name, _)| name).collect();
-        for name in due.into_iter().filter(|name| !self.kept.contains_key(name)) {
-            self.out.push(Record::Due { name });
+    /// Everything that was kept is read.
+    fn go_live(&mut self) {
+        if !self.live {
+            let Self { noted, known, .. } = self;
+            noted.retain(|entry| !known.has(entry));
+            (self.live, self.moved) = (true, Some(Instant::now()));
         }
-        batch.records = std::mem::take(&mut self.out);
-        batch.looks = self.look;
-        let has_open_question = self.awaited.values().any(Option::is_none);
-        // What is cancelled is about to end: nothing that it waited for comes true any more.
-        let only_waits = self.running == 0 && !self.awaited.is_empty() && !self.has_news() && !self.told.cancel;
-        batch.waits =
-            batch.records.is_empty() && !batch.looks && only_waits && (has_open_question || began.elapsed() >= GRACE);
-        let Self { noted, known, .. } = self;
-        noted.retain(|entry| !known.has(entry));
-        if batch.records.is_empty() && !batch.looks && !batch.waits && !self.has_waited(SEEN) {
+    }
+
+    /// What is to be kept now, if there is anything. When it is time to speak, a batch may be empty.
+    fn take(&mut self, speaks: Instant, worker: &Arc<str>, attempt: &str) -> Option<Taken> {
+        self.notice_what_is_due();
+        let (looks, waits) = (self.look, self.out.is_empty() && !self.look && self.only_waits());
+        if self.out.is_empty() && !looks && !waits && !self.has_waited(SEEN) && Instant::now() < speaks {
             return None;
         }
-        batch.records.splice(..0, std::mem::take(&mut self.later));
-        let noted = match batch.waits || batch.records.iter().any(Record::is_seen) || self.has_waited(RIDES) {
-            true => {
-                self.told_of = Some(Instant::now());
-                let over = self.known.taken_over(worker, attempt, now);
-                over.into_iter().chain(std::mem::take(&mut self.noted)).collect()
+        let tells = waits || self.out.iter().any(Record::is_seen) || self.has_waited(RIDES);
+        let (mut room, mut noted, mut records) = (ROOM, Vec::new(), Vec::new());
+        if tells {
+            self.told_of = Some(Instant::now());
+            noted.extend(self.known.taken_over(worker, attempt, now()));
+            noted.append(&mut self.noted);
+            self.noted = over(&mut noted, &mut room);
+        }
+        // Who acts on a record sees all that was noted before it.
+        let is_told = !tells || self.noted.is_empty();
+        if is_told {
+            records.append(&mut self.later);
+            records.append(&mut self.out);
+            self.out = over(&mut records, &mut room);
+        }
+        self.in_flight = InFlight { records: records.clone(), noted: noted.clone() };
+        Some(Taken { batch: Batch { records, noted: None, waits: waits && is_told, looks }, noted })
+    }
+
+    /// Has the timers kept whose time has come.
+    fn notice_what_is_due(&mut self) {
+        let now = now();
+        for (name, wish) in &mut self.wishes {
+            if wish.is_awaited && !self.kept.contains_key(name) && wish.due.take_if(|due| *due <= now).is_some() {
+                self.out.push(Record::Due { name: name.clone() });
             }
-            false => Vec::new(),
-        };
-        self.in_flight = InFlight { records: batch.records.clone(), noted: noted.clone() };
-        Some(Taken { batch, noted })
+        }
+    }
+
+    /// True if nothing goes on before a wish comes true. What is cancelled is about to end: nothing that it waited for comes true any more.
+    fn only_waits(&self) -> bool {
+        let has_stopped = self.awaited().any(|(_, wish)| wish.is_asked);
+        let is_idle = has_stopped || self.moved.is_none_or(|moved| moved.elapsed() >= GRACE);
+        // The executor goes on when something came true that it waits for.
+        let has_news = self.awaited().any(|(name, _)| self.kept.contains_key(name));
+        self.running == 0 && self.awaited().next().is_some() && is_idle && !has_news && !self.told.cancel
+    }
+
+    /// The wishes that the executor waits for.
+    fn awaited(&self) -> impl Iterator<Item = (&String, &Wish)> {
+        self.wishes.iter().filter(|(_, wish)| wish.is_awaited)
+    }
+
+    /// Forgets a wish, unless the executor waits for it.
+    fn forget(&mut self, name: &str) {
+        if self.wishes.get(name).is_some_and(|wish| !wish.is_awaited) {
+            self.wishes.remove(name);
+        }
     }
 
     /// True if something is noted, and batches told of nothing for so long.
@@ -358,21 +432,28 @@ impl State {
         !self.noted.is_empty() && self.told_of.is_none_or(|at| at.elapsed() >= time)
     }
 
-    /// True if the executor waits for something that came true already, and will go on.
-    fn has_news(&self) -> bool {
-        self.awaited.keys().any(|name| self.kept.contains_key(name))
-    }
-
-    /// When to look again.
-    fn wake(&self, began: Instant, patience: Duration) -> Instant {
-        let due = self.awaited.values().flatten().min();
+    /// When to look again, if nothing changes.
+    fn wake(&self) -> Instant {
+        let due = self.awaited().filter_map(|(_, wish)| wish.due).min();
         let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
-        let idle = (self.running == 0 && !self.awaited.is_empty()).then(|| began + GRACE);
-        let late = Instant::now() + patience;
+        let idle = self.moved.map(|moved| moved + GRACE);
         let seen = self.told_of.filter(|_| !self.noted.is_empty()).map(|at| at + SEEN);
         let wakes = due.into_iter().chain(idle.into_iter().chain(seen).filter(|at| *at > Instant::now()));
-        wakes.chain([late]).min().unwrap_or(late)
+        wakes.min().unwrap_or_else(|| Instant::now() + GRACE)
     }
+}
+
+/// Takes from `all` what is over `room`, which gets smaller by the rest. The first one is never over a room that nothing was taken of.
+fn over<T: Serialize>(all: &mut Vec<T>, room: &mut usize) -> Vec<T> {
+    let fits = all.iter().take_while(|one| {
+        let bytes = serde_json::to_vec(one).map_or(0, |json| json.len());
+        let is_first = *room == ROOM;
+        let fits = is_first || bytes <= *room;
+        *room = room.saturating_sub(bytes);
+        fits
+    });
+    let fits = fits.count();
+    all.split_off(fits)
 }
 
 /// Milliseconds since 1970, UTC.
@@ -385,7 +466,7 @@ pub(crate) struct Running<'a>(&'a StepLog);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.change(|state| state.running -= 1);
+        self.0.act(|state| state.running -= 1);
     }
 }
 
@@ -393,15 +474,13 @@ impl Drop for Running<'_> {
 struct Awaited<'a> {
     steps: &'a StepLog,
     name: &'a str,
-    /// True if it is the end of a run of another session.
-    calls: bool,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.steps.change(|state| {
-            state.awaited.remove(self.name);
-            if self.calls && !state.kept.contains_key(self.name) {
+        self.steps.act(|state| {
+            state.wishes.remove(self.name);
+            if !state.kept.contains_key(self.name) {
                 state.out.push(Record::GivesUp { name: self.name.to_owned() });
             }
         });
@@ -411,11 +490,11 @@ impl Drop for Awaited<'_> {
 impl fmt::Debug for StepLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        let State { live, running, awaited, told, .. } = &*state;
+        let State { live, running, wishes, told, .. } = &*state;
         f.debug_struct("StepLog")
             .field("live", live)
             .field("running", running)
-            .field("awaited", awaited)
+            .field("wishes", wishes)
             .field("told", told)
             .finish_non_exhaustive()
     }
