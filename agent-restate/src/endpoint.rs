@@ -166,7 +166,7 @@ impl AgentEndpointBuilder {
         self
     }
 
-    /// After which time without a word a run that waits leaves the process. Default: a minute.
+    /// After which time without a word a run that waits leaves the process: at least a tenth of a second. Default: a minute.
     pub fn leaves_after(mut self, time: Duration) -> Self {
         self.limits.leaves_after = time;
         self
@@ -207,7 +207,7 @@ impl AgentEndpointBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, two have one name, one has a store of its own, the
-    /// service's name is none, or the identity key is none.
+    /// service's name is none, the identity key is none, or `leaves_after` is too short.
     pub fn build(self) -> Result<AgentEndpoint> {
         let mut agents = HashMap::new();
         for agent in self.agents {
@@ -224,8 +224,11 @@ impl AgentEndpointBuilder {
         if agents.is_empty() {
             return Err(Error::config("the endpoint serves no agent: give it one with agent(..)"));
         }
+        if self.limits.leaves_after < Duration::from_millis(100) {
+            return Err(Error::config("leaves_after is too short: a run that works says so twice as often; give it 100 ms or more"));
+        }
         let blobs = Blobs::new(self.blobs, self.large);
-        // Restate asks a silent run to leave: that must not cut off a step beside one that is done.
+        // Restate asks a silent run to leave, and would cut off its steps.
         let patience = self.limits.leaves_after / 2;
         let worker = self.name.unwrap_or_else(new_id).into();
         let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request));
