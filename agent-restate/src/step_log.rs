@@ -17,8 +17,11 @@ use crate::{
     record::{Batch, Record, Stored},
 };
 
-/// How long the executor may do something between two steps before a run that only sleeps, or waits for a run elsewhere, leaves this process.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long the executor may do something between two steps before a run that only sleeps leaves this process. The process watches its clock meanwhile.
+const SLEEPS: Duration = Duration::from_secs(1);
+
+/// The same, for a run that waits for one elsewhere, of whose end nobody hears meanwhile.
+const CALLS: Duration = Duration::from_millis(100);
 
 /// How long what a run noted waits for a batch that takes it along and was not to come anyway. Two pieces of the session's state are written with each such
 /// batch, as much again as a batch costs, so that a run of fast steps has them written for several at once.
@@ -81,8 +84,8 @@ struct State {
 struct Wish {
     /// When it comes true by itself: milliseconds since 1970.
     due: Option<u64>,
-    /// True if somebody is to answer. The executor waits for that when nothing else is left to do.
-    is_asked: bool,
+    /// How long nothing must happen before the run waits for this alone.
+    grace: Duration,
     /// The pause that ends with it.
     pause: Option<u32>,
     /// True if the executor of this attempt waits for it.
@@ -92,12 +95,14 @@ struct Wish {
 impl Wish {
     /// The wish that a record makes.
     fn of(record: &Record) -> Self {
-        let (due, is_asked, pause) = match record {
-            Record::Sleeps { until, .. } => (Some(*until), false, None),
-            Record::Rests { pause, .. } => (None, true, Some(*pause)),
-            other => (None, matches!(other, Record::Asks { .. }), None),
+        let (due, grace, pause) = match record {
+            Record::Sleeps { until, .. } => (Some(*until), SLEEPS, None),
+            Record::Calls { .. } => (None, CALLS, None),
+            Record::Rests { pause, .. } => (None, Duration::ZERO, Some(*pause)),
+            // The executor asks when nothing else is left to do.
+            _ => (None, Duration::ZERO, None),
         };
-        Self { due, is_asked, pause, is_awaited: false }
+        Self { due, grace, pause, is_awaited: false }
     }
 }
 
@@ -281,7 +286,7 @@ impl StepLog {
                 if let Some(taken) = state.take(speaks, &self.worker, &self.attempt) {
                     return taken;
                 }
-                state.wake().min(speaks)
+                state.wake(speaks)
             };
             tokio::select! {
                 () = changed => {}
@@ -408,11 +413,16 @@ impl State {
 
     /// True if nothing goes on before a wish comes true. What is cancelled is about to end: nothing that it waited for comes true any more.
     fn only_waits(&self) -> bool {
-        let has_stopped = self.awaited().any(|(_, wish)| wish.is_asked);
-        let is_idle = has_stopped || self.moved.is_none_or(|moved| moved.elapsed() >= GRACE);
         // The executor goes on when something came true that it waits for.
         let has_news = self.awaited().any(|(name, _)| self.kept.contains_key(name));
-        self.running == 0 && self.awaited().next().is_some() && is_idle && !has_news && !self.told.cancel
+        let is_idle = self.idle().is_some_and(|idle| idle <= Instant::now());
+        self.running == 0 && is_idle && !has_news && !self.told.cancel
+    }
+
+    /// From when on the run only waits, if it waits and nothing happens until then.
+    fn idle(&self) -> Option<Instant> {
+        let grace = self.awaited().map(|(_, wish)| wish.grace).min();
+        self.moved.zip(grace).map(|(moved, grace)| moved + grace)
     }
 
     /// The wishes that the executor waits for.
@@ -432,14 +442,13 @@ impl State {
         !self.noted.is_empty() && self.told_of.is_none_or(|at| at.elapsed() >= time)
     }
 
-    /// When to look again, if nothing changes.
-    fn wake(&self) -> Instant {
+    /// When to look again, if nothing changes: when it is time to speak at the latest.
+    fn wake(&self, speaks: Instant) -> Instant {
         let due = self.awaited().filter_map(|(_, wish)| wish.due).min();
         let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
-        let idle = self.moved.map(|moved| moved + GRACE);
         let seen = self.told_of.filter(|_| !self.noted.is_empty()).map(|at| at + SEEN);
-        let wakes = due.into_iter().chain(idle.into_iter().chain(seen).filter(|at| *at > Instant::now()));
-        wakes.min().unwrap_or_else(|| Instant::now() + GRACE)
+        let wakes = due.into_iter().chain(self.idle().into_iter().chain(seen).filter(|at| *at > Instant::now()));
+        wakes.chain([speaks]).min().unwrap_or(speaks)
     }
 }
 

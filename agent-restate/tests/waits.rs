@@ -281,7 +281,8 @@ async fn runs_of_one_id_in_two_sessions_are_told_what_is_theirs() {
     world.works(2).await;
     tokio::time::sleep(Duration::from_secs(2)).await; // what the runs noted is kept: each is silent now
     assert!(world.restate.signal(&one, Signal::Cancel).await.expect("is told"));
-    assert_eq!(world.end(&one).await.status, RunStatus::Cancelled);
+    let end = tokio::time::timeout(Duration::from_secs(10), world.end(&one)).await.expect("it hears of it at once");
+    assert_eq!(end.status, RunStatus::Cancelled);
     assert!(matches!(world.restate.standing(&two).await.expect("is known"), Some(Standing::Running { .. })));
 }
 
