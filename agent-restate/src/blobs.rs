@@ -127,7 +127,10 @@ impl Blobs {
             Stored::Blob(name) => name,
         };
         let store = self.store.as_ref().ok_or_else(|| {
-            Error::new(ErrorKind::Store, "what is large is kept elsewhere: give whoever reads it the blobs(..) that the endpoint had")
+            Error::new(
+                ErrorKind::Store,
+                "what is large is kept elsewhere: give whoever reads it the blobs(..) that the endpoint had",
+            )
         })?;
         let bytes = store.get(name).await?;
         if hex(&Sha256::digest(&bytes)) != *name {

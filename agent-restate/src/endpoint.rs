@@ -225,7 +225,9 @@ impl AgentEndpointBuilder {
             return Err(Error::config("the endpoint serves no agent: give it one with agent(..)"));
         }
         if self.limits.leaves_after < Duration::from_millis(100) {
-            return Err(Error::config("leaves_after is too short: a run that works says so twice as often; give it 100 ms or more"));
+            return Err(Error::config(
+                "leaves_after is too short: a run that works says so twice as often; give it 100 ms or more",
+            ));
         }
         let blobs = Blobs::new(self.blobs, self.large);
         // Restate asks a silent run to leave, and would cut off its steps.

@@ -170,11 +170,7 @@ impl Sessions {
         Ok(true)
     }
 
-    async fn read(
-        &self,
-        ctx: &ContextInternal,
-        ReadEntries { after, limit }: ReadEntries,
-    ) -> HandlerResult<Page> {
+    async fn read(&self, ctx: &ContextInternal, ReadEntries { after, limit }: ReadEntries) -> HandlerResult<Page> {
         session::read(ctx, after, limit, &self.blobs).await
     }
 }

@@ -16,8 +16,9 @@ use std::{
 };
 
 use agent_core::{
-    Answer, Ask, AssistantMessage, Block, Effect, ErrorKind, Flow, Journal, Message, Middleware, Model, ModelInfo, ModelRequest,
-    ModelResponse, Result, RunCx, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,
+    Answer, Ask, AssistantMessage, Block, Effect, ErrorKind, Flow, Journal, Message, Middleware, Model, ModelInfo,
+    ModelRequest, ModelResponse, Result, RunCx, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::RunStatus,
 };
