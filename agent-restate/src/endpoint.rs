@@ -39,7 +39,7 @@ const FOREVER: u64 = u32::MAX as u64;
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     leaves_after: Duration,
-    longest_step: Duration,
+    gone_after: Duration,
     retention: Duration,
 }
 
@@ -67,7 +67,7 @@ impl AgentEndpoint {
             large: 256 << 10,
             limits: Limits {
                 leaves_after: Duration::from_secs(60),
-                longest_step: 24 * HOUR,
+                gone_after: Duration::from_secs(300),
                 retention: 30 * 24 * HOUR,
             },
             to_request: Arc::new(|job| Ok(job.request())),
@@ -105,7 +105,7 @@ impl AgentEndpoint {
         let run = HandlerOptions::new().idempotency_retention(self.limits.retention).retry_policy_max_attempts(FOREVER);
         let options = ServiceOptions::new()
             .inactivity_timeout(self.limits.leaves_after)
-            .abort_timeout(self.limits.longest_step)
+            .abort_timeout(self.limits.gone_after)
             .enable_lazy_state(true)
             .handler("run", run);
         let builder = Endpoint::builder().bind(definition.options(options));
@@ -172,9 +172,10 @@ impl AgentEndpointBuilder {
         self
     }
 
-    /// How long a step may take before Restate cuts its run off, and drives it again. Default: a day.
-    pub fn longest_step(mut self, time: Duration) -> Self {
-        self.limits.longest_step = time;
+    /// How long a run may say nothing, beyond [`leaves_after`](Self::leaves_after), before Restate cuts it off and drives it again. A run that works
+    /// speaks in time, however long its steps take; one of which a tool blocks the thread does not. Default: five minutes.
+    pub fn gone_after(mut self, time: Duration) -> Self {
+        self.limits.gone_after = time;
         self
     }
 

@@ -53,7 +53,8 @@ impl Model for Says {
     }
 }
 
-/// Counts how often it began, and does what its arguments say, in this order: it asks for so many milliseconds, takes time, decides, sleeps and gives bytes.
+/// Counts how often it began, and does what its arguments say, in this order: it asks for so many milliseconds, blocks its thread the first time, takes
+/// time, decides, sleeps and gives bytes.
 #[derive(Clone, Default)]
 struct Work(Arc<AtomicU32>);
 
@@ -78,7 +79,10 @@ impl Tool for Work {
         if let Some(time) = time("asks") {
             req.ask_with(Ask::new("may", json!("May I?")).within(time).or(true))?;
         }
-        self.0.fetch_add(1, Ordering::SeqCst);
+        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        if let Some(time) = time("blocks").filter(|_| is_first) {
+            tokio::task::block_in_place(|| std::thread::sleep(time));
+        }
         tokio::time::sleep(time("takes").unwrap_or_default()).await;
         if req.args["decides"] == true {
             req.decide("what", async { Ok(json!(1)) }).await?;
@@ -248,6 +252,18 @@ async fn a_run_outlives_an_outage_of_more_attempts_than_the_server_makes_by_itse
     tokio::time::sleep(Duration::from_secs(2)).await;
     world.process = Some(Process::start(&world.endpoint, world.address));
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_blocks_its_thread_is_driven_again_elsewhere() {
+    let blocks = ("work", json!({"blocks": 8_000}));
+    let Some(world) = World::new(&[&[blocks]], |builder| builder.leaves_after(SHORT).gone_after(SHORT)).await else {
+        return;
+    };
+    let at = world.dispatch("s", "r1").await;
+    let end = tokio::time::timeout(Duration::from_secs(7), world.end(&at)).await.expect("it does not wait");
+    assert_eq!(end.answer.as_deref(), Some("done"));
+    assert_eq!(world.work.begun(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

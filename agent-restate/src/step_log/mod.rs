@@ -250,7 +250,7 @@ impl StepLog {
                     | Record::Asks { name, .. }
                     | Record::Rests { name, .. }
                     | Record::Calls { name, .. } => {
-                        _ = state.wishes.entry(name.clone()).or_insert_with(|| Wish::of(record))
+                        state.wishes.entry(name.clone()).or_insert_with(|| Wish::of(record));
                     }
                     Record::Began { .. } | Record::Due { .. } | Record::Ended { .. } => {}
                 }
