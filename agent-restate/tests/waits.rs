@@ -336,9 +336,10 @@ async fn a_run_whose_question_was_not_answered_in_time_is_at_work_and_takes_no_a
 
 #[tokio::test(flavor = "multi_thread")]
 async fn results_that_are_too_large_together_are_kept_one_after_another() {
-    let gives = || ("work", json!({"gives": 17 << 20, "takes": 300}));
-    let Some(world) = World::new(&[&[gives(), gives()]], |builder| builder).await else { return };
+    let gives = || ("work", json!({"gives": 9 << 20, "takes": 300}));
+    let steps: &[&[_]] = &[&[gives(), gives(), gives(), gives()]];
+    let Some(world) = World::new(steps, |builder| builder).await else { return };
     let at = world.dispatch("s", "r1").await;
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
-    assert_eq!(world.work.begun(), 2);
+    assert_eq!(world.work.begun(), 4);
 }
