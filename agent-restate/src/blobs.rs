@@ -94,8 +94,8 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// How large a step's result may be where there is no store: Restate takes 32 MiB a message.
-    pub(crate) const MOST: usize = 30 << 20;
+    /// How large a step's result may be where there is no store. Restate takes 32 MiB a message, and stalls (as of 1.7) at the second one of 16 MiB.
+    pub(crate) const MOST: usize = 14 << 20;
 
     pub(crate) fn new(store: Option<Arc<dyn BlobStore>>, large: usize) -> Self {
         Self { store, large }

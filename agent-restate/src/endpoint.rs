@@ -154,7 +154,7 @@ impl AgentEndpointBuilder {
     }
 
     /// Keeps what is large outside Restate's journal, by its content. All processes see the same store. Default: none, so that a
-    /// step that gives more than 30 MiB fails.
+    /// step that gives more than 14 MiB fails.
     pub fn blobs(mut self, store: impl BlobStore) -> Self {
         self.blobs = Some(Arc::new(store));
         self

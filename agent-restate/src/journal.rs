@@ -30,7 +30,7 @@ impl RestateJournal {
         Self { restate, blobs: Blobs::new(None, 0), indexes: IndexCache::default() }
     }
 
-    /// Reads entries of more than 30 MiB from here: the store that the [endpoint](crate::AgentEndpointBuilder::blobs) has. Default: none, so
+    /// Reads entries of more than 14 MiB from here: the store that the [endpoint](crate::AgentEndpointBuilder::blobs) has. Default: none, so
     /// that a session which has such an entry cannot be read.
     #[must_use]
     pub fn blobs(mut self, store: impl BlobStore) -> Self {

@@ -343,3 +343,14 @@ async fn results_that_are_too_large_together_are_kept_one_after_another() {
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
     assert_eq!(world.work.begun(), 4);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_too_large_for_restate_ends_the_run_with_what_helps() {
+    let gives = |bytes: u32| ("work", json!({"gives": bytes}));
+    let steps: &[&[_]] = &[&[gives(14_000_000)], &[gives(14_000_000)], &[gives(20 << 20)]];
+    let Some(world) = World::new(steps, |builder| builder).await else { return };
+    let at = world.dispatch("s", "r1").await;
+    let end = world.end(&at).await;
+    assert!(end.error.as_deref().unwrap_or_default().contains("blobs(..)"), "{end:?}");
+    assert_eq!(world.work.begun(), 3);
+}

@@ -29,8 +29,8 @@ const RIDES: Duration = Duration::from_millis(50);
 /// How long what a run noted waits if no batch comes.
 const SEEN: Duration = Duration::from_secs(1);
 
-/// How many bytes of JSON go with one batch: Restate takes 32 MiB a message. What is larger goes alone.
-const ROOM: usize = 16 << 20;
+/// How many bytes of JSON go with one batch. What is larger goes alone.
+const ROOM: usize = 8 << 20;
 
 #[derive(Default)]
 pub(super) struct State {
