@@ -263,3 +263,22 @@ impl fmt::Debug for Sessions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_that_ends_late_leaves_the_next_one_where_it_is_found() {
+        let to_request: ToRequest = Arc::new(|job| Ok(job.request()));
+        let (worker, patience) = (Arc::<str>::from("worker"), Duration::from_secs(30));
+        let sessions = Sessions::new(HashMap::new(), Blobs::new(None, 0), patience, worker.clone(), to_request);
+        let attempts = [(); 2].map(|()| Arc::new(StepLog::new(patience, worker.clone())));
+        let [first, second] = attempts.each_ref().map(|steps| sessions.present("invocation", steps));
+        drop(first);
+        let found = sessions.lock().get("invocation").and_then(Weak::upgrade);
+        assert!(found.is_some_and(|found| Arc::ptr_eq(&found, &attempts[1])));
+        drop(second);
+        assert!(sessions.lock().is_empty());
+    }
+}
