@@ -15,7 +15,7 @@ use crate::{
     DEFAULT_SERVICE, Outcome,
     http::{Address, answer, client, json as parsed, said},
     session::Open,
-    tell::{AnswerRun, Tell, TellRun},
+    tell::{AnswerRun, Tell, TellRun, key},
 };
 
 /// A Restate server with agents: takes runs over ([`Dispatch`]), has their sessions read
@@ -87,14 +87,14 @@ impl Restate {
     }
 
     /// The end of a run; none if it is under way or queued.
-    async fn output(&self, run: &RunAddress) -> Result<Known> {
+    async fn output(&self, run: &RunAddress) -> Result<Output> {
         let said = said(self.invocation(run, "output")).await?;
         match said.status.as_u16() {
-            404 => Ok(Known::Not),
-            470 => Ok(Known::Open),
-            _ if said.status.is_success() => Ok(Known::Ended(parsed(&said)?)),
+            404 => Ok(Output::Unknown),
+            470 => Ok(Output::Open),
+            _ if said.status.is_success() => Ok(Output::Ended(parsed(&said)?)),
             // The invocation itself failed: it was killed, or nobody knew its agent.
-            _ => Ok(Known::Failed(said.refusal().message().to_owned())),
+            _ => Ok(Output::Failed(said.refusal().message().to_owned())),
         }
     }
 
@@ -164,22 +164,9 @@ fn takes(job: &Job) -> Result<()> {
     }
 }
 
-/// The key by which a run is one invocation, however often it is sent. It is text that paths and headers leave alone: Restate compares a key in a path as
-/// it stands there.
-pub(crate) fn key(run: &RunAddress) -> String {
-    let mut key = String::new();
-    for byte in format!("{}:{}", run.agent, run.run).bytes() {
-        match byte {
-            b'-' | b'.' | b':' | b'_' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => key.push(byte.into()),
-            _ => key.push_str(&format!("={byte:02X}")),
-        }
-    }
-    key
-}
-
-/// What the server knows of a run.
-enum Known {
-    Not,
+/// What the server has of a run's end.
+enum Output {
+    Unknown,
     Open,
     Ended(Outcome),
     Failed(String),
@@ -217,13 +204,14 @@ impl Dispatch for Restate {
             request = request.header("traceparent", &**trace);
         }
         let Sent { status } = parsed(&answer(request.json(&job)).await?)?;
-        if status == "PreviouslyAccepted" {
-            return Ok(Dispatched::Known);
-        }
-        if job.when_waiting == Some(WhenWaiting::Supersede) {
+        let is_new = status != "PreviouslyAccepted";
+        // Whoever sent it before may have died then: it supersedes until it has had its turn.
+        if job.when_waiting == Some(WhenWaiting::Supersede)
+            && (is_new || matches!(self.output(&job.at).await?, Output::Open))
+        {
             self.supersede(&job.at).await?;
         }
-        Ok(Dispatched::New)
+        Ok(if is_new { Dispatched::New } else { Dispatched::Known })
     }
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
@@ -242,8 +230,8 @@ impl Dispatch for Restate {
             return Ok(true);
         }
         match (self.output(run).await?, cancels) {
-            (Known::Open, true) => self.cancel_queued(run).await,
-            (Known::Open, false) => {
+            (Output::Open, true) => self.cancel_queued(run).await,
+            (Output::Open, false) => {
                 let message = "the run has not begun: it is told by the message that it begins with";
                 Err(Error::new(ErrorKind::Store, message))
             }
@@ -253,13 +241,13 @@ impl Dispatch for Restate {
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
         Ok(match self.output(run).await? {
-            Known::Not => None,
-            Known::Ended(Outcome { status: RunStatus::Failed, error, .. }) => {
+            Output::Unknown => None,
+            Output::Ended(Outcome { status: RunStatus::Failed, error, .. }) => {
                 Some(Standing::Dead { error: error.unwrap_or_default() })
             }
-            Known::Failed(error) => Some(Standing::Dead { error }),
-            Known::Ended(_) => Some(Standing::Done),
-            Known::Open => {
+            Output::Failed(error) => Some(Standing::Dead { error }),
+            Output::Ended(_) => Some(Standing::Done),
+            Output::Open => {
                 let open: Option<Open> = self.call(&run.session, "open", &()).await?;
                 Some(match open.filter(|open| open.run == run.run) {
                     None => Standing::Queued,
@@ -320,14 +308,6 @@ mod tests {
     use agent_core::RunRequest;
 
     use super::*;
-
-    #[test]
-    fn runs_with_any_names_have_keys_of_their_own_that_a_path_leaves_alone() {
-        let key = |agent: &str, run: &str| key(&RunAddress::new(agent, "s", run));
-        assert_eq!(key("a", "0198d0-r_1"), "a:0198d0-r_1");
-        assert_eq!(key("a b", "r/1=é"), "a=20b:r=2F1=3D=C3=A9");
-        assert_ne!(key("a", "r/1"), key("a", "r=2F1"));
-    }
 
     #[tokio::test]
     async fn what_restate_would_pass_over_is_refused_before_it_is_asked() {

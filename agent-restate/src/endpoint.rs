@@ -32,11 +32,14 @@ pub struct AgentEndpoint {
     identity: Option<String>,
 }
 
+/// More attempts at a run than time has room for.
+const FOREVER: u64 = u32::MAX as u64;
+
 /// What of time Restate is told.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     leaves_after: Duration,
-    longest_step: Duration,
+    gone_after: Duration,
     retention: Duration,
 }
 
@@ -64,7 +67,7 @@ impl AgentEndpoint {
             large: 256 << 10,
             limits: Limits {
                 leaves_after: Duration::from_secs(60),
-                longest_step: 24 * HOUR,
+                gone_after: Duration::from_secs(300),
                 retention: 30 * 24 * HOUR,
             },
             to_request: Arc::new(|job| Ok(job.request())),
@@ -98,11 +101,13 @@ impl AgentEndpoint {
 
     fn endpoint(&self) -> Result<Endpoint> {
         let definition = service_definition(SessionObject(self.sessions.clone()), self.discovery()?);
+        // A run outlives every outage: the server alone would give up after an hour, until somebody resumes the run by hand.
+        let run = HandlerOptions::new().idempotency_retention(self.limits.retention).retry_policy_max_attempts(FOREVER);
         let options = ServiceOptions::new()
             .inactivity_timeout(self.limits.leaves_after)
-            .abort_timeout(self.limits.longest_step)
+            .abort_timeout(self.limits.gone_after)
             .enable_lazy_state(true)
-            .handler("run", HandlerOptions::new().idempotency_retention(self.limits.retention));
+            .handler("run", run);
         let builder = Endpoint::builder().bind(definition.options(options));
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
@@ -149,7 +154,7 @@ impl AgentEndpointBuilder {
     }
 
     /// Keeps what is large outside Restate's journal, by its content. All processes see the same store. Default: none, so that a
-    /// step that gives more than 30 MiB fails.
+    /// step that gives more than 14 MiB fails.
     pub fn blobs(mut self, store: impl BlobStore) -> Self {
         self.blobs = Some(Arc::new(store));
         self
@@ -161,15 +166,16 @@ impl AgentEndpointBuilder {
         self
     }
 
-    /// After which time without a word a run that waits leaves the process. Default: a minute.
+    /// After which time without a word a run that waits leaves the process: at least a tenth of a second. Default: a minute.
     pub fn leaves_after(mut self, time: Duration) -> Self {
         self.limits.leaves_after = time;
         self
     }
 
-    /// How long a step may take before Restate cuts its run off, and drives it again. Default: a day.
-    pub fn longest_step(mut self, time: Duration) -> Self {
-        self.limits.longest_step = time;
+    /// How long a run may say nothing, beyond [`leaves_after`](Self::leaves_after), before Restate cuts it off and drives it again. A run that works
+    /// speaks in time, however long its steps take; one of which a tool blocks the thread does not. Default: five minutes.
+    pub fn gone_after(mut self, time: Duration) -> Self {
+        self.limits.gone_after = time;
         self
     }
 
@@ -202,7 +208,7 @@ impl AgentEndpointBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, two have one name, one has a store of its own, the
-    /// service's name is none, or the identity key is none.
+    /// service's name is none, the identity key is none, or `leaves_after` is too short.
     pub fn build(self) -> Result<AgentEndpoint> {
         let mut agents = HashMap::new();
         for agent in self.agents {
@@ -219,8 +225,13 @@ impl AgentEndpointBuilder {
         if agents.is_empty() {
             return Err(Error::config("the endpoint serves no agent: give it one with agent(..)"));
         }
+        if self.limits.leaves_after < Duration::from_millis(100) {
+            return Err(Error::config(
+                "leaves_after is too short: a run that works says so twice as often; give it 100 ms or more",
+            ));
+        }
         let blobs = Blobs::new(self.blobs, self.large);
-        // Restate asks a silent run to leave: that must not cut off a step beside one that is done.
+        // Restate asks a silent run to leave, and would cut off its steps.
         let patience = self.limits.leaves_after / 2;
         let worker = self.name.unwrap_or_else(new_id).into();
         let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request));

@@ -21,7 +21,7 @@ use crate::{
     callers::Callers,
     past::{SessionHandle, SessionLog},
     record::{Called, Record, parsed},
-    step_log::{StepLog, now},
+    step_log::{StepLog, Told, now},
 };
 
 /// One attempt at a run: what its executor sees of Restate.
@@ -57,9 +57,11 @@ impl Engine {
     pub(crate) async fn obey<T>(&self) -> T {
         let mut paused = 0;
         loop {
-            self.steps.until_told(|told| told.cancel || told.pause > Some(paused)).await;
-            let Some(run) = self.run.get() else { continue };
-            let (cancel, pause) = self.steps.told(|told| (told.cancel, told.pause));
+            let news = |told: &Told| {
+                let is_new = told.cancel || told.pause > Some(paused);
+                self.run.get().filter(|_| is_new).map(|run| (run, told.cancel, told.pause))
+            };
+            let (run, cancel, pause) = self.steps.until_told(news).await;
             paused = pause.unwrap_or(paused);
             if pause.is_some() {
                 run.pause();
@@ -94,7 +96,7 @@ impl Engine {
     /// Waits for this time, under this name.
     async fn sleep_as(&self, name: String, time: Duration) {
         let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self.steps.wish(&name, Some(until), Record::Sleeps { name: name.clone(), until }).await;
+        self.steps.wish(&name, Record::Sleeps { name: name.clone(), until }).await;
     }
 
     /// The run, as it is sent.
@@ -141,7 +143,7 @@ impl Durable for Engine {
         self.begin(step).await?;
         let running = self.steps.running();
         let made = body.await?;
-        let result = self.blobs.store(&made).await?;
+        let result = self.blobs.store(&made, Blobs::MOST).await?;
         if matches!(step.kind, StepKind::Steering { .. }) {
             self.steps.keep_later(name, result);
             return Ok(made);
@@ -155,7 +157,7 @@ impl Durable for Engine {
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let name = step.name();
         let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
-        let kept = self.steps.wish(&name, None, asks).await;
+        let kept = self.steps.wish(&name, asks).await;
         let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
         if self.steps.is_known_by(&answer.digest, &step.run, question) {
             answer.digest.clone_from(&question.digest);
@@ -169,7 +171,7 @@ impl Durable for Engine {
         };
         // By the number of the pause: an attempt that begins after it does not pause again.
         let name = format!("{}/pause/{pause}", step.run);
-        self.steps.wish(&name, None, Record::Rests { name: name.clone(), pause }).await;
+        self.steps.wish(&name, Record::Rests { name: name.clone(), pause }).await;
         Ok(())
     }
 
@@ -185,7 +187,7 @@ impl Durable for Engine {
         };
         let called = tokio::select! {
             biased;
-            kept = self.steps.wish(&name, None, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
+            kept = self.steps.wish(&name, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
             () = too_late => Called::GivenUp,
         };
         end_of(&run.agent, called)

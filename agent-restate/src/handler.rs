@@ -1,6 +1,6 @@
 //! The handler's side of a run: it owns Restate's journal, which is positional, and reads and writes it in one order.
 
-use std::{collections::HashMap, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use agent_core::dispatch::{Job, RunAddress};
 
@@ -16,12 +16,19 @@ use crate::{
     Outcome,
     blobs::Blobs,
     callers::Callers,
-    client::key,
     record::{Batch, Called, Noted, Record, Stored, raw},
     session::{self, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
-    tell::{Tell, TellRun},
+    tell::{Tell, TellRun, key},
 };
+
+/// A wish that did not come true yet.
+struct Pending<'a> {
+    name: String,
+    command: Command<'a, Given>,
+    /// The run whose end it is.
+    callee: Option<Callee>,
+}
 
 /// A run of another session.
 struct Callee {
@@ -40,19 +47,17 @@ type Given = Box<RawValue>;
 /// Which command stands at which place of the journal depends on the batches alone, which are read back the same: whoever drives
 /// the run again makes the same commands.
 pub(crate) struct Handler<'a> {
-    pub(crate) ctx: &'a ContextInternal,
-    pub(crate) steps: &'a StepLog,
-    pub(crate) blobs: &'a Blobs,
-    pub(crate) head: Head,
-    pub(crate) open: Open,
+    ctx: &'a ContextInternal,
+    steps: &'a StepLog,
+    blobs: &'a Blobs,
+    head: Head,
+    open: Open,
     /// What a begun run must have been begun with.
-    pub(crate) fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
+    fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
     /// The runs above this one.
-    pub(crate) callers: &'a Callers,
-    /// The runs that this one called, by the name of the wait for each.
-    called: HashMap<String, Callee>,
-    /// Wishes that have not come true, in the order in which they were made.
-    pending: Vec<(String, Command<'a, Given>)>,
+    callers: &'a Callers,
+    /// In the order in which they were made.
+    pending: Vec<Pending<'a>>,
     /// The next thing that somebody tells the run.
     told: Command<'a, Json<Tell>>,
 }
@@ -67,8 +72,7 @@ impl<'a> Handler<'a> {
         fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
         callers: &'a Callers,
     ) -> Self {
-        let (called, pending, told) = (HashMap::new(), Vec::new(), told(ctx));
-        Self { ctx, steps, blobs, head, open, fits, callers, called, pending, told }
+        Self { ctx, steps, blobs, head, open, fits, callers, pending: Vec::new(), told: told(ctx) }
     }
 
     /// Goes on until the run's end is kept.
@@ -101,29 +105,27 @@ impl<'a> Handler<'a> {
             }
             session::append(self.ctx, &mut self.head, noted);
         }
-        self.steps.landed();
-        for record in batch.records {
-            match &record {
+        self.steps.read(&batch.records);
+        for record in &batch.records {
+            match record {
                 Record::Began { fingerprint } => (self.fits)(fingerprint)?,
                 Record::Sleeps { name, until } => {
-                    let time = std::time::Duration::from_millis(until.saturating_sub(now()));
+                    let time = Duration::from_millis(until.saturating_sub(now()));
                     let sleep = self.ctx.sleep(time).map_ok(|()| RawValue::NULL.to_owned());
-                    self.pending.push((name.clone(), Box::pin(sleep)));
+                    self.waits_for(name, Box::pin(sleep), None);
                 }
                 Record::Asks { name, question } => self.asks(name, question),
                 Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
                 Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await,
                 Record::GivesUp { name } => self.gives_up(name)?,
                 Record::Due { name } => {
-                    let at = self.pending.iter().position(|(pending, _)| pending == name);
-                    if let Some(at) = at {
+                    if let Some(at) = self.pending(name) {
                         self.comes_true(at).await;
                     }
                 }
                 Record::Ended { outcome } => return Ok(Some(outcome.clone())),
                 Record::Kept { .. } => {}
             }
-            self.steps.read(&record);
         }
         if batch.looks {
             self.look().await;
@@ -137,7 +139,7 @@ impl<'a> Handler<'a> {
     /// The run waits for a signal of this name, which is the answer to the question.
     fn asks(&mut self, name: &str, question: &str) {
         let signal = self.ctx.signal::<Json<Given>>(name).map_ok(Json::into_inner);
-        self.pending.push((name.to_owned(), Box::pin(signal)));
+        self.waits_for(name, Box::pin(signal), None);
         self.open.asked.insert(question.to_owned(), name.to_owned());
         session::set_open(self.ctx, Some(&self.open));
     }
@@ -154,7 +156,6 @@ impl<'a> Handler<'a> {
             self.cancelled();
         }
         let callee = Callee { service, at: job.at.clone(), invocation: invocation.ok() };
-        self.called.insert(name.to_owned(), callee);
         // An error is the called run's own: who waits for this looks first whether this run was cancelled.
         let ended = call.map(|ended| {
             let called = match ended {
@@ -163,14 +164,24 @@ impl<'a> Handler<'a> {
             };
             Ok(raw(&called).unwrap_or_else(|_| RawValue::NULL.to_owned()))
         });
-        self.pending.push((name.to_owned(), Box::pin(ended)));
+        self.waits_for(name, Box::pin(ended), Some(callee));
     }
 
-    /// Nobody waits for the run any more that was called.
+    fn waits_for(&mut self, name: &str, command: Command<'a, Given>, callee: Option<Callee>) {
+        self.pending.push(Pending { name: name.to_owned(), command, callee });
+    }
+
+    /// The place of the wish of this name.
+    fn pending(&self, name: &str) -> Option<usize> {
+        self.pending.iter().position(|pending| pending.name == name)
+    }
+
+    /// Nobody waits for this any more.
     fn gives_up(&mut self, name: &str) -> Result<(), HandlerError> {
-        let Some(at) = self.pending.iter().position(|(pending, _)| pending == name) else { return Ok(()) };
-        _ = self.pending.remove(at);
-        if let Some(Callee { service, at, invocation }) = self.called.remove(name) {
+        let Some(at) = self.pending(name) else { return Ok(()) };
+        let Pending { callee, .. } = self.pending.remove(at);
+        self.is_not_asked(name);
+        if let Some(Callee { service, at, invocation }) = callee {
             if let Some(invocation) = invocation {
                 self.ctx.cancel_invocation(&invocation);
             }
@@ -178,14 +189,23 @@ impl<'a> Handler<'a> {
             let tells = Json(TellRun { run: at.run, tell: Tell::Cancel });
             let target = RequestTarget::object(service, &*at.session, "tell");
             _ = self.ctx.request::<_, Json<bool>>(target, tells).send();
+            self.steps.comes_true(name, Stored::Here(raw(&Called::GivenUp)?));
         }
-        self.steps.comes_true(name, Stored::Here(raw(&Called::GivenUp)?));
         Ok(())
+    }
+
+    /// Nobody is asked any more for what waits under this name.
+    fn is_not_asked(&mut self, name: &str) {
+        let before = self.open.asked.len();
+        self.open.asked.retain(|_, signal| signal != name);
+        if self.open.asked.len() < before {
+            session::set_open(self.ctx, Some(&self.open));
+        }
     }
 
     /// Waits for a wish to come true. Nothing runs meanwhile: Restate takes the run out of this process if it takes long.
     async fn wait(&mut self) {
-        let mut all: Vec<_> = self.pending.iter().map(|(_, command)| command.handle()).collect();
+        let mut all: Vec<_> = self.pending.iter().map(|pending| pending.command.handle()).collect();
         all.push(self.told.handle());
         match self.ctx.select(all).await {
             Ok(at) if at < self.pending.len() => self.comes_true(at).await,
@@ -196,7 +216,7 @@ impl<'a> Handler<'a> {
 
     /// Takes what somebody told the run by now.
     async fn look(&mut self) {
-        let end: Command<'a, ()> = Box::pin(self.ctx.sleep(std::time::Duration::ZERO));
+        let end: Command<'a, ()> = Box::pin(self.ctx.sleep(Duration::ZERO));
         loop {
             match self.ctx.select(vec![self.told.handle(), end.handle()]).await {
                 Ok(0) => self.is_told().await,
@@ -222,21 +242,14 @@ impl<'a> Handler<'a> {
 
     /// Waits for one wish, which is about to come true.
     async fn comes_true(&mut self, at: usize) {
-        match (&mut self.pending[at].1).await {
+        let given = (&mut self.pending[at].command).await;
+        let Pending { name, .. } = self.pending.remove(at); // it was polled, and gives nothing more
+        match given {
             Ok(given) => {
-                let (name, _) = self.pending.remove(at);
-                let before = self.open.asked.len();
-                self.open.asked.retain(|_, signal| *signal != name);
-                if self.open.asked.len() < before {
-                    session::set_open(self.ctx, Some(&self.open));
-                }
+                self.is_not_asked(&name);
                 self.steps.comes_true(&name, Stored::Here(given));
             }
-            Err(_) => {
-                // It was polled, and gives nothing more.
-                _ = self.pending.remove(at);
-                self.cancelled();
-            }
+            Err(_) => self.cancelled(),
         }
     }
 }
@@ -246,7 +259,9 @@ async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
         let (count, anchors) = (noted.len() as u64, Noted::anchor_in(&noted));
-        batch.noted = Some(Noted { count, anchors, entries: blobs.store(&noted).await? });
+        // An entry says more than the result that it tells of.
+        let entries = blobs.store(&noted, Blobs::MOST + (1 << 20)).await?;
+        batch.noted = Some(Noted { count, anchors, entries });
     }
     Ok(batch)
 }

@@ -8,8 +8,8 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// One of Restate's two addresses.
-#[derive(Clone, Debug)]
+/// One of Restate's two addresses. It has a secret, and is never shown.
+#[derive(Clone)]
 pub(crate) struct Address {
     client: Client,
     base: Url,

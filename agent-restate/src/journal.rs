@@ -7,7 +7,12 @@ use agent_core::{
     journal::{Entry, IndexCache, JournalWriter, SharedIndex},
 };
 
-use crate::{Restate, session::Head, tell::ReadEntries};
+use crate::{
+    Restate,
+    blobs::{BlobStore, Blobs},
+    session::{Head, Page},
+    tell::ReadEntries,
+};
 
 /// The sessions of a [`Restate`] server: what every reader of the framework takes. It is read from any machine that reaches the
 /// server. Only runs write, and those are Restate's: [`dispatch`](agent_core::dispatch::Dispatch::dispatch) them.
@@ -15,13 +20,22 @@ use crate::{Restate, session::Head, tell::ReadEntries};
 /// A run's entries are there when the results of its steps are kept, and in batches with them.
 pub struct RestateJournal {
     restate: Restate,
+    blobs: Blobs,
     indexes: IndexCache,
 }
 
 impl RestateJournal {
     /// Those of this server.
     pub fn new(restate: Restate) -> Self {
-        Self { restate, indexes: IndexCache::default() }
+        Self { restate, blobs: Blobs::new(None, 0), indexes: IndexCache::default() }
+    }
+
+    /// Reads entries of more than 14 MiB from here: the store that the [endpoint](crate::AgentEndpointBuilder::blobs) has. Default: none, so
+    /// that a session which has such an entry cannot be read.
+    #[must_use]
+    pub fn blobs(mut self, store: impl BlobStore) -> Self {
+        self.blobs = Blobs::new(Some(Arc::new(store)), 0);
+        self
     }
 
     /// The server.
@@ -41,7 +55,23 @@ impl Journal for RestateJournal {
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
-        self.restate.call(session, "read", &ReadEntries { after, limit }).await
+        let mut found = Vec::<Arc<Entry>>::new();
+        let mut more = true;
+        while more && found.len() < limit {
+            let after = found.last().map_or(after, |entry| entry.seq);
+            let reads = ReadEntries { after, limit: limit - found.len() };
+            match self.restate.call(session, "read", &reads).await? {
+                Page::Entries { entries, more: is_more } => {
+                    found.extend(entries);
+                    more = is_more;
+                }
+                Page::Elsewhere(piece) => {
+                    let entries = piece.read(&self.blobs).await?.into_iter().filter(|entry| entry.seq > after);
+                    found.extend(entries.take(reads.limit));
+                }
+            }
+        }
+        Ok(found)
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {

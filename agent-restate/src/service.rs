@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use crate::{
     handler::Handler,
     past::SessionLog,
     record::{Record, raw},
-    session::{self, Open, TO_GO_ON},
+    session::{self, Open, Page, TO_GO_ON},
     step_log::StepLog,
     tell::{AnswerRun, ReadEntries, Tell, TellRun},
 };
@@ -43,8 +43,8 @@ pub(crate) struct Sessions {
     /// As the process calls itself.
     pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
-    /// The runs that this process drives.
-    present: Mutex<HashMap<Arc<str>, Weak<StepLog>>>,
+    /// The runs that this process drives, by their invocations.
+    present: Mutex<HashMap<String, Weak<StepLog>>>,
 }
 
 /// [`Sessions`] as Restate's kit for services calls it.
@@ -104,10 +104,10 @@ impl Sessions {
         session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
-        let _present = self.present(&open.run, &steps);
+        let _present = self.present(&open.invocation, &steps);
         let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone()));
         let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log, callers.clone(), &job));
-        steps.push(Record::Began { fingerprint: agent.fingerprint().to_owned() });
+        steps.push_later(Record::Began { fingerprint: agent.fingerprint().to_owned() });
         let fits = |fingerprint: &str| fits(agent, fingerprint);
         let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits, &callers);
         let drives = async {
@@ -144,36 +144,34 @@ impl Sessions {
     }
 
     /// Lets whoever tells the run something find it, until the guard is dropped.
-    fn present<'a>(&'a self, run: &Arc<str>, steps: &Arc<StepLog>) -> Gone<'a> {
-        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        present.insert(run.clone(), Arc::downgrade(steps));
-        Gone { sessions: self, run: run.clone() }
+    fn present<'a>(&'a self, invocation: &str, steps: &'a Arc<StepLog>) -> Gone<'a> {
+        self.lock().insert(invocation.to_owned(), Arc::downgrade(steps));
+        Gone { sessions: self, invocation: invocation.to_owned(), steps }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<StepLog>>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
-        let (invocation, cancels) = (ctx.invocation_handle(open.invocation), tell == Tell::Cancel);
+        let invocation = ctx.invocation_handle(open.invocation.clone());
         match tell {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
         }
         // If the run is in this process and busy, it looks at once: a moment later, when Restate has passed on the signal.
         ctx.sleep(Duration::from_millis(20)).await?;
-        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
+        let present = self.lock().get(&open.invocation).and_then(Weak::upgrade);
         if let Some(steps) = present {
-            steps.poke(cancels);
+            steps.poke();
         }
         Ok(true)
     }
 
-    async fn read(
-        &self,
-        ctx: &ContextInternal,
-        ReadEntries { after, limit }: ReadEntries,
-    ) -> HandlerResult<Box<RawValue>> {
-        let entries = session::read(ctx, after, limit, &self.blobs).await?;
-        Ok(raw(&entries)?)
+    async fn read(&self, ctx: &ContextInternal, ReadEntries { after, limit }: ReadEntries) -> HandlerResult<Page> {
+        session::read(ctx, after, limit, &self.blobs).await
     }
 }
 
@@ -242,12 +240,18 @@ fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
 /// Forgets a run that this process drives no more.
 struct Gone<'a> {
     sessions: &'a Sessions,
-    run: Arc<str>,
+    invocation: String,
+    steps: &'a Arc<StepLog>,
 }
 
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
-        self.sessions.present.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.run);
+        let mut present = self.sessions.lock();
+        // The next attempt may be in this process already.
+        let is_own = |steps: &Weak<StepLog>| std::ptr::eq(steps.as_ptr(), Arc::as_ptr(self.steps));
+        if present.get(&self.invocation).is_some_and(is_own) {
+            present.remove(&self.invocation);
+        }
     }
 }
 
@@ -257,5 +261,24 @@ impl fmt::Debug for Sessions {
             .field("agents", &self.agents.keys())
             .field("blobs", &self.blobs)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_that_ends_late_leaves_the_next_one_where_it_is_found() {
+        let to_request: ToRequest = Arc::new(|job| Ok(job.request()));
+        let (worker, patience) = (Arc::<str>::from("worker"), Duration::from_secs(30));
+        let sessions = Sessions::new(HashMap::new(), Blobs::new(None, 0), patience, worker.clone(), to_request);
+        let attempts = [(); 2].map(|()| Arc::new(StepLog::new(patience, worker.clone())));
+        let [first, second] = attempts.each_ref().map(|steps| sessions.present("invocation", steps));
+        drop(first);
+        let found = sessions.lock().get("invocation").and_then(Weak::upgrade);
+        assert!(found.is_some_and(|found| Arc::ptr_eq(&found, &attempts[1])));
+        drop(second);
+        assert!(sessions.lock().is_empty());
     }
 }

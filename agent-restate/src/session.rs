@@ -12,10 +12,11 @@ use restate_sdk::{
     serde::Json,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
-    record::{Noted, Stored, parsed},
+    record::{Noted, Stored, parsed, raw},
 };
 
 /// How far a session goes.
@@ -48,8 +49,24 @@ pub(crate) struct Open {
     pub(crate) asked: BTreeMap<String, String>,
 }
 
+/// Some of the entries that somebody asked for, in one message.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Page<E = Box<RawValue>> {
+    Entries {
+        entries: Vec<E>,
+        /// True if there are more.
+        more: bool,
+    },
+    /// The piece where they go on, by its blob: its entries are too large for a message.
+    Elsewhere(Piece),
+}
+
 /// What stands for the question of a paused run.
 pub(crate) const TO_GO_ON: &str = "";
+
+/// How many bytes of entries are read at once.
+const PAGE: usize = 8 << 20;
 
 const OPEN: &str = "open";
 const HEAD: &str = "head";
@@ -89,51 +106,59 @@ pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
 pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let mut all = Vec::new();
     for number in head.anchor.max(1)..=head.pieces {
-        all.extend(piece(ctx, number, blobs).await?);
+        all.extend(piece(ctx, number).await?.read(blobs).await?); // if the blobs are away, Restate tries again
     }
     Ok(all)
 }
 
-/// At most `limit` entries after the one of the number `after`.
-pub(crate) async fn read(
-    ctx: &ContextInternal,
-    after: u64,
-    limit: usize,
-    blobs: &Blobs,
-) -> HandlerResult<Vec<Arc<Entry>>> {
+/// At most `limit` entries after the one of the number `after`, as many as one message takes.
+pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> HandlerResult<Page> {
     let head = head(ctx).await?;
     if after >= head.newest {
-        return Ok(Vec::new());
+        return Ok(Page::Entries { entries: Vec::new(), more: false });
     }
     // The last piece whose first entry is not above the wanted one. Those who follow a session read its end.
     let (mut low, mut high, mut step) = (1, head.pieces, 1);
     while low < high {
         let middle = if step > 0 { high.saturating_sub(step).max(low) + 1 } else { low + (high - low).div_ceil(2) };
         let middle = middle.min(high);
-        match first(ctx, middle).await? <= after + 1 {
+        match piece(ctx, middle).await?.first <= after + 1 {
             true => (low, step) = (middle, 0),
             false => (high, step) = (middle - 1, step * 2),
         }
     }
-    let mut found = Vec::new();
-    while found.len() < limit && low <= head.pieces {
-        found.extend(piece(ctx, low, blobs).await?.into_iter().filter(|entry| entry.seq > after));
-        low += 1;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    for number in low..=head.pieces {
+        let piece = piece(ctx, number).await?;
+        for entry in piece.read(blobs).await?.into_iter().filter(|entry| entry.seq > after) {
+            let json = raw(&entry)?;
+            bytes += json.get().len();
+            if entries.is_empty() && bytes > Blobs::MOST {
+                return Ok(Page::Elsewhere(piece));
+            }
+            if entries.len() == limit || !entries.is_empty() && bytes > PAGE {
+                return Ok(Page::Entries { entries, more: true });
+            }
+            entries.push(json);
+        }
+        if entries.len() == limit {
+            break;
+        }
     }
-    found.truncate(limit);
-    Ok(found)
+    Ok(Page::Entries { entries, more: false })
 }
 
-async fn first(ctx: &ContextInternal, number: u64) -> HandlerResult<u64> {
-    Ok(value::<Piece>(ctx, &key(number)).await?.map_or(u64::MAX, |piece| piece.first))
+async fn piece(ctx: &ContextInternal, number: u64) -> HandlerResult<Piece> {
+    let piece = value(ctx, &key(number)).await?;
+    piece.ok_or_else(|| TerminalError::new(format!("piece {number} of the session is missing")).into())
 }
 
-async fn piece(ctx: &ContextInternal, number: u64, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
-    let Some(Piece { first, entries }) = value(ctx, &key(number)).await? else {
-        return Err(TerminalError::new(format!("piece {number} of the session is missing")).into());
-    };
-    let entries = entries_of(&entries, blobs).await?; // if the blobs are away, Restate tries again
-    Ok((first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
+impl Piece {
+    /// Its entries, with their numbers.
+    pub(crate) async fn read(&self, blobs: &Blobs) -> Result<Vec<Arc<Entry>>> {
+        let entries = entries_of(&self.entries, blobs).await?;
+        Ok((self.first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
+    }
 }
 
 /// The entries of a batch, without their numbers.

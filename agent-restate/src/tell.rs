@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, Message};
+use agent_core::{Answer, Message, dispatch::RunAddress};
 use serde::{Deserialize, Serialize};
 
 use crate::step_log::Told;
@@ -51,4 +51,30 @@ pub(crate) struct AnswerRun {
 pub(crate) struct ReadEntries {
     pub(crate) after: u64,
     pub(crate) limit: usize,
+}
+
+/// The key by which a run is one invocation, however often it is sent. It is text that paths and headers leave alone: Restate compares a key in a path as
+/// it stands there.
+pub(crate) fn key(run: &RunAddress) -> String {
+    let mut key = String::new();
+    for byte in format!("{}:{}", run.agent, run.run).bytes() {
+        match byte {
+            b'-' | b'.' | b':' | b'_' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => key.push(byte.into()),
+            _ => key.push_str(&format!("={byte:02X}")),
+        }
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_with_any_names_have_keys_of_their_own_that_a_path_leaves_alone() {
+        let key = |agent: &str, run: &str| key(&RunAddress::new(agent, "s", run));
+        assert_eq!(key("a", "0198d0-r_1"), "a:0198d0-r_1");
+        assert_eq!(key("a b", "r/1=é"), "a=20b:r=2F1=3D=C3=A9");
+        assert_ne!(key("a", "r/1"), key("a", "r=2F1"));
+    }
 }

@@ -44,6 +44,11 @@ pub(crate) fn free_port() -> u16 {
 impl Server {
     /// Starts one, if there is a program.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_trying("\"unlimited\"").await
+    }
+
+    /// Starts one that tries an invocation so often, unless its service says otherwise.
+    pub(crate) async fn start_trying(attempts: &str) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
         let [ingress, admin, node, tokio] = [free_port(), free_port(), free_port(), free_port()];
@@ -65,7 +70,7 @@ bind-address = "127.0.0.1:{ingress}"
 [default-retry-policy]
 initial-interval = "50ms"
 exponentiation-factor = 1.5
-max-attempts = "unlimited"
+max-attempts = {attempts}
 max-interval = "200ms"
 "#,
             folder = folder.path().join("data").display()
@@ -132,6 +137,14 @@ max-interval = "200ms"
         let answer = exchange(address, &request).await.expect("is answered");
         let rows = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         serde_json::from_str(rows).unwrap_or_else(|e| panic!("{e}: {answer}"))
+    }
+
+    /// Cancels an invocation, as its user interface does.
+    pub(crate) async fn cancel(&self, invocation: &str) {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.admin));
+        let head = format!("PATCH /invocations/{invocation}/cancel HTTP/1.1\r\nhost: {address}\r\nconnection: close");
+        let answer = exchange(address, &format!("{head}\r\ncontent-length: 0\r\n\r\n")).await.expect("is answered");
+        assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     }
 
     /// The last lines that it logged.
