@@ -21,10 +21,11 @@ use crate::worker_kill::database::Database;
 const STEPS: usize = 10;
 
 /// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second. Then one worker
-/// does one long run whose model answers at once, and nothing else: what a step of it costs beside one bare INSERT into the same server, in how many
-/// transactions, and what its first and last steps take and leave.
+/// does one long run whose model answers at once, and nothing else: what a turn of it costs, in how many transactions, and what its first and last turns
+/// take and leave. A turn is a model call and a tool call whose effect must not be repeated: two steps of the journal. Each stands beside one bare INSERT into
+/// the same server, by a client that does nothing else.
 ///
-/// A step is timed from one model's answer to the next, as the journal tells it, so that neither the worker's start nor the run's claim counts.
+/// A turn is timed from one model's answer to the next, as the journal tells it, so that neither the worker's start nor the run's claim counts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Runs of ten steps for each worker.
@@ -62,10 +63,13 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     // The first answer has none before it.
     let step = steps.iter().map(|step| step.1).sum::<u64>() as f64 / (turns - 1) as f64;
     let insert = insert.as_secs_f64() * 1e3;
-    println!("a step, its model apart   {step:>8.3} ms");
+    println!("a turn, its model apart   {step:>8.3} ms in {:.1} transactions", transactions as f64 / turns as f64);
     println!("one bare INSERT           {insert:>8.3} ms");
-    println!("ratio                     {:>8.1}", step / insert);
-    println!("transactions a step       {:>8.1}", transactions as f64 / turns as f64);
+    println!(
+        "ratio of a call to it     {:>8.2}, and of the turn, which is two calls, {:.2}",
+        step / insert / 2.,
+        step / insert
+    );
     let hundred = turns.min(100);
     for (which, steps) in [("first", &steps[..hundred]), ("last", &steps[steps.len() - hundred..])] {
         let (bytes, time) = steps.iter().fold((0, 0), |(bytes, time), step| (bytes + step.0, time + step.1));
