@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use agent_core::{Error, Result, RunRequest, dispatch::Job, run::new_id};
+use agent_core::{Error, Result, RunRequest, dispatch::Job, engine::Durable, run::new_id};
 use agent_exec::Agent;
 use restate_sdk::{
     discovery,
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::{
     DEFAULT_SERVICE,
     blobs::{BlobStore, Blobs},
-    service::{SessionObject, Sessions, ToRequest},
+    service::{SessionObject, Sessions, ToRequest, WrapEngine},
 };
 
 /// Agents as a Restate service. Each session is a virtual object, which one run writes at a time; each run is an invocation, whose
@@ -49,6 +49,7 @@ pub struct AgentEndpointBuilder {
     large: usize,
     limits: Limits,
     to_request: ToRequest,
+    wrap: WrapEngine,
     identity: Option<String>,
     name: Option<String>,
 }
@@ -68,6 +69,7 @@ impl AgentEndpoint {
                 retention: 30 * 24 * HOUR,
             },
             to_request: Arc::new(|job| Ok(job.request())),
+            wrap: Arc::new(|engine| engine),
             identity: None,
             name: None,
         }
@@ -186,6 +188,13 @@ impl AgentEndpointBuilder {
         self
     }
 
+    /// Has the engine of every run go through this, which sees each step: to time steps, or to let a test's process die at one. What it gives
+    /// must keep all that the engine keeps. Default: the engine itself.
+    pub fn engine(mut self, wrap: impl Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync + 'static) -> Self {
+        self.wrap = Arc::new(wrap);
+        self
+    }
+
     /// The public key of the Restate server or environment that may call this endpoint. Default: whoever reaches the address may.
     pub fn identity(mut self, key: impl Into<String>) -> Self {
         self.identity = Some(key.into());
@@ -223,7 +232,7 @@ impl AgentEndpointBuilder {
         // Restate asks a silent run to leave: that must not cut off a step beside one that is done.
         let patience = self.limits.leaves_after / 2;
         let worker = self.name.unwrap_or_else(new_id).into();
-        let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request));
+        let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request, self.wrap));
         let endpoint = AgentEndpoint { service: self.service, sessions, limits: self.limits, identity: self.identity };
         endpoint.endpoint()?;
         Ok(endpoint)

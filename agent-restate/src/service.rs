@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, journal::RunStatus};
+use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, engine::Durable, journal::RunStatus};
 use agent_exec::Agent;
 use futures::future::BoxFuture;
 use restate_sdk::{
@@ -35,6 +35,9 @@ use crate::{
 /// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
 pub(crate) type ToRequest = Arc<dyn Fn(&Job) -> Result<RunRequest> + Send + Sync>;
 
+/// What the engine of every run goes through.
+pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync>;
+
 /// What all handlers of an endpoint share.
 pub(crate) struct Sessions {
     pub(crate) agents: HashMap<Arc<str>, Agent>,
@@ -43,6 +46,7 @@ pub(crate) struct Sessions {
     /// As the process calls itself.
     pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
+    pub(crate) wrap: WrapEngine,
     /// The runs that this process drives.
     present: Mutex<HashMap<Arc<str>, Weak<StepLog>>>,
 }
@@ -89,8 +93,9 @@ impl Sessions {
         patience: Duration,
         worker: Arc<str>,
         to_request: ToRequest,
+        wrap: WrapEngine,
     ) -> Self {
-        Self { agents, blobs, patience, worker, to_request, present: Mutex::default() }
+        Self { agents, blobs, patience, worker, to_request, wrap, present: Mutex::default() }
     }
 
     /// Drives a run to its end.
@@ -126,7 +131,8 @@ impl Sessions {
     /// Runs the agent.
     async fn outcome(&self, agent: &Agent, job: &Job, engine: &Arc<Engine>) -> Outcome {
         let end = async {
-            let mut request = (self.to_request)(job)?.driven_by(self.worker.clone()).durable(engine.clone());
+            let request = (self.to_request)(job)?.driven_by(self.worker.clone());
+            let mut request = request.durable((self.wrap)(engine.clone()));
             request.session = Some(job.at.session.clone());
             request.run_id = Some(job.at.run.clone());
             let run = agent.start(request);
