@@ -159,17 +159,21 @@ impl Sessions {
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
+        let here = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
+        let heard = here.as_ref().map(|steps| steps.heard());
         let (invocation, cancels) = (ctx.invocation_handle(open.invocation), tell == Tell::Cancel);
         match tell {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
         }
-        // If the run is in this process and busy, it looks at once: a moment later, when Restate has passed on the signal.
-        ctx.sleep(Duration::from_millis(20)).await?;
-        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner).get(&run).and_then(Weak::upgrade);
-        if let Some(steps) = present {
-            steps.poke(cancels);
-        }
+        // If the run is in this process and busy, it hears of this before it begins another step.
+        let hears = || async {
+            if let Some((steps, heard)) = here.as_ref().zip(heard) {
+                steps.hears(heard, cancels).await;
+            }
+            Ok(())
+        };
+        ctx.run(hears).await?;
         Ok(true)
     }
 

@@ -72,8 +72,9 @@ struct State {
     /// It is to be looked at once, though that may cut off what runs: the run was cancelled.
     at_once: bool,
     looked: Option<Instant>,
-    /// What the run was told.
+    /// What the run was told, and how often.
     told: Told,
+    heard: u64,
 }
 
 #[derive(Default)]
@@ -196,24 +197,30 @@ impl StepLog {
         self.lock().known.digest(run, question) == Some(digest)
     }
 
-    /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
+    /// Has it looked whether the run was told something, unless that was done a moment ago and nobody asked for it since, and waits for that.
     pub(crate) async fn look(&self) {
-        let is_due = self.change(|state| {
-            let is_due = state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1));
-            state.look |= is_due;
-            is_due
-        });
-        if is_due {
-            self.find(|state| (!state.look).then_some(())).await;
-        }
+        self.change(|state| state.look |= state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1)));
+        self.find(|state| (!state.look).then_some(())).await;
     }
 
-    /// Has the handler look whether the run was told something, as soon as it can; if the run was cancelled, though that cuts off what still runs.
-    pub(crate) fn poke(&self, cancelled: bool) {
-        self.change(|state| {
-            state.look = true;
-            state.at_once |= cancelled;
-        });
+    /// How often the run heard that it was told something.
+    pub(crate) fn heard(&self) -> u64 {
+        self.lock().heard
+    }
+
+    /// Waits until the run hears more than this, which Restate passes on in a moment; for a second at most, since what is busy for long looks later.
+    /// Its handler looks meanwhile as soon as it can; if the run was cancelled, though that cuts off what still runs.
+    pub(crate) async fn hears(&self, heard: u64, cancelled: bool) {
+        let hears = async {
+            while self.heard() == heard {
+                self.change(|state| {
+                    state.look = true;
+                    state.at_once |= cancelled;
+                });
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        _ = tokio::time::timeout(Duration::from_secs(1), hears).await;
     }
 
     /// What the run was told; `look` may take of it.
@@ -314,7 +321,10 @@ impl StepLog {
 
     /// The run is told something.
     pub(crate) fn tell(&self, tell: impl FnOnce(&mut Told)) {
-        self.change(|state| tell(&mut state.told));
+        self.change(|state| {
+            state.heard += 1;
+            tell(&mut state.told);
+        });
     }
 }
 
@@ -323,11 +333,9 @@ impl State {
     fn take(&mut self, began: Instant, worker: &Arc<str>, attempt: &str) -> Option<Taken> {
         let mut batch = Batch::default();
         let now = now();
-        let due = self.awaited.extract_if(.., |_, due| due.is_some_and(|due| due <= now));
-        let due: Vec<_> = due.map(|(name, _)| name).collect();
-        for name in due.into_iter().filter(|name| !self.kept.contains_key(name)) {
-            self.out.push(Record::Due { name });
-        }
+        let due = self.sleeping().filter(|(_, due)| *due <= now);
+        let due: Vec<_> = due.map(|(name, _)| Record::Due { name: name.clone() }).collect();
+        self.out.extend(due);
         batch.records = std::mem::take(&mut self.out);
         batch.looks = self.look;
         let has_open_question = self.awaited.values().any(Option::is_none);
@@ -363,9 +371,15 @@ impl State {
         self.awaited.keys().any(|name| self.kept.contains_key(name))
     }
 
+    /// The sleeps whose time is not known to be up, and when it is.
+    fn sleeping(&self) -> impl Iterator<Item = (&String, u64)> {
+        let sleeps = self.awaited.iter().filter_map(|(name, due)| Some((name, (*due)?)));
+        sleeps.filter(|(name, _)| !self.kept.contains_key(*name))
+    }
+
     /// When to look again.
     fn wake(&self, began: Instant, patience: Duration) -> Instant {
-        let due = self.awaited.values().flatten().min();
+        let due = self.sleeping().map(|(_, due)| due).min();
         let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
         let idle = (self.running == 0 && !self.awaited.is_empty()).then(|| began + GRACE);
         let late = Instant::now() + patience;

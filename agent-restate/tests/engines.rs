@@ -23,9 +23,10 @@ use agent_core::{
     testing::MortalProcess,
 };
 use agent_exec::{Agent, engine_conformance, testing::engines::EngineWorld};
-use agent_restate::{AgentEndpoint, AgentEndpointBuilder, Outcome, Restate, RestateJournal};
+use agent_restate::{AgentEndpoint, Outcome, Restate, RestateJournal};
 use agent_tools::ServedAgent;
 use serde_json::Value;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use self::{common::Server, process::Process};
 
@@ -37,6 +38,8 @@ struct World {
     service: String,
     restate: Restate,
     address: SocketAddr,
+    /// Set once the server knows the address.
+    registered: OnceCell<()>,
     /// The runs that were sent.
     runs: Mutex<BTreeSet<Arc<str>>>,
     /// The signals that somebody saw a question wait for, and answers. One that is asked again waits for another signal.
@@ -47,7 +50,7 @@ struct World {
 
 /// The server, as long as a world needs it.
 async fn server() -> Option<Arc<Server>> {
-    static SERVER: tokio::sync::Mutex<Weak<Server>> = tokio::sync::Mutex::const_new(Weak::new());
+    static SERVER: AsyncMutex<Weak<Server>> = AsyncMutex::const_new(Weak::new());
     let mut shared = SERVER.lock().await;
     if let Some(server) = shared.upgrade() {
         return Some(server);
@@ -74,8 +77,8 @@ impl EngineWorld for World {
         let server = server().await?;
         let service = format!("World{}", WORLDS.fetch_add(1, Ordering::SeqCst));
         let (restate, address) = (server.restate_of(&service), common::free_address());
-        let (runs, seen, elsewhere) = Default::default();
-        Some(Self { server, service, restate, address, runs, seen, elsewhere })
+        let (registered, runs, seen, elsewhere) = Default::default();
+        Some(Self { server, service, restate, address, registered, runs, seen, elsewhere })
     }
 
     async fn drive(&self, agent: Agent, job: &Job, process: &MortalProcess) -> Option<Result<ServedEnd>> {
@@ -86,13 +89,9 @@ impl EngineWorld for World {
             Err(refused) => return Some(Err(refused)),
         };
         let serving = Process::start(&endpoint, self.address);
-        let (is_first, is_new) = {
-            let mut runs = self.runs.lock().expect("no panic");
-            (runs.is_empty(), runs.insert(job.at.run.clone()))
-        };
-        if is_first {
-            self.restate.register(&format!("http://{}", self.address)).await.expect("registers");
-        }
+        let register = async || self.restate.register(&format!("http://{}", self.address)).await.expect("registers");
+        self.registered.get_or_init(register).await;
+        let is_new = self.runs.lock().expect("no panic").insert(job.at.run.clone());
         let sent = self.restate.dispatch(job.clone()).await.expect("is taken");
         assert_eq!(sent, if is_new { Dispatched::New } else { Dispatched::Known });
         let end = tokio::select! {
@@ -107,7 +106,10 @@ impl EngineWorld for World {
     async fn asked(&self, run: &RunAddress) -> Question {
         let journal = RestateJournal::new(self.restate.clone());
         loop {
-            let open = self.open(run).await;
+            let open = match self.registered.initialized() {
+                true => self.open(run).await,
+                false => Value::Null,
+            };
             for (id, signal) in open["asked"].as_object().into_iter().flatten() {
                 let index = journal.index(&run.session).await.expect("is read");
                 let questions = index.look(|index| index.unfinished(&run.agent)).map(|stands| stands.questions);

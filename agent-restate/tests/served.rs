@@ -6,7 +6,7 @@ mod deeds;
 #[path = "common/process.rs"]
 mod process;
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
     Caps, Journal, Message, RunRequest,

@@ -21,6 +21,7 @@ impl Process {
         Self(Some(runtime))
     }
 
+    #[allow(dead_code, reason = "one of the tests does not")]
     /// Kills it: when this is done, its address is free again.
     pub(crate) async fn kill(mut self) {
         let runtime = self.0.take().expect("it runs");

@@ -9,8 +9,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, BoxFuture, Effect, Error, Key, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result,
-    Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    AssistantMessage, Block, BoxFuture, Effect, Error, Key, Message, Model, ModelInfo, ModelRequest, ModelResponse,
+    Question, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
     testing::Outside,
     tool::{Doubt, Reconciled},
 };

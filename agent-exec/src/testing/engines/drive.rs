@@ -7,9 +7,7 @@ use std::{
 
 use agent_core::{
     Finished, GlobalStorage, Key, Message, Middleware, Question, Result, RunCx, RunEnd, RunRequest, async_trait,
-    dispatch::Job,
-    engine::ServedEnd,
-    testing::Processes,
+    dispatch::Job, engine::ServedEnd, testing::Processes,
 };
 use futures::{StreamExt, stream};
 use serde_json::Value;
