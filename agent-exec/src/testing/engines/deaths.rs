@@ -20,7 +20,7 @@ use super::{
     drive::{AGENT, Death, Driven, Witness, drive, first_job, in_worlds},
     nap,
 };
-use crate::Agent;
+use crate::{Agent, AgentBuilder};
 
 /// Decides in every hook, steers the run once, tries a call again that failed for now, and has a sub-agent.
 struct House(Agent);
@@ -75,14 +75,14 @@ impl Scene {
         };
         let helps = Script::new([deeds(["h1", "h2", "h3", "h4"])]).counting(&self.model_calls);
         let tools = self.deeds.tools();
-        let helper = tools.into_iter().fold(Agent::builder("helper", helps), |agent, tool| agent.tool(tool));
+        let helper = tools.into_iter().fold(Agent::builder("helper", helps), AgentBuilder::tool);
         let helper = helper.build().expect("builds");
 
         let mut first = deeds(["b1", "b2", "b3", "b4"]);
         first.push(call("d1", "delegate"));
         let then = vec![call("s1", "slow"), call("u1", "unsteady"), call("b1", "once")];
         let agent = Agent::builder(AGENT, Script::new([first, then]).counting(&self.model_calls));
-        let agent = self.deeds.tools().into_iter().fold(agent, |agent, tool| agent.tool(tool));
+        let agent = self.deeds.tools().into_iter().fold(agent, AgentBuilder::tool);
         let agent = agent.tool(Does::delegating()).tool(slow(sleeps)).tool(unsteady(&self.unsteady));
         self.witness.sees(agent.middleware(House(helper)))
     }
@@ -90,7 +90,7 @@ impl Scene {
     /// Drives the run in processes that die at these of their steps, and then in one that does not.
     async fn run<W: EngineWorld>(&self, world: &W, deaths: &[Death]) -> Driven {
         let answer = |question: &_, _| Some(self.deeds.answer(question));
-        let agent = || self.agent(nap::<W>() / 10);
+        let agent = || self.agent(nap::<W>() / 20);
         drive(world, &self.processes, agent, &first_job(), deaths, answer).await
     }
 }

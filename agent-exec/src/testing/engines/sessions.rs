@@ -1,6 +1,6 @@
 //! Sessions that an engine keeps.
 
-use agent_core::{RunRequest, testing::Processes};
+use agent_core::{Message, RunRequest, testing::Processes};
 
 use super::{
     EngineWorld,
@@ -23,7 +23,7 @@ pub async fn what_was_said_in_the_session_is_the_past_of_its_next_run<W: EngineW
             let job = job(RunRequest::user(says).run_id(run));
             drive(&world, &processes, agent, &job, deaths, nobody).await;
         }
-        let said: Vec<_> = witness.finished().history.iter().map(|message| message.text()).collect();
+        let said: Vec<_> = witness.finished().history.iter().map(Message::text).collect();
         assert_eq!(said, ["first", "done", "second", "done"], "{deaths:?}");
         processes.steps().len() - before
     };
