@@ -7,9 +7,12 @@ mod restate;
 mod support;
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
     path::Path,
     process::{Child, Stdio},
+    sync::mpsc,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -45,6 +48,47 @@ impl Drop for Worker {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A program that takes webhooks, and answers with these statuses first.
+struct Receiver {
+    url: String,
+    got: mpsc::Receiver<(String, Value)>,
+}
+
+impl Receiver {
+    fn new(statuses: &'static [u16]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, got) = mpsc::channel();
+        let mut statuses = statuses.iter().copied().chain(std::iter::repeat(204));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (mut stream, mut head) = (BufReader::new(stream), String::new());
+                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap_or(0) > 0 {}
+                let length = header(&head, "content-length").parse().unwrap();
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).unwrap();
+                let answer = format!(
+                    "HTTP/1.1 {} -\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                    statuses.next().unwrap()
+                );
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                let _ = sender.send((head, serde_json::from_slice(&body).unwrap()));
+            }
+        });
+        Self { url, got }
+    }
+
+    /// The head and the body of the next message.
+    fn next(&self) -> (String, Value) {
+        self.got.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> &'a str {
+    let found = head.lines().find_map(|line| line.split_once(": ").filter(|(said, _)| said.eq_ignore_ascii_case(name)));
+    found.unwrap_or_else(|| panic!("no {name}: {head}")).1
 }
 
 fn writes() -> Model {
@@ -139,4 +183,41 @@ fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits(
     let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &Value::Null);
     assert!(events.contains("\"tool_started\""), "{events}");
     server.kill();
+}
+
+#[test]
+fn what_becomes_of_a_run_on_restate_is_told_elsewhere_and_by_the_next_server_if_one_dies() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(engine) = runtime.block_on(restate::Server::start()) else { return };
+    let (dir, model, receiver) = (tempfile::tempdir().unwrap(), writes(), Receiver::new(&[204, 500]));
+    let url = engine.engine_url();
+    let address = restate::free_address().to_string();
+    let _worker = Worker::begin(dir.path(), &model, &["--dir", ".", "--engine", &url, "--listen", &address]);
+    let serve = || {
+        let mut command = agent_on(dir.path(), &model);
+        command.env("AGENT_WEBHOOK_SECRET", "a secret of twenty bytes");
+        Server::of(command, &["--dir", ".", "--engine", &url, "--webhook-allow", "127.0.0.1"])
+    };
+    let first = serve();
+    let webhook = format!("{}/hush", receiver.url);
+    let run = start(&first, &json!({"input": "Write a file.", "session": "garden", "webhook": webhook}));
+    let (head, asked) = receiver.next();
+    assert!(head.starts_with("POST /hush ") && header(&head, "webhook-signature").starts_with("v1,"), "{head}");
+    assert_eq!((&asked["type"], &asked["data"]["id"]), (&json!("run.waiting"), &json!(run)));
+    let state = || runtime.block_on(engine.query("SELECT key, value_utf8 FROM state")).to_string();
+    assert!(state().contains("agent-server/webhooks/") && !state().contains("hush"), "{}", state());
+
+    allow(&first, &run);
+    let (refused, _) = receiver.next();
+    first.kill();
+    let second = serve();
+    let (head, ended) = receiver.next();
+    assert_eq!(header(&head, "webhook-id"), header(&refused, "webhook-id"));
+    assert_eq!((&ended["type"], &ended["data"]["answer"]), (&json!("run.finished"), &json!("Written.")));
+    let late = std::time::Instant::now() + Duration::from_secs(60);
+    while state().contains("agent-server/webhooks/") {
+        assert!(std::time::Instant::now() < late, "nothing comes after the end: {}", state());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    second.kill();
 }

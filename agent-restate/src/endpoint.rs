@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::{
     DEFAULT_SERVICE,
     blobs::{BlobStore, Blobs},
+    notes::{self, NotesObject},
     service::{SessionObject, Sessions, ToRequest, WrapEngine},
 };
 
@@ -99,13 +100,14 @@ impl AgentEndpoint {
     }
 
     fn endpoint(&self) -> Result<Endpoint> {
-        let definition = service_definition(SessionObject(self.sessions.clone()), self.discovery()?);
+        let sessions = service_definition(SessionObject(self.sessions.clone()), self.told_of_sessions()?);
+        let notes = service_definition(NotesObject, self.told_of_notes()?);
         let options = ServiceOptions::new()
             .inactivity_timeout(self.limits.leaves_after)
             .abort_timeout(self.limits.longest_step)
             .enable_lazy_state(true)
             .handler("run", HandlerOptions::new().idempotency_retention(self.limits.retention));
-        let builder = Endpoint::builder().bind(definition.options(options));
+        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes);
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
                 Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
@@ -115,9 +117,8 @@ impl AgentEndpoint {
         Ok(builder.build())
     }
 
-    /// What Restate is told of the service.
-    fn discovery(&self) -> Result<discovery::Service> {
-        let handler = |(name, ty, what)| json!({"name": name, "ty": ty, "documentation": what});
+    /// What Restate is told of the sessions.
+    fn told_of_sessions(&self) -> Result<discovery::Service> {
         let handlers = [
             ("run", "EXCLUSIVE", "Runs an agent on new messages."),
             ("answer", "SHARED", "Answers the questions of the run that waits."),
@@ -126,15 +127,26 @@ impl AgentEndpoint {
             ("head", "SHARED", "How far the session goes."),
             ("read", "SHARED", "Entries of the session."),
         ];
-        let service = json!({
-            "name": self.service,
-            "ty": "VIRTUAL_OBJECT",
-            "documentation": "Sessions of agents: each is an object, and a run an invocation of 'run'.",
-            "handlers": handlers.map(handler),
-        });
-        serde_json::from_value(service)
-            .map_err(|e| Error::config(format!("'{}' is no name of a Restate service", self.service)).with_source(e))
+        object(&self.service, "Sessions of agents: each is an object, and a run an invocation of 'run'.", &handlers)
     }
+
+    /// What Restate is told of the notes.
+    fn told_of_notes(&self) -> Result<discovery::Service> {
+        let handlers = [
+            ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
+            ("all", "SHARED", "All notes of the session."),
+        ];
+        object(&notes::service(&self.service), "What others than runs note of sessions.", &handlers)
+    }
+}
+
+/// A virtual object with these handlers: name, kind, and what it is for.
+fn object(name: &str, what: &str, handlers: &[(&str, &str, &str)]) -> Result<discovery::Service> {
+    let handler = |(name, ty, what): &_| json!({"name": name, "ty": ty, "documentation": what});
+    let handlers: Vec<_> = handlers.iter().map(handler).collect();
+    let service = json!({"name": name, "ty": "VIRTUAL_OBJECT", "documentation": what, "handlers": handlers});
+    serde_json::from_value(service)
+        .map_err(|e| Error::config(format!("'{name}' is no name of a Restate service")).with_source(e))
 }
 
 impl AgentEndpointBuilder {

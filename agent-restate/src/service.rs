@@ -76,7 +76,7 @@ impl Service for SessionObject {
 }
 
 /// Handles one call.
-async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
+pub(crate) async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
     ctx: &ContextInternal,
     handle: impl AsyncFnOnce(I, InputMetadata) -> HandlerResult<O>,
 ) {
