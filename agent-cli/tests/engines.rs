@@ -203,7 +203,7 @@ fn what_becomes_of_a_run_on_restate_is_told_elsewhere_and_by_the_next_server_if_
     let run = start(&first, &json!({"input": "Write a file.", "session": "garden", "webhook": webhook}));
     let (head, asked) = receiver.next();
     assert!(head.starts_with("POST /hush ") && header(&head, "webhook-signature").starts_with("v1,"), "{head}");
-    assert_eq!((&asked["type"], &asked["data"]["id"]), (&json!("run.waiting"), &json!(run)));
+    assert_eq!((&asked["type"], &asked["data"]["run"]), (&json!("run.waiting"), &json!(run)));
     let state = || runtime.block_on(engine.query("SELECT key, value_utf8 FROM state")).to_string();
     assert!(state().contains("agent-server/webhooks/") && !state().contains("hush"), "{}", state());
 
