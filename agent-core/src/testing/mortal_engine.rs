@@ -32,9 +32,9 @@ const WAITS: Duration = Duration::from_millis(20);
 /// let (processes, kept) = (Processes::default(), ByteEngine::default());
 /// let process = processes.dying_at(1, true);
 /// let steps = Steps::new(process.engine(Arc::new(kept.attempt())));
-/// let body = Box::pin(async { Ok(StepResult::Messages(vec![])) });
+/// let (run, body) = ("r".into(), Box::pin(async { Ok(StepResult::Messages(vec![])) }));
 /// tokio::select! {
-///     _ = steps.make(&"r".into(), StepKind::Steering { step: 0 }, body) => unreachable!("it dies"),
+///     _ = steps.make(&run, StepKind::Steering { step: 0 }, body) => unreachable!("it dies"),
 ///     () = process.died() => {}
 /// }
 /// assert_eq!(kept.names(), ["r/steering/0/0"], "the result is kept");
