@@ -1,14 +1,16 @@
 //! Who runs the runs: this process, workers over PostgreSQL, or services of Restate.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use agent::{
-    Error, PostgresQueue, Result,
+    Error, PostgresQueue, Result, async_trait,
     config::StoreAddress,
     store::{PostgresQueueBuilder, QueueLimits},
 };
 use agent_restate::Restate;
+use agent_server::Notes;
 use clap::Args;
+use serde_json::Value;
 
 /// Seconds for which a process that died keeps its runs from others, unless it is said.
 pub(crate) const LEASE: u64 = 30;
@@ -100,6 +102,22 @@ impl RestateAddress {
             Ok(token) if !token.is_empty() => restate.token(token).build(),
             _ => restate.build(),
         }
+    }
+}
+
+/// What a server notes of sessions that Restate keeps.
+pub(crate) struct RestateNotes(pub(crate) Restate);
+
+#[async_trait]
+impl Notes for RestateNotes {
+    async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<()> {
+        self.0.note(session, notes).await
+    }
+
+    async fn notes(&self, session: &str, prefix: &str) -> Result<BTreeMap<String, Value>> {
+        let mut notes = self.0.notes(session).await?;
+        notes.retain(|key, _| key.starts_with(prefix));
+        Ok(notes)
     }
 }
 

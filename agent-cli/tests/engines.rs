@@ -7,9 +7,12 @@ mod restate;
 mod support;
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
     path::Path,
     process::{Child, Stdio},
+    sync::mpsc,
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -45,6 +48,47 @@ impl Drop for Worker {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A program that takes webhooks, and answers with these statuses first.
+struct Receiver {
+    url: String,
+    got: mpsc::Receiver<(String, Value)>,
+}
+
+impl Receiver {
+    fn new(statuses: &'static [u16]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, got) = mpsc::channel();
+        let mut statuses = statuses.iter().copied().chain(std::iter::repeat(204));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (mut stream, mut head) = (BufReader::new(stream), String::new());
+                while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap_or(0) > 0 {}
+                let length = header(&head, "content-length").parse().unwrap();
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).unwrap();
+                let answer = format!(
+                    "HTTP/1.1 {} -\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+                    statuses.next().unwrap()
+                );
+                stream.get_mut().write_all(answer.as_bytes()).unwrap();
+                let _ = sender.send((head, serde_json::from_slice(&body).unwrap()));
+            }
+        });
+        Self { url, got }
+    }
+
+    /// The head and the body of the next message.
+    fn next(&self) -> (String, Value) {
+        self.got.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> &'a str {
+    let found = head.lines().find_map(|line| line.split_once(": ").filter(|(said, _)| said.eq_ignore_ascii_case(name)));
+    found.unwrap_or_else(|| panic!("no {name}: {head}")).1
 }
 
 fn writes() -> Model {
@@ -139,4 +183,52 @@ fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits(
     let (_, events) = server.ask("GET", &format!("/api/runs/{run}/events"), &Value::Null);
     assert!(events.contains("\"tool_started\""), "{events}");
     server.kill();
+}
+
+/// A run waits and ends, and a program elsewhere is told of both: of the end by the next server, since the first one dies.
+fn is_told_elsewhere(dir: &Path, model: &Model, serves: &[&str], looks: impl Fn()) {
+    let receiver = Receiver::new(&[204, 500]);
+    let serve = || {
+        let mut command = agent_on(dir, model);
+        command.env("AGENT_WEBHOOK_SECRET", "a secret of twenty bytes");
+        Server::of(command, &[&["--dir", ".", "--webhook-allow", "127.0.0.1"], serves].concat())
+    };
+    let first = serve();
+    let webhook = format!("{}/hush", receiver.url);
+    let run = start(&first, &json!({"input": "Write a file.", "session": "garden", "webhook": webhook}));
+    let (head, asked) = receiver.next();
+    assert!(head.starts_with("POST /hush ") && header(&head, "webhook-signature").starts_with("v1,"), "{head}");
+    assert_eq!((&asked["type"], &asked["data"]["run"]), (&json!("run.waiting"), &json!(run)));
+    looks();
+
+    allow(&first, &run);
+    let (refused, _) = receiver.next();
+    first.kill();
+    let second = serve();
+    let (head, ended) = receiver.next();
+    assert_eq!(header(&head, "webhook-id"), header(&refused, "webhook-id"));
+    assert_eq!((&ended["type"], &ended["data"]["answer"]), (&json!("run.finished"), &json!("Written.")));
+    second.kill();
+}
+
+#[test]
+fn what_becomes_of_a_run_of_workers_is_told_elsewhere_and_by_the_next_server_if_one_dies() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), writes());
+    let _worker = Worker::begin(dir.path(), &model, &["--dir", ".", "--store", &store]);
+    is_told_elsewhere(dir.path(), &model, &["--engine", "workers", "--store", &store], || {});
+}
+
+#[test]
+fn what_becomes_of_a_run_on_restate_is_told_elsewhere_and_by_the_next_server_if_one_dies() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(engine) = runtime.block_on(restate::Server::start()) else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), writes());
+    let url = engine.engine_url();
+    let address = restate::free_address().to_string();
+    let _worker = Worker::begin(dir.path(), &model, &["--dir", ".", "--engine", &url, "--listen", &address]);
+    let notes = || runtime.block_on(engine.query("SELECT value_utf8 FROM state WHERE key = 'notes'")).to_string();
+    is_told_elsewhere(dir.path(), &model, &["--engine", &url], || {
+        assert!(notes().contains("agent-server/webhooks/") && !notes().contains("hush"), "it is sealed: {}", notes());
+    });
 }

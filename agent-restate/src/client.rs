@@ -111,7 +111,18 @@ impl Restate {
         handler: &str,
         input: &impl serde::Serialize,
     ) -> Result<T> {
-        self.0.ingress.call(&[&self.0.service, session, handler], input).await
+        self.call_of(&self.0.service, session, handler, input).await
+    }
+
+    /// Calls a handler of an object of this service.
+    pub(crate) async fn call_of<T: serde::de::DeserializeOwned>(
+        &self,
+        service: &str,
+        key: &str,
+        handler: &str,
+        input: &impl serde::Serialize,
+    ) -> Result<T> {
+        self.0.ingress.call(&[service, key, handler], input).await
     }
 
     /// The name of the service.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use agent_core::{Error, Result, RunRequest, dispatch::Job, run::new_id};
+use agent_core::{Error, Result, RunRequest, dispatch::Job, engine::Durable, run::new_id};
 use agent_exec::Agent;
 use restate_sdk::{
     discovery,
@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::{
     DEFAULT_SERVICE,
     blobs::{BlobStore, Blobs},
-    service::{SessionObject, Sessions, ToRequest},
+    notes::{self, NotesObject},
+    service::{SessionObject, Sessions, ToRequest, WrapEngine},
 };
 
 /// Agents as a Restate service. Each session is a virtual object, which one run writes at a time; each run is an invocation, whose
@@ -52,6 +53,7 @@ pub struct AgentEndpointBuilder {
     large: usize,
     limits: Limits,
     to_request: ToRequest,
+    wrap: WrapEngine,
     identity: Option<String>,
     name: Option<String>,
 }
@@ -71,6 +73,7 @@ impl AgentEndpoint {
                 retention: 30 * 24 * HOUR,
             },
             to_request: Arc::new(|job| Ok(job.request())),
+            wrap: Arc::new(|engine| engine),
             identity: None,
             name: None,
         }
@@ -100,7 +103,8 @@ impl AgentEndpoint {
     }
 
     fn endpoint(&self) -> Result<Endpoint> {
-        let definition = service_definition(SessionObject(self.sessions.clone()), self.discovery()?);
+        let sessions = service_definition(SessionObject(self.sessions.clone()), self.told_of_sessions()?);
+        let notes = service_definition(NotesObject, self.told_of_notes()?);
         // A run outlives every outage: the server alone would give up after an hour, until somebody resumes the run by hand.
         let run = HandlerOptions::new().idempotency_retention(self.limits.retention).retry_policy_max_attempts(FOREVER);
         let options = ServiceOptions::new()
@@ -108,7 +112,7 @@ impl AgentEndpoint {
             .abort_timeout(self.limits.gone_after)
             .enable_lazy_state(true)
             .handler("run", run);
-        let builder = Endpoint::builder().bind(definition.options(options));
+        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes);
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
                 Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
@@ -118,9 +122,8 @@ impl AgentEndpoint {
         Ok(builder.build())
     }
 
-    /// What Restate is told of the service.
-    fn discovery(&self) -> Result<discovery::Service> {
-        let handler = |(name, ty, what)| json!({"name": name, "ty": ty, "documentation": what});
+    /// What Restate is told of the sessions.
+    fn told_of_sessions(&self) -> Result<discovery::Service> {
         let handlers = [
             ("run", "EXCLUSIVE", "Runs an agent on new messages."),
             ("answer", "SHARED", "Answers the questions of the run that waits."),
@@ -129,15 +132,26 @@ impl AgentEndpoint {
             ("head", "SHARED", "How far the session goes."),
             ("read", "SHARED", "Entries of the session."),
         ];
-        let service = json!({
-            "name": self.service,
-            "ty": "VIRTUAL_OBJECT",
-            "documentation": "Sessions of agents: each is an object, and a run an invocation of 'run'.",
-            "handlers": handlers.map(handler),
-        });
-        serde_json::from_value(service)
-            .map_err(|e| Error::config(format!("'{}' is no name of a Restate service", self.service)).with_source(e))
+        object(&self.service, "Sessions of agents: each is an object, and a run an invocation of 'run'.", &handlers)
     }
+
+    /// What Restate is told of the notes.
+    fn told_of_notes(&self) -> Result<discovery::Service> {
+        let handlers = [
+            ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
+            ("all", "SHARED", "All notes of the session."),
+        ];
+        object(&notes::service(&self.service), "What others than runs note of sessions.", &handlers)
+    }
+}
+
+/// A virtual object with these handlers: name, kind, and what it is for.
+fn object(name: &str, what: &str, handlers: &[(&str, &str, &str)]) -> Result<discovery::Service> {
+    let handler = |(name, ty, what): &_| json!({"name": name, "ty": ty, "documentation": what});
+    let handlers: Vec<_> = handlers.iter().map(handler).collect();
+    let service = json!({"name": name, "ty": "VIRTUAL_OBJECT", "documentation": what, "handlers": handlers});
+    serde_json::from_value(service)
+        .map_err(|e| Error::config(format!("'{name}' is no name of a Restate service")).with_source(e))
 }
 
 impl AgentEndpointBuilder {
@@ -192,6 +206,13 @@ impl AgentEndpointBuilder {
         self
     }
 
+    /// Has the engine of every run go through this, which sees each step: to time steps, or to let a test's process die at one. What it gives
+    /// must keep all that the engine keeps. Default: the engine itself.
+    pub fn engine(mut self, wrap: impl Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync + 'static) -> Self {
+        self.wrap = Arc::new(wrap);
+        self
+    }
+
     /// The public key of the Restate server or environment that may call this endpoint. Default: whoever reaches the address may.
     pub fn identity(mut self, key: impl Into<String>) -> Self {
         self.identity = Some(key.into());
@@ -234,7 +255,7 @@ impl AgentEndpointBuilder {
         // Restate asks a silent run to leave, and would cut off its steps.
         let patience = self.limits.leaves_after / 2;
         let worker = self.name.unwrap_or_else(new_id).into();
-        let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request));
+        let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request, self.wrap));
         let endpoint = AgentEndpoint { service: self.service, sessions, limits: self.limits, identity: self.identity };
         endpoint.endpoint()?;
         Ok(endpoint)

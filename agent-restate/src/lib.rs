@@ -29,6 +29,7 @@ mod handler;
 mod http;
 mod journal;
 mod known;
+mod notes;
 mod outcome;
 mod past;
 mod record;

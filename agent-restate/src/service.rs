@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, journal::RunStatus};
+use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, engine::Durable, journal::RunStatus};
 use agent_exec::Agent;
 use futures::future::BoxFuture;
 use restate_sdk::{
@@ -35,6 +35,9 @@ use crate::{
 /// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
 pub(crate) type ToRequest = Arc<dyn Fn(&Job) -> Result<RunRequest> + Send + Sync>;
 
+/// What the engine of every run goes through.
+pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync>;
+
 /// What all handlers of an endpoint share.
 pub(crate) struct Sessions {
     pub(crate) agents: HashMap<Arc<str>, Agent>,
@@ -43,6 +46,7 @@ pub(crate) struct Sessions {
     /// As the process calls itself.
     pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
+    pub(crate) wrap: WrapEngine,
     /// The runs that this process drives, by their invocations.
     present: Mutex<HashMap<String, Weak<StepLog>>>,
 }
@@ -72,7 +76,7 @@ impl Service for SessionObject {
 }
 
 /// Handles one call.
-async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
+pub(crate) async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
     ctx: &ContextInternal,
     handle: impl AsyncFnOnce(I, InputMetadata) -> HandlerResult<O>,
 ) {
@@ -89,8 +93,9 @@ impl Sessions {
         patience: Duration,
         worker: Arc<str>,
         to_request: ToRequest,
+        wrap: WrapEngine,
     ) -> Self {
-        Self { agents, blobs, patience, worker, to_request, present: Mutex::default() }
+        Self { agents, blobs, patience, worker, to_request, wrap, present: Mutex::default() }
     }
 
     /// Drives a run to its end.
@@ -126,7 +131,8 @@ impl Sessions {
     /// Runs the agent.
     async fn outcome(&self, agent: &Agent, job: &Job, engine: &Arc<Engine>) -> Outcome {
         let end = async {
-            let mut request = (self.to_request)(job)?.driven_by(self.worker.clone()).durable(engine.clone());
+            let request = (self.to_request)(job)?.driven_by(self.worker.clone());
+            let mut request = request.durable((self.wrap)(engine.clone()));
             request.session = Some(job.at.session.clone());
             request.run_id = Some(job.at.run.clone());
             let run = agent.start(request);
@@ -156,17 +162,21 @@ impl Sessions {
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
-        let invocation = ctx.invocation_handle(open.invocation.clone());
+        let here = self.lock().get(&open.invocation).and_then(Weak::upgrade);
+        let heard = here.as_ref().map(|steps| steps.heard());
+        let invocation = ctx.invocation_handle(open.invocation);
         match tell {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
         }
-        // If the run is in this process and busy, it looks at once: a moment later, when Restate has passed on the signal.
-        ctx.sleep(Duration::from_millis(20)).await?;
-        let present = self.lock().get(&open.invocation).and_then(Weak::upgrade);
-        if let Some(steps) = present {
-            steps.poke();
-        }
+        // If the run is in this process and busy, it hears of this before it begins another step.
+        let hears = || async {
+            if let Some((steps, heard)) = here.as_ref().zip(heard) {
+                steps.hears(heard).await;
+            }
+            Ok(())
+        };
+        ctx.run(hears).await?;
         Ok(true)
     }
 
@@ -272,7 +282,14 @@ mod tests {
     fn an_attempt_that_ends_late_leaves_the_next_one_where_it_is_found() {
         let to_request: ToRequest = Arc::new(|job| Ok(job.request()));
         let (worker, patience) = (Arc::<str>::from("worker"), Duration::from_secs(30));
-        let sessions = Sessions::new(HashMap::new(), Blobs::new(None, 0), patience, worker.clone(), to_request);
+        let sessions = Sessions::new(
+            HashMap::new(),
+            Blobs::new(None, 0),
+            patience,
+            worker.clone(),
+            to_request,
+            Arc::new(|engine| engine),
+        );
         let attempts = [(); 2].map(|()| Arc::new(StepLog::new(patience, worker.clone())));
         let [first, second] = attempts.each_ref().map(|steps| sessions.present("invocation", steps));
         drop(first);

@@ -3,8 +3,10 @@
 mod common;
 #[path = "common/deeds.rs"]
 mod deeds;
+#[path = "common/process.rs"]
+mod process;
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
     Caps, Journal, Message, RunRequest,
@@ -19,7 +21,8 @@ use serde_json::json;
 
 use self::{
     common::Server,
-    deeds::{Call, Deed, Process, Steps},
+    deeds::{Call, Deed, Steps},
+    process::Process,
 };
 
 /// The service that has the agent `travel`.
@@ -30,9 +33,7 @@ struct World {
     server: Server,
     clerks: Restate,
     travels: Restate,
-    address: SocketAddr,
-    endpoint: AgentEndpoint,
-    clerk: Option<Process>,
+    _clerk: Process,
     /// What `travel` does.
     deed: Deed,
     _travel: Process,
@@ -47,7 +48,7 @@ impl World {
         let agent = change(Agent::builder("clerk", Steps(clerk.to_vec()))).build().expect("an agent");
         let endpoint = AgentEndpoint::builder().agent(agent).leaves_after(Duration::from_millis(300));
         let endpoint = endpoint.build().expect("an endpoint");
-        let clerk = Some(Process::start(&endpoint, address));
+        let _clerk = Process::start(&endpoint, address);
         clerks.register(&format!("http://{address}")).await.expect("registers");
 
         let agent = Agent::builder("travel", Steps(travel.to_vec())).tool(deed.clone()).build().expect("an agent");
@@ -55,7 +56,7 @@ impl World {
         let elsewhere = common::free_address();
         let _travel = Process::start(&other.build().expect("an endpoint"), elsewhere);
         travels.register(&format!("http://{elsewhere}")).await.expect("registers");
-        Some(Self { server, clerks, travels, address, endpoint, clerk, deed, _travel })
+        Some(Self { server, clerks, travels, _clerk, deed, _travel })
     }
 
     async fn dispatch(&self, text: &str, run: &str) -> RunAddress {
@@ -199,22 +200,6 @@ async fn a_run_elsewhere_that_takes_longer_than_its_call_may_is_cancelled_and_th
     assert_eq!(world.deeds(), 0, "what it was busy with was cut off");
     let results = world.results().await;
     assert!(results.len() == 1 && results[0].contains("gave no answer in time"), "{results:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_elsewhere_runs_once_when_the_process_of_its_caller_dies() {
-    let takes_a_while = [("d1", "deed", json!({"takes": 1_500}))];
-    let Some(mut world) = World::new(&[asks_travel()], &takes_a_while, |clerk| clerk.tool(travel())).await else {
-        return;
-    };
-    let at = world.dispatch("hello", "r1").await;
-    world.stands(&called("r1"), |standing| matches!(standing, Standing::Running { .. })).await;
-    drop(world.clerk.take());
-    tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
-    world.clerk = Some(Process::start(&world.endpoint, world.address));
-    assert_eq!(world.end(&world.clerks, &at).await.answer.as_deref(), Some("heard 1"));
-    assert_eq!(world.results().await, ["heard 1"]);
-    assert_eq!(world.deeds(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/deeds.rs"]
 mod deeds;
+#[path = "common/process.rs"]
+mod process;
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
@@ -17,7 +19,8 @@ use serde_json::json;
 
 use self::{
     common::Server,
-    deeds::{Call, Deed, Process, Steps},
+    deeds::{Call, Deed, Steps},
+    process::Process,
 };
 
 struct World {
@@ -87,7 +90,7 @@ fn job(text: &str, run: &str) -> Job {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_goes_on_where_its_run_before_ended_and_anybody_reads_it() {
+async fn anybody_reads_a_session_as_a_whole_and_in_pages() {
     let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
     let one = world.run("hello", "r1").await;
     assert_eq!(
@@ -111,15 +114,6 @@ async fn a_session_goes_on_where_its_run_before_ended_and_anybody_reads_it() {
         assert_eq!(two, all[after..].iter().take(2).cloned().collect::<Vec<_>>(), "after {after}");
     }
     assert_eq!(journal.newest(session).await.expect("is read"), all.last().cloned());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_sent_twice_runs_once() {
-    let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
-    let one = world.run("hello", "r1").await;
-    assert_eq!(world.restate.dispatch(job("hello", "r1")).await.expect("is taken"), Dispatched::Known);
-    assert_eq!(world.end(&job("hello", "r1").at).await, one);
-    assert_eq!(world.deeds(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,8 +156,7 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
     let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
 
     let second = AgentEndpoint::builder().name("second").agent(agent(&steps, &world.deed)).leaves_after(short).build();
-    drop(world.process.take());
-    tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
+    world.process.take().expect("it runs").kill().await;
     world.process = Some(Process::start(&second.expect("an endpoint"), world.address));
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
@@ -192,14 +185,6 @@ async fn a_run_that_supersedes_the_one_that_waits_has_its_turn() {
     world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
     world.restate.dispatch(second.clone()).await.expect("is known");
     world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_sleep_is_restates_and_steps_beside_it_go_on() {
-    let Some(world) = World::new(&[("d1", "deed", json!({"sleeps": 1_500}))]).await else { return };
-    let began = std::time::Instant::now();
-    assert_eq!(world.run("hello", "r1").await.answer.as_deref(), Some("heard 1"));
-    assert!(began.elapsed() >= Duration::from_millis(1_500), "{:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,24 +237,6 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again() {
-    let steps = [("d1", "deed", json!({"takes": 1_000})), ("d2", "deed", json!({}))];
-    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(Duration::from_millis(300))).await else {
-        return;
-    };
-    let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(world.restate.signal(&at, Signal::Pause).await.expect("is told"));
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
-    world.server.kill_and_start().await;
-    assert_eq!(world.deeds(), 1);
-    world.restate.answer(&at, BTreeMap::new()).await.expect("goes on");
-    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
-    assert_eq!(world.deeds(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the_one_that_began_it() {
     let steps = [("d1", "deed", json!({"asks": true}))];
     let short = Duration::from_millis(200);
@@ -283,15 +250,13 @@ async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the
     let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
     let other =
         AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build().expect("an endpoint");
-    drop(world.process.take());
-    tokio::time::sleep(Duration::from_millis(300)).await; // its address is free again
+    world.process.take().expect("it runs").kill().await;
     let wrong = Process::start(&other, world.address);
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let told = world.restate.standing(&at).await.expect("is known");
     assert!(matches!(told, Some(Standing::Running { .. } | Standing::AtRest)), "{told:?}");
-    drop(wrong);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wrong.kill().await;
     world.process = Some(Process::start(&world.endpoint, world.address));
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
 }

@@ -57,7 +57,7 @@ mod webhooks;
 #[cfg(feature = "oidc")]
 pub use self::auth::{Oidc, OidcBuilder};
 pub use self::{
-    app::{App, FoundRun, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of, shape},
+    app::{App, FoundRun, Notes, RunStatus, RunView, Served, Start, Waiting, answer_of, request_of, shape},
     auth::{Key, Keys},
     caller::{Caller, CallerLimits, Scope, TenantLimits},
     decision::decision,

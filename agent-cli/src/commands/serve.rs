@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    engine::{Engine, LEASE, queue_at},
+    engine::{Engine, LEASE, RestateNotes, queue_at},
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
@@ -75,9 +75,9 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
         }
         Engine::Restate(restate) => {
             wanted.engine.refuse(&of_queue)?;
-            // Notes of webhooks are written into the journal by the server, and Restate's is written by runs alone.
-            wanted.engine.refuse(&[("--webhook", !wanted.webhook.is_empty()), ("--lease", wanted.lease.is_some())])?;
+            wanted.engine.refuse(&[("--lease", wanted.lease.is_some())])?;
             let restate = restate.open()?;
+            let server = server.notes(RestateNotes(restate.clone()));
             server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))
         }
     })
@@ -89,7 +89,6 @@ fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<
         server = server.files(Files::new(DiskFiles::open(folder)?));
     }
     match std::env::var("AGENT_WEBHOOK_SECRET") {
-        Ok(_) if matches!(wanted.engine, Engine::Restate(_)) => Ok(server), // a request that names one is refused
         Ok(secret) => {
             let webhooks = wanted.webhook.iter().fold(Webhooks::new(secret), Webhooks::url);
             Ok(server.webhooks(wanted.webhook_allow.iter().fold(webhooks, Webhooks::allow)))

@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -22,7 +22,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
-        let mut command = agent_on(dir, model);
+        Self::of(agent_on(dir, model), args)
+    }
+
+    /// The server that this command of the program is with these arguments.
+    pub(crate) fn of(mut command: Command, args: &[&str]) -> Self {
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(args).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut line = String::new();

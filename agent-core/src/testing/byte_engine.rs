@@ -1,25 +1,25 @@
-//! An engine that keeps the steps of runs as bytes, and whose processes die.
+//! An engine that keeps the steps of runs as bytes.
 
 use std::{
     collections::BTreeMap,
     fmt,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    journal::{Durable, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult},
+    journal::{Durable, Journal, ServedEnd, ServedRun, Step, StepBody, StepResult},
     state::{Answer, Question, new_id},
 };
 
 /// What an engine keeps of runs: the result of each step by its name, as bytes. Each process that drives a run has an
-/// [attempt](Self::attempt) of its own. Cheap to clone; all clones are one.
+/// [attempt](Self::attempt) of its own; [`Processes`](super::Processes) make it die. Cheap to clone; all clones are one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct ByteEngine(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,
-    /// Somebody asked or answered.
+    /// Somebody asked or answered, rests or goes on.
     changed: Notify,
 }
 
@@ -59,13 +59,16 @@ struct Kept {
     asked: Vec<Question>,
     /// Runs of agents that are served elsewhere, by their ids, and how those ended that are over.
     served: BTreeMap<String, (ServedRun, Option<ServedEnd>)>,
+    /// Until when steps sleep, by their names.
+    sleeps: BTreeMap<String, Instant>,
+    /// A run is paused, and nobody has let it go on.
+    rests: bool,
 }
 
 impl ByteEngine {
-    /// A process that drives runs from their beginning, and does not die.
+    /// A process that drives runs from their beginning.
     pub fn attempt(&self) -> ByteAttempt {
-        let (engine, nonce, left) = (self.clone(), new_id(), Arc::default());
-        ByteAttempt { engine, nonce, left, dead: CancellationToken::new() }
+        ByteAttempt { engine: self.clone(), nonce: new_id(), session: None }
     }
 
     /// Gives the answer to the question `id` of a run: whoever waits for it goes on.
@@ -93,6 +96,17 @@ impl ByteEngine {
         self.0.changed.notify_waiters();
     }
 
+    /// Waits until a run is paused.
+    pub async fn rests(&self) {
+        self.find(|kept| kept.rests.then_some(())).await;
+    }
+
+    /// Lets the run go on that is paused.
+    pub fn go_on(&self) {
+        self.lock().rests = false;
+        self.0.changed.notify_waiters();
+    }
+
     /// What `find` finds, as soon as it does.
     async fn find<T>(&self, find: impl Fn(&Kept) -> Option<T>) -> T {
         loop {
@@ -115,35 +129,20 @@ impl ByteEngine {
     }
 }
 
-/// When a process dies.
-#[derive(Clone, Copy)]
-struct Death {
-    steps: u64,
-    keeps_last: bool,
-}
-
 /// One process of a [`ByteEngine`].
 #[derive(Clone)]
 pub struct ByteAttempt {
     engine: ByteEngine,
     nonce: String,
-    /// How many steps are left to it; none if it does not die.
-    left: Arc<Mutex<Option<Death>>>,
-    dead: CancellationToken,
+    session: Option<Arc<dyn Journal>>,
 }
 
 impl ByteAttempt {
-    /// Dies when the body of its new step number `step` is done, counted from 1: before the result is kept, or after it if it
-    /// `keeps_last`. Nothing goes on after it, and [`died`](Self::died) tells.
+    /// Gives its run this session: as it was when the run began, in every attempt. Default: none.
     #[must_use]
-    pub fn dying_at(self, step: u64, keeps_last: bool) -> Self {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Death { steps: step, keeps_last });
+    pub fn in_session(mut self, journal: impl Journal) -> Self {
+        self.session = Some(Arc::new(journal));
         self
-    }
-
-    /// Waits until it is dead.
-    pub async fn died(&self) {
-        self.dead.cancelled().await;
     }
 
     /// The kept result of the name, or that of `make`, which is kept.
@@ -152,39 +151,16 @@ impl ByteAttempt {
         name: &str,
         make: impl Future<Output = Result<T>> + Send,
     ) -> Result<T> {
-        if self.dead.is_cancelled() {
-            std::future::pending::<()>().await;
-        }
         let kept = self.engine.lock().results.get(name).cloned();
-        if let Some(kept) = kept {
-            return serde_json::from_slice(&kept).map_err(|e| broken(name).with_source(e));
-        }
-        let made = make.await?;
-        let (dies, keeps) = self.count();
-        let bytes = serde_json::to_vec(&made).map_err(|e| broken(name).with_source(e))?;
-        if keeps {
-            self.engine.lock().results.insert(name.to_owned(), bytes.clone());
-        }
-        if dies {
-            self.dead.cancel();
-        }
-        if self.dead.is_cancelled() {
-            std::future::pending::<()>().await;
-        }
-        serde_json::from_slice(&bytes).map_err(|e| broken(name).with_source(e))
-    }
-
-    /// Counts a step; whether the process dies of it, and whether it is kept.
-    fn count(&self) -> (bool, bool) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        match left.as_mut() {
-            _ if self.dead.is_cancelled() => (true, false),
-            None => (false, true),
-            Some(death) => {
-                death.steps = death.steps.saturating_sub(1);
-                (death.steps == 0, death.steps > 0 || death.keeps_last)
+        let bytes = match kept {
+            Some(kept) => kept,
+            None => {
+                let made = serde_json::to_vec(&make.await?).map_err(|e| broken(name).with_source(e))?;
+                self.engine.lock().results.insert(name.to_owned(), made.clone());
+                made
             }
-        }
+        };
+        serde_json::from_slice(&bytes).map_err(|e| broken(name).with_source(e))
     }
 }
 
@@ -196,6 +172,10 @@ fn broken(name: &str) -> Error {
 impl Durable for ByteAttempt {
     fn attempt(&self) -> &str {
         &self.nonce
+    }
+
+    fn journal(&self) -> Option<Arc<dyn Journal>> {
+        self.session.clone()
     }
 
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
@@ -228,10 +208,20 @@ impl Durable for ByteAttempt {
         self.keep(&step.name(), end).await
     }
 
-    async fn sleep(&self, step: &Step, time: std::time::Duration) -> Result<()> {
-        debug_assert!(matches!(step.kind, StepKind::Sleep { .. }), "{step:?}");
+    async fn paused(&self, step: &Step) -> Result<()> {
+        let goes_on = async {
+            self.engine.lock().rests = true;
+            self.engine.0.changed.notify_waiters();
+            self.engine.find(|kept| (!kept.rests).then_some(())).await;
+            Ok(())
+        };
+        self.keep(&step.name(), goes_on).await
+    }
+
+    async fn sleep(&self, step: &Step, time: Duration) -> Result<()> {
         let slept = async {
-            tokio::time::sleep(time).await;
+            let until = *self.engine.lock().sleeps.entry(step.name()).or_insert_with(|| Instant::now() + time);
+            tokio::time::sleep_until(until).await;
             Ok(())
         };
         self.keep(&step.name(), slept).await

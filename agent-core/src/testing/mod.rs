@@ -19,6 +19,7 @@ mod faults;
 mod faulty_model;
 mod faulty_tool;
 mod mortal;
+mod mortal_engine;
 mod outside;
 mod random_model;
 mod rng;
@@ -35,6 +36,7 @@ pub use self::{
     faulty_model::FaultyModel,
     faulty_tool::FaultyTool,
     mortal::MortalJournal,
+    mortal_engine::{MortalProcess, Processes},
     outside::Outside,
     random_model::RandomModel,
     rng::SeededRng,

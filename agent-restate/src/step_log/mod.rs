@@ -159,21 +159,27 @@ impl StepLog {
         self.lock().known.digest(run, question) == Some(digest)
     }
 
-    /// Has it looked whether the run was told something, unless that was done a moment ago, and waits for that.
+    /// Has it looked whether the run was told something, unless that was done a moment ago and nobody asked for it since, and waits for that.
     pub(crate) async fn look(&self) {
-        let is_due = self.change(|state| {
-            let is_due = state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1));
-            state.look |= is_due;
-            is_due
-        });
-        if is_due {
-            self.find(|state| (!state.look).then_some(())).await;
-        }
+        self.change(|state| state.look |= state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1)));
+        self.find(|state| (!state.look).then_some(())).await;
     }
 
-    /// Has the handler look whether the run was told something, as soon as it can.
-    pub(crate) fn poke(&self) {
-        self.change(|state| state.look = true);
+    /// How often the run heard that it was told something.
+    pub(crate) fn heard(&self) -> u64 {
+        self.lock().heard
+    }
+
+    /// Waits until the run hears more than this, which Restate passes on in a moment; for a second at most, since what is busy for long looks later.
+    /// Its handler looks meanwhile as soon as it can.
+    pub(crate) async fn hears(&self, heard: u64) {
+        let hears = async {
+            while self.heard() == heard {
+                self.change(|state| state.look = true);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        _ = tokio::time::timeout(Duration::from_secs(1), hears).await;
     }
 
     /// What the run was told; `look` may take of it.
@@ -280,7 +286,10 @@ impl StepLog {
 
     /// The run is told something.
     pub(crate) fn tell(&self, tell: impl FnOnce(&mut Told)) {
-        self.change(|state| tell(&mut state.told));
+        self.change(|state| {
+            state.heard += 1;
+            tell(&mut state.told);
+        });
     }
 }
 

@@ -58,8 +58,9 @@ pub(super) struct State {
     /// It is to be looked whether somebody told the run something.
     pub(super) look: bool,
     pub(super) looked: Option<Instant>,
-    /// What the run was told.
+    /// What the run was told, and how often.
     pub(super) told: Told,
+    pub(super) heard: u64,
 }
 
 /// Something from outside that the run waits for.

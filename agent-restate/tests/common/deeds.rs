@@ -1,7 +1,6 @@
-//! A model and a tool that do as they are told, and a process that serves them.
+//! A model and a tool that do as they are told.
 
 use std::{
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -13,9 +12,7 @@ use agent_core::{
     AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Tool, ToolOptions,
     ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
 };
-use agent_restate::AgentEndpoint;
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
 /// Says what belongs to the number of answers since the newest message of the user, and `heard N` at the end.
 #[derive(Clone)]
@@ -71,30 +68,5 @@ impl Tool for Deed {
         self.0.fetch_add(1, Ordering::SeqCst);
         let bytes = usize::try_from(args["gives"].as_u64().unwrap_or(4)).expect("fits");
         Ok(ToolOutput::text("x".repeat(bytes)))
-    }
-}
-
-/// A process of the service, with a runtime of its own: it ends as one that is killed does.
-pub(crate) struct Process(Option<Runtime>);
-
-impl Process {
-    pub(crate) fn start(endpoint: &AgentEndpoint, address: SocketAddr) -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let endpoint = endpoint.clone();
-        let listener = {
-            let _inside = runtime.enter();
-            AgentEndpoint::listen(address).expect("the address is free")
-        };
-        runtime.spawn(async move { endpoint.serve(listener, std::future::pending::<()>()).await.expect("serves") });
-        Self(Some(runtime))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
     }
 }

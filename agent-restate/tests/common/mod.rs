@@ -129,14 +129,8 @@ max-interval = "200ms"
 
     /// What a query of the server's own tables gives: rows, as JSON.
     pub(crate) async fn query(&self, sql: &str) -> serde_json::Value {
-        let address = SocketAddr::from(([127, 0, 0, 1], self.admin));
-        let body = serde_json::json!({"query": sql}).to_string();
-        // 1.0, so that the answer comes in one piece.
-        let head = "POST /query HTTP/1.0\r\naccept: application/json\r\ncontent-type: application/json";
-        let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        let answer = exchange(address, &request).await.expect("is answered");
-        let rows = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(rows).unwrap_or_else(|e| panic!("{e}: {answer}"))
+        let query = serde_json::json!({"query": sql}).to_string();
+        post(&format!("http://127.0.0.1:{}/query", self.admin), &query).await
     }
 
     /// Cancels an invocation, as its user interface does.
@@ -188,15 +182,16 @@ async fn is_well(port: u16, path: &str) -> std::io::Result<bool> {
     Ok(exchange(address, &request).await?.starts_with("HTTP/1.1 200"))
 }
 
-/// Posts JSON, and fails if that is not taken.
-pub(crate) async fn post(url: &str, json: &str) {
+/// Posts JSON, and gives the JSON that it is answered with; fails if it is not taken.
+pub(crate) async fn post(url: &str, json: &str) -> serde_json::Value {
     let (address, path) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a URL");
-    let length = json.len();
-    let head =
-        format!("POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json");
-    let request = format!("{head}\r\ncontent-length: {length}\r\n\r\n{json}");
+    // 1.0, so that the answer comes in one piece.
+    let head = format!("POST /{path} HTTP/1.0\r\naccept: application/json\r\ncontent-type: application/json");
+    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len());
     let answer = exchange(address.parse().expect("an address"), &request).await.expect("is answered");
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    assert!(head.contains(" 200 "), "{answer}");
+    serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer}"))
 }
 
 async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<String> {

@@ -9,7 +9,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
 use crate::error::ApiError;
@@ -78,6 +78,19 @@ impl FoundRun {
             }
             self.wait_for_news(newest).await?;
         }
+    }
+
+    /// Waits until the journal has something that came after the answers that the run was given; for a minute at most, since of answers that are
+    /// refused it tells nothing.
+    pub(super) async fn goes_on(&self) -> Result<(), ApiError> {
+        let Some(answered) = self.answered_at() else { return Ok(()) };
+        let goes_on = async {
+            while !self.app().is_draining() && self.newest().await? <= answered {
+                self.wait_for_news(answered).await?;
+            }
+            Ok(())
+        };
+        timeout(Duration::from_secs(60), goes_on).await.unwrap_or(Ok(()))
     }
 
     /// Waits until the session has something after the entry `newest`, or this process is about to end.

@@ -37,7 +37,9 @@ impl App {
         }
         self.allow()?;
         if let Some(dispatch) = self.dispatch() {
-            return run.answer_elsewhere(&**dispatch, answers).await;
+            let found = run.answer_elsewhere(&**dispatch, answers).await?;
+            self.tell_when_at_rest(&found);
+            return Ok(found);
         }
         let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
         let open = run.checkpoint().await?.ok_or_else(over)?;

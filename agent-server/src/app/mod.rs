@@ -37,11 +37,12 @@ use self::{agents::Agents, live::Live, questions::Memo};
 pub use self::{
     dispatched::{answer_of, request_of, shape},
     found::FoundRun,
+    notes::Notes,
     questions::Waiting,
     start::Start,
     view::{RunStatus, RunView},
 };
-pub(crate) use self::{hooks::Hooks, names::public_ids, viewers::Viewer};
+pub(crate) use self::{hooks::Hooks, names::public_ids, notes::InJournal, viewers::Viewer};
 use crate::{
     caller::Caller,
     error::ApiError,
@@ -108,6 +109,7 @@ struct Inner {
     /// The queue, if they take their jobs from one.
     queue: Option<Arc<dyn Upkeep>>,
     metrics: Arc<Metrics>,
+    notes: Arc<dyn Notes>,
     /// None if nobody elsewhere is told of runs.
     hooks: Option<Arc<Hooks>>,
     /// None if clients upload nothing.
@@ -129,6 +131,7 @@ pub(crate) struct AppParts {
     pub(crate) streams: usize,
     pub(crate) dispatch: Option<Arc<dyn Dispatch>>,
     pub(crate) queue: Option<Arc<dyn Upkeep>>,
+    pub(crate) notes: Arc<dyn Notes>,
     pub(crate) hooks: Option<Hooks>,
     pub(crate) files: Option<Files>,
     pub(crate) spending: Option<Spending>,
@@ -137,7 +140,7 @@ pub(crate) struct AppParts {
 impl App {
     /// These agents, which are on this store and drained together.
     pub(crate) fn new(parts: AppParts) -> Self {
-        let AppParts { agents, journal, drain, streams, dispatch, queue, hooks, files, spending } = parts;
+        let AppParts { agents, journal, drain, streams, dispatch, queue, notes, hooks, files, spending } = parts;
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
@@ -151,6 +154,7 @@ impl App {
             dispatch,
             queue,
             metrics,
+            notes,
             hooks,
             files,
             spending,

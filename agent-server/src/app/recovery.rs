@@ -28,10 +28,10 @@ enum Stopped {
 }
 
 impl App {
-    /// Goes on with stopped runs, now and again, until the server drains.
+    /// Goes on with stopped runs, now and again, until the server drains; and with telling what became of runs.
     pub(crate) async fn keep_recovering(&self) {
-        if self.dispatch().is_some() {
-            return; // whoever runs them does
+        if self.dispatch().is_some() && self.0.hooks.is_none() {
+            return; // whoever runs them goes on with them, and nobody is told
         }
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut looked: HashMap<String, u64> = HashMap::new();
@@ -118,6 +118,9 @@ impl App {
 
     /// The runs of a session that are neither under way here nor at rest: their process died, or was about to end.
     async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
+        if self.dispatch().is_some() {
+            return Ok(Vec::new()); // whoever runs them goes on with them
+        }
         let name = id.to_string();
         let index = self.journal().index(&name).await?;
         let is_here = |run: &str| self.0.live.find(run).is_some_and(|run| !run.is_over());

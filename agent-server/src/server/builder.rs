@@ -11,7 +11,7 @@ use agent::{
 use super::Server;
 use crate::{
     a2a,
-    app::{App, AppParts, Hooks, Served},
+    app::{App, AppParts, Hooks, InJournal, Notes, Served},
     auth::{Auth, Keys},
     files::Files,
     guard::Guard,
@@ -47,6 +47,7 @@ pub struct ServerBuilder {
     dispatch: Option<Arc<dyn Dispatch>>,
     queue: Option<Arc<dyn Upkeep>>,
     webhooks: Option<Webhooks>,
+    notes: Option<Arc<dyn Notes>>,
     files: Option<Files>,
     spending: Option<Spending>,
 }
@@ -70,6 +71,7 @@ impl Default for ServerBuilder {
             dispatch: None,
             queue: None,
             webhooks: None,
+            notes: None,
             files: None,
             spending: None,
         }
@@ -179,6 +181,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps what it notes of sessions for webhooks here. Default: in its store; one whose sessions are only written by their runs needs another place.
+    pub fn notes(mut self, notes: impl Notes) -> Self {
+        self.notes = Some(Arc::new(notes));
+        self
+    }
+
     /// Takes files that clients upload. Default: none; images and documents are in the messages, or at addresses of the web.
     pub fn files(mut self, files: Files) -> Self {
         self.files = Some(files);
@@ -235,6 +243,7 @@ impl ServerBuilder {
         };
         let teller = self.webhooks.map(Webhooks::build).transpose()?;
         let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
+        let notes = self.notes.unwrap_or_else(|| Arc::new(InJournal(journal.clone())));
         let app = App::new(AppParts {
             agents,
             journal,
@@ -242,6 +251,7 @@ impl ServerBuilder {
             streams: self.streams,
             dispatch: self.dispatch,
             queue: self.queue,
+            notes,
             hooks,
             files: self.files,
             spending: self.spending,

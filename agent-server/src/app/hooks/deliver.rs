@@ -55,8 +55,12 @@ impl App {
         }
         let (app, run) = (self.clone(), run.clone());
         tokio::spawn(async move {
-            run.ended().await;
-            if let Err(error) = app.tell(&run).await {
+            let told = async {
+                run.goes_on().await?;
+                run.ended().await;
+                app.tell(&run).await
+            };
+            if let Err(error) = told.await {
                 tracing::warn!(run = run.id(), %error, "nobody was told what became of a run; it is tried again when its session is looked at");
             }
         });

@@ -1,6 +1,6 @@
 //! Programs elsewhere that are told what becomes of a run.
 //!
-//! Who is to be told is noted in the run's session, sealed, before the run's start is answered, and with it what was told last. So a message
+//! Who is to be told is [noted](super::Notes) of the run's session, sealed, before the run's start is answered, and with it what was told last. So a message
 //! is sent by whichever process finds the run at rest, at least once; a receiver knows one that came before by its id, which follows from
 //! what happened.
 
@@ -157,12 +157,8 @@ impl App {
         if self.0.hooks.is_none() {
             return Ok(false);
         }
-        let index = self.journal().index(&session.to_string()).await?;
-        let keys: Vec<String> = index.look(|index| {
-            let notes = index.globals().range(PREFIX.to_owned()..).map(|(key, _)| key);
-            notes.take_while(|key| key.starts_with(PREFIX)).cloned().collect()
-        });
-        let mut runs: Vec<&str> = keys.iter().filter_map(|key| key[PREFIX.len()..].split('/').next()).collect();
+        let notes = self.noted(&session.to_string(), PREFIX).await?;
+        let mut runs: Vec<&str> = notes.keys().filter_map(|key| key[PREFIX.len()..].split('/').next()).collect();
         runs.dedup();
         let mut is_left = false;
         for id in runs {
@@ -180,14 +176,8 @@ impl App {
 
     /// The notes of a run, by their keys.
     async fn notes_of(&self, session: &str, run: &str) -> Result<BTreeMap<String, Note>, ApiError> {
-        let index = self.journal().index(session).await?;
-        let prefix = key(run, "");
-        let notes = index.look(|index| {
-            let notes = index.globals().range(prefix.clone()..);
-            let own = notes.take_while(|(key, _)| key.starts_with(&prefix));
-            own.filter_map(|(key, note)| Some((key.clone(), Note::deserialize(note).ok()?))).collect()
-        });
-        Ok(notes)
+        let notes = self.noted(session, &key(run, "")).await?.into_iter();
+        Ok(notes.filter_map(|(key, note)| Some((key, Note::deserialize(note).ok()?))).collect())
     }
 }
 

@@ -1,0 +1,169 @@
+//! Runs that wait: for a time, for an answer, for somebody who lets them go on.
+
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use agent_core::{Ask, ToolOutput, testing::Processes};
+use serde_json::json;
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    EngineWorld,
+    deeds::{Does, Script, call},
+    drive::{AGENT, Witness, drive, first_job, in_worlds, nobody, one_death},
+    nap,
+};
+use crate::{Agent, AgentBuilder};
+
+/// An agent that calls this tool once, and is done.
+fn calls_once(tool: Does) -> AgentBuilder {
+    Agent::builder(AGENT, Script::new([vec![call("c1", "act")]])).tool(tool)
+}
+
+/// Whenever its process died, also in the middle of a wait, a run waits for the time that is left.
+///
+/// # Panics
+/// If the claim does not hold.
+pub async fn a_wait_that_was_begun_is_not_begun_again_by_the_next_process<W: EngineWorld>() {
+    let sleeps_once = async |world: W, deaths: Vec<_>| {
+        let (processes, began) = (Processes::default(), Arc::<OnceLock<Instant>>::default());
+        let agent = || {
+            let began = began.clone();
+            let sleeps = Does::new("act", move |req| {
+                began.get_or_init(Instant::now); // in the first process that gets here
+                async move {
+                    req.cx.sleep("a while", nap::<W>()).await?;
+                    Ok(ToolOutput::text("slept"))
+                }
+            });
+            calls_once(sleeps).build().expect("builds")
+        };
+        let driven = drive(&world, &processes, agent, &first_job(), &deaths, nobody).await;
+        assert_eq!(driven.died, deaths.len(), "{deaths:?}");
+        let took = began.get().expect("it was called").elapsed();
+        assert!(nap::<W>() <= took && took < nap::<W>() * 2, "it is slept once: {took:?} with {deaths:?}");
+        processes.steps()
+    };
+    let Some(world) = W::new().await else { return };
+    let steps = sleeps_once(world, vec![]).await;
+    assert!(steps.iter().any(|name| name.contains("/sleep/")), "{steps:?}");
+    in_worlds(one_death(steps.len()), async |world, deaths| _ = sleeps_once(world, deaths).await).await;
+}
+
+/// An answer that does not fit the question's schema is refused: the run waits for another one.
+///
+/// # Panics
+/// If the claim does not hold.
+pub async fn an_answer_that_does_not_fit_is_asked_for_again<W: EngineWorld>() {
+    let Some(world) = W::new().await else { return };
+    let witness = Witness::default();
+    let agent = || {
+        witness.sees(calls_once(Does::new("act", |req| async move {
+            let sure = req.ask_with(Ask::new("sure", json!(null)).schema(json!({"type": "boolean"})))?;
+            Ok(ToolOutput::text(sure.parse::<bool>()?.to_string()))
+        })))
+    };
+    let answer = |_: &_, times| Some(if times == 0 { json!("perhaps") } else { json!(true) });
+    let driven = drive(&world, &Processes::default(), agent, &first_job(), &[], answer).await;
+    assert_eq!(driven.asked.into_iter().collect::<Vec<_>>(), [("c1/sure".to_owned(), 2)]);
+    assert_eq!(witness.results(), ["true"]);
+}
+
+/// A question that has a time has its default when that is up.
+///
+/// # Panics
+/// If the claim does not hold.
+pub async fn a_question_that_nobody_answers_in_time_has_its_default<W: EngineWorld>() {
+    let Some(world) = W::new().await else { return };
+    let witness = Witness::default();
+    let agent = || {
+        witness.sees(calls_once(Does::new("act", |req| async move {
+            let ask = Ask::new("sure", json!(null)).within(nap::<W>()).or("nobody was there");
+            Ok(ToolOutput::text(req.ask_with(ask)?.parse::<String>()?))
+        })))
+    };
+    let began = Instant::now();
+    drive(&world, &Processes::default(), agent, &first_job(), &[], nobody).await;
+    let took = began.elapsed();
+    assert_eq!(witness.results(), ["nobody was there"]);
+    assert!(nap::<W>() <= took && took < nap::<W>() * 2, "{took:?}");
+}
+
+/// A call that stays until the run was told to pause.
+#[derive(Clone, Default)]
+struct Stay(Arc<Staying>);
+
+#[derive(Default)]
+struct Staying {
+    entered: Notify,
+    may_leave: Notify,
+    left: AtomicBool,
+    /// The calls that were done.
+    done: Mutex<Vec<Arc<str>>>,
+}
+
+impl Stay {
+    fn tool(&self) -> Does {
+        let stay = self.0.clone();
+        Does::new("stay", move |req| {
+            let stay = stay.clone();
+            async move {
+                if !stay.left.load(Ordering::SeqCst) {
+                    stay.entered.notify_one();
+                    stay.may_leave.notified().await;
+                    stay.left.store(true, Ordering::SeqCst);
+                }
+                stay.done.lock().unwrap_or_else(PoisonError::into_inner).push(req.call.id.clone());
+                Ok(ToolOutput::text("done"))
+            }
+        })
+    }
+
+    fn agent(&self) -> Agent {
+        let agent = Agent::builder(AGENT, Script::new([vec![call("c1", "stay")], vec![call("c2", "stay")]]));
+        agent.tool(self.tool()).build().expect("builds")
+    }
+
+    fn done(&self) -> Vec<Arc<str>> {
+        self.0.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Pauses the run in the middle of its first call, and lets it go on when it rests. How many steps there were by then.
+    async fn pauses<W: EngineWorld>(&self, world: &W, processes: &Processes) -> usize {
+        let at = first_job().at;
+        self.0.entered.notified().await;
+        world.pause(&at).await;
+        self.0.may_leave.notify_one();
+        world.rests(&at).await;
+        let steps = processes.steps().len();
+        assert_eq!(self.done(), ["c1".into()], "it rests after the call under way");
+        world.go_on(&at).await;
+        steps
+    }
+}
+
+/// A run that was told to pause rests before its next step. Let go on, it does what is left, and rests no more, whether its process dies
+/// then or not.
+///
+/// # Panics
+/// If the claim does not hold.
+pub async fn a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again<W: EngineWorld>() {
+    let pause_and_die = async |world: W, deaths: Vec<_>| {
+        let (stay, processes) = (Stay::default(), Processes::default());
+        let agent = || stay.agent();
+        let job = first_job();
+        let run = drive(&world, &processes, agent, &job, &deaths, nobody);
+        let (driven, steps) = futures::join!(run, stay.pauses(&world, &processes));
+        assert_eq!((driven.end.answer.as_str(), driven.died), ("done", deaths.len()), "{deaths:?}");
+        // The second call is made again if the process dies before anybody knows of it.
+        let (first, second) = (stay.done()[0].clone(), stay.done()[1..].to_vec());
+        assert!(&*first == "c1" && !second.is_empty() && second.iter().all(|id| **id == *"c2"), "{:?}", stay.done());
+        steps as u64
+    };
+    let Some(world) = W::new().await else { return };
+    let before = pause_and_die(world, vec![]).await;
+    let deaths = [(1, true), (2, false), (2, true), (3, false)].map(|(step, keeps)| vec![(before + step, keeps)]);
+    in_worlds(deaths, async |world, deaths| _ = pause_and_die(world, deaths).await).await;
+}
