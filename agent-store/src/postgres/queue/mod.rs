@@ -148,6 +148,14 @@ impl Queue for PostgresQueue {
             .await
     }
 
+    async fn fire(&self) -> Result<()> {
+        let limits = self.0.limits.clone();
+        self.0
+            .connections
+            .write(move |client, statements| Box::pin(claims::fire(client, statements, limits.clone())))
+            .await
+    }
+
     async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>> {
         let receipts = receipts.to_vec();
         self.0
