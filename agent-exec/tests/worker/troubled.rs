@@ -18,10 +18,10 @@ use tokio::time::sleep;
 
 #[derive(Clone, Default)]
 pub(crate) struct Troubled {
-    queue: MemoryQueue,
+    pub(crate) queue: MemoryQueue,
     /// It cannot be reached.
     pub(crate) is_away: Arc<AtomicBool>,
-    /// It does not say what runs are told.
+    /// It does not say what runs are told, until one is given back.
     pub(crate) is_silent: Arc<AtomicBool>,
     /// How long a claim takes.
     pub(crate) claims_take: Duration,
@@ -74,7 +74,9 @@ impl Queue for Troubled {
     }
 
     async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
-        self.reached()?.release(receipt, outcome, heard).await
+        let released = self.reached()?.release(receipt, outcome, heard).await;
+        self.is_silent.store(false, Ordering::SeqCst);
+        released
     }
 
     async fn fire(&self) -> Result<()> {
