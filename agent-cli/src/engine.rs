@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
-use agent::{Error, PostgresJournal, PostgresQueue, Result, config::StoreAddress, core::Journal, store::PostgresQueueBuilder};
+use agent::{
+    Error, PostgresJournal, PostgresQueue, Result, config::StoreAddress, core::Journal, store::PostgresQueueBuilder,
+};
 use agent_restate::Restate;
 use clap::Args;
 

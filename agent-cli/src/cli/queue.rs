@@ -81,7 +81,8 @@ pub(crate) struct Queue {
 }
 
 fn standing() -> impl TypedValueParser<Value = StandingKind> {
-    let known = |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("no such standing");
+    let known =
+        |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("no such standing");
     PossibleValuesParser::new(StandingKind::ALL.map(StandingKind::as_str)).try_map(known)
 }
 

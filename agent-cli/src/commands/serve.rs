@@ -63,8 +63,7 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     if wanted.keys.is_some() && !matches!(wanted.engine, Engine::Restate(_)) {
         server = server.spending(Spending::new(address.open_ledger().await?, Catalogue::builtin()));
     }
-    let of_queue =
-        [("--queued", wanted.queued.is_some()), ("--queued-per-tenant", wanted.queued_per_tenant.is_some())];
+    let of_queue = [("--queued", wanted.queued.is_some()), ("--queued-per-tenant", wanted.queued_per_tenant.is_some())];
     Ok(match &wanted.engine {
         Engine::Here => {
             wanted.engine.refuse(&of_queue)?;

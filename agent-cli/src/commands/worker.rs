@@ -3,7 +3,8 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use agent::{
-    Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue, store::QueueLimits,
+    Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
+    store::QueueLimits,
 };
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
 use agent_server::{Spending, shape};

@@ -44,8 +44,8 @@ pub trait Queue: Dispatch {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn fire(&self) -> Result<()>;
 
-    /// What the runs of these jobs were told and was not [forgotten](Self::forget), oldest first. It stays until the job is given back, so that it
-    /// survives a worker.
+    /// What the runs of these jobs were told and was not [forgotten](Self::forget), oldest first. It stays until the job is given back by a worker whose run heard it,
+    /// so that it survives workers and attempts.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.

@@ -69,14 +69,7 @@ impl App {
         if !caller.may_use(&agent) {
             return Err(unknown());
         }
-        Ok(FoundRun {
-            app: self.clone(),
-            id: id.into(),
-            agent,
-            store_name,
-            live: None,
-            is_new: false,
-        })
+        Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
     }
 
     /// Where the newest run of an agent in a session stands, unless it is finished.
@@ -131,14 +124,7 @@ impl App {
 impl FoundRun {
     pub(super) fn of_live(app: App, live: Arc<LiveRun>) -> Self {
         let store_name = live.session().clone();
-        Self {
-            app,
-            id: live.id.clone(),
-            agent: live.agent.clone(),
-            store_name,
-            live: Some(live),
-            is_new: false,
-        }
+        Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
     /// A run that is not of this process.

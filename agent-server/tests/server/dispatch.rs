@@ -7,7 +7,8 @@ use std::{
 };
 
 use agent::{
-    Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker, async_trait,
+    Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
+    async_trait,
     core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Upkeep, Wanted},
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
@@ -281,8 +282,7 @@ fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
 async fn a_run_that_a_worker_puts_back_as_it_ends_is_not_at_rest_for_those_who_watch() {
     let queued = Queued::new().await;
     let client = queued.serving.client();
-    let slow = Turn::text("Half.").delay(Duration::from_millis(600));
-    let (end, ended) = queued.worker(vec![slow]);
+    let (end, ended) = queued.worker(vec![call("c1", "A-1").delay(Duration::from_millis(600))]);
     let run = client.start(&json!({"input": "Hi."})).await;
     let id = run["run"].as_str().expect("an id").to_owned();
     while client.get(&format!("/api/runs/{id}")).await.json()["status"] != "running" {
@@ -290,15 +290,15 @@ async fn a_run_that_a_worker_puts_back_as_it_ends_is_not_at_rest_for_those_who_w
     }
     let watching = tokio::spawn({
         let (client, id) = (queued.serving.client(), id.clone());
-        async move { frames(&client.get(&format!("/api/runs/{id}/events")).await.text) }
+        async move { frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop() }
     });
     drop(end.send(()));
     ended.await.expect("no panic");
     assert_eq!(client.get(&format!("/api/runs/{id}")).await.json()["status"], "queued");
-    let _heir = queued.worker(vec![Turn::text("Done.")]);
-    assert_eq!(client.rest(&run).await["status"], "finished");
-    let told = watching.await.expect("no panic");
-    assert_eq!(told.last().expect("an end").data["answer"], "Done.");
+    let _heir = queued.worker(Vec::new());
+    assert_eq!(client.rest(&run).await["status"], "waiting");
+    let last = frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop();
+    assert_eq!(watching.await.expect("no panic"), last, "it was told all");
 }
 
 #[tokio::test]

@@ -309,7 +309,8 @@ pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(op
     release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(LEASE), note: None }).await;
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
-    release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(Duration::ZERO), note: Some("ends".into()) }).await;
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(Duration::ZERO), note: Some("ends".into()) })
+        .await;
     let claimed = next(&*queue).await;
     assert_eq!((claimed.answers, claimed.failures), (None, 0));
 }

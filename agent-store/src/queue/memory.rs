@@ -128,20 +128,21 @@ impl State {
         cancels(self.signals.iter().filter(|(_, job, _)| *job == id).map(|(.., signal)| signal))
     }
 
-    /// Makes the jobs that are due; false if there are none. One that does not fit now stays due.
+    /// Makes the jobs that are due; false if it makes none. One that does not fit now stays due.
     fn fire(&mut self, limits: &QueueLimits, now: u64) -> bool {
         let due: Vec<_> = self.schedules.values().filter(|(_, at)| *at <= now).cloned().collect();
-        let is_due = !due.is_empty();
+        let mut fires = false;
         for (schedule, at) in due {
             if self.dispatch(schedule.job_at(&in_words(at)), limits, now).is_err() {
                 continue;
             }
+            fires = true;
             match Times::of(&schedule).and_then(|times| times.after(now)) {
                 Ok(next) => drop(self.schedules.insert(schedule.name.clone(), (schedule, next))),
                 Err(_) => drop(self.schedules.remove(&schedule.name)), // it is never due again
             }
         }
-        is_due
+        fires
     }
 
     /// The job that is next for these agents.

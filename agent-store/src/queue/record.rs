@@ -237,7 +237,8 @@ pub(crate) fn cancels<'a>(unheard: impl IntoIterator<Item = &'a Signal>) -> bool
 /// [`ErrorKind::Store`] if it could not be read back: that is known now, while whoever sends it can still be told.
 pub(crate) fn written<T: Serialize + DeserializeOwned>(sent: &T) -> Result<String> {
     let unwritable = |e| Error::new(ErrorKind::Store, "what was sent cannot be written as JSON").with_source(e);
-    let too_deep = |e| Error::new(ErrorKind::Store, "what was sent is nested too deeply to be read back").with_source(e);
+    let too_deep =
+        |e| Error::new(ErrorKind::Store, "what was sent is nested too deeply to be read back").with_source(e);
     let text = serde_json::to_string(sent).map_err(unwritable)?;
     reads_back(&text, |text| serde_json::from_str::<T>(text)).map_err(too_deep)?;
     Ok(text)

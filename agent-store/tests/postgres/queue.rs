@@ -81,7 +81,8 @@ async fn what_a_newer_release_wrote_is_given_up_with_its_number_and_is_in_nobody
     for run in ["unknown", "answered", "rests", "good"] {
         queue.dispatch(job(run).tenant(run)).await.expect("takes it");
     }
-    let wrong = "UPDATE job SET body = '{}' WHERE run = 'unknown'; UPDATE job SET answers = '[]' WHERE run = 'answered';
+    let wrong =
+        "UPDATE job SET body = '{}' WHERE run = 'unknown'; UPDATE job SET answers = '[]' WHERE run = 'answered';
                  UPDATE job SET taken = '{', standing = 'at_rest', ready_at = 0 WHERE run = 'rests';
                  INSERT INTO schedule VALUES ('nightly', '{}', 0)";
     place.execute(wrong).await;

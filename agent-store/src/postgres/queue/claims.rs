@@ -31,7 +31,7 @@ const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1
 
 /// How long a claim waits for others at most, and others for it when it is not heard of any more.
 fn patience(lease: Duration) -> Duration {
-    (lease / 3).clamp(Duration::from_millis(250), Duration::from_secs(10))
+    (lease / 3).clamp(Duration::from_secs(1), Duration::from_secs(10))
 }
 
 pub(super) async fn claim(
@@ -84,8 +84,8 @@ async fn readable(client: &Client, statements: &Statements, stored: Stored) -> R
 /// Makes the jobs that are due. One that does not fit now stays due.
 pub(super) async fn fire(client: &Client, statements: &Statements, limits: QueueLimits) -> Done<()> {
     let now = statements.now(client).await?;
-    let due = statements.rows(client, DUE, &[(&now.cast_signed(), Type::INT8)]).await?;
-    for row in &due {
+    let mut fires = false;
+    for row in statements.rows(client, DUE, &[(&now.cast_signed(), Type::INT8)]).await? {
         let (body, due, name): (&str, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         let next = match serde_json::from_str::<Schedule>(body) {
             Ok(schedule) => {
@@ -93,6 +93,7 @@ pub(super) async fn fire(client: &Client, statements: &Statements, limits: Queue
                 if sending::insert(client, statements, &job, &limits).await?.is_err() {
                     continue;
                 }
+                fires = true;
                 Times::of(&schedule).and_then(|times| times.after(now)).ok().map(u64::cast_signed)
             }
             Err(error) => {
@@ -113,7 +114,7 @@ pub(super) async fn fire(client: &Client, statements: &Statements, limits: Queue
             }
         }
     }
-    if !due.is_empty() {
+    if fires {
         statements.notify(client).await?;
     }
     Ok(Ok(()))
