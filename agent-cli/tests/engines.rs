@@ -121,8 +121,8 @@ fn a_server_takes_no_more_runs_than_may_wait_for_workers() {
     let server = Server::begin(dir.path(), &model, &args);
     start(&server, &json!({"input": "Hi."}));
     let (status, text) = server.ask("POST", "/api/agents/agent/runs", &json!({"input": "Hi."}));
-    assert_eq!(status, 429, "{text}");
     server.kill();
+    assert!(status == 503 && text.contains("no more are taken"), "{status}: {text}");
 }
 
 #[test]

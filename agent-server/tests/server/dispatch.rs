@@ -292,7 +292,7 @@ async fn a_run_that_a_worker_puts_back_as_it_ends_is_not_at_rest_for_those_who_w
         let (client, id) = (queued.serving.client(), id.clone());
         async move { frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop() }
     });
-    drop(end.send(()));
+    end.send(()).expect("it works");
     ended.await.expect("no panic");
     assert_eq!(client.get(&format!("/api/runs/{id}")).await.json()["status"], "queued");
     let _heir = queued.worker(Vec::new());
