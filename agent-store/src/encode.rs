@@ -91,7 +91,7 @@ impl Encoded {
     pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
         let (told, body) = (Told::of(&entry.body), entry.body.to_json()?);
         let too_deep = |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
-        reads_back(&body, |body| EntryBody::from_json(body)).map_err(too_deep)?;
+        reads_back(&body, EntryBody::from_json).map_err(too_deep)?;
         let (body, blobs) = split(body, blob_bytes);
         let parts = blobs.len();
         Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told })

@@ -403,7 +403,7 @@ pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(ope
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
     let again = next(&*queue).await;
-    assert_eq!(told(&*queue, &again).await, [brief.clone()], "it was paused, and is not any more");
+    assert_eq!(told(&*queue, &again).await, std::slice::from_ref(&brief), "it was paused, and is not any more");
     release(&*queue, &again, Outcome::Dead { error: "no credit".into() }).await;
     assert!(queue.retry(&run).await.expect("works"));
     assert_eq!(told(&*queue, &next(&*queue).await).await, [brief]);
