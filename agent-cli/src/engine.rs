@@ -1,11 +1,10 @@
 //! Who runs the runs: this process, workers over PostgreSQL, or services of Restate.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
 use agent::{
-    Error, PostgresQueue, Result, async_trait,
-    config::StoreAddress,
-    store::{PostgresQueueBuilder, QueueLimits},
+    Error, PostgresJournal, PostgresQueue, Result, async_trait, config::StoreAddress, core::Journal,
+    store::PostgresQueueBuilder,
 };
 use agent_restate::Restate;
 use agent_server::Notes;
@@ -27,13 +26,10 @@ pub(crate) enum Engine {
     Restate(RestateAddress),
 }
 
-/// What is said of the queue by all who share it, so that they say it alike.
+/// What is said of the database by all whose runs are in it.
 #[derive(Debug, Default, Args)]
-pub(crate) struct QueueOptions {
-    /// For workers: how many runs of one tenant are under way at once, on all machines; give all servers and workers the same
-    #[arg(long, value_name = "N")]
-    pub(crate) per_tenant: Option<u64>,
-    /// For workers: the database is behind a pooler that gives each transaction another connection
+pub(crate) struct DatabaseOptions {
+    /// The database is behind a pooler that gives each transaction another connection: nothing is prepared, and workers ask for news once a second
     #[arg(long)]
     pub(crate) pooled: bool,
 }
@@ -125,11 +121,34 @@ impl Notes for RestateNotes {
 ///
 /// # Errors
 /// If the store is in no database that workers can share.
-pub(crate) fn queue_at(address: &StoreAddress, options: &QueueOptions) -> Result<PostgresQueueBuilder> {
-    let limits = options.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
+pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
     match address {
-        StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url).limits(limits).listen(!options.pooled)),
+        StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url)),
         _ => Err(Error::config("workers share a queue in PostgreSQL: name the database, with --store postgres://..")),
+    }
+}
+
+impl DatabaseOptions {
+    /// The queue beside a store, for a process that stays.
+    ///
+    /// # Errors
+    /// If the store is in no database that workers can share.
+    pub(crate) fn queue_at(&self, address: &StoreAddress) -> Result<PostgresQueueBuilder> {
+        Ok(queue_at(address)?.listen(!self.pooled))
+    }
+
+    /// The journal of a store, of which a process that died keeps sessions from others for so long.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn open(&self, address: &StoreAddress, lease: Duration) -> Result<Arc<dyn Journal>> {
+        match address {
+            StoreAddress::Postgres(url) if self.pooled => {
+                let journal = PostgresJournal::builder(url).lease_ttl(lease).prepared_statements(false);
+                Ok(Arc::new(journal.connect().await?))
+            }
+            _ => address.open_leased(lease).await,
+        }
     }
 }
 

@@ -22,31 +22,46 @@ use support::{
 };
 
 /// `agent worker` in a process of its own, which is killed when it is dropped.
-struct Worker(Child);
+struct Worker {
+    process: Child,
+    says: mpsc::Receiver<String>,
+}
 
 impl Worker {
     /// Starts one, and waits until it is at work.
     fn begin(dir: &Path, model: &Model, args: &[&str]) -> Self {
         let mut command = agent_on(dir, model);
-        let mut child = command.arg("worker").args(args).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let ready = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("Ctrl-C ends it")));
-        assert!(ready.is_some(), "the worker does not begin");
-        std::thread::spawn(move || said.for_each(drop));
-        Self(child)
+        let mut process = command.arg("worker").args(args).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let (say, says) = mpsc::channel();
+        std::thread::spawn(move || said.map_while(Result::ok).for_each(|line| drop(say.send(line))));
+        let worker = Self { process, says };
+        worker.says("Ctrl-C ends it");
+        worker
+    }
+
+    /// The next line on standard error in which this is.
+    fn says(&self, part: &str) -> String {
+        loop {
+            let line = self.says.recv_timeout(Duration::from_secs(60));
+            let line = line.unwrap_or_else(|e| panic!("the worker does not say '{part}': {e}"));
+            if line.contains(part) {
+                return line;
+            }
+        }
     }
 
     /// As `kill -9` does.
     fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -126,6 +141,30 @@ fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
     let told: Value = serde_json::from_str(&inspect(&["--json"])).unwrap();
     let tool = told["timeline"].as_array().unwrap().iter().find(|row| row["what"] == "tool").unwrap();
     assert_eq!(tool["worker"], "second", "{told}");
+}
+
+#[test]
+fn a_worker_says_which_run_failed_and_why() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), Model::new([Reply::Status(400)]));
+    let worker = Worker::begin(dir.path(), &model, &["--store", &store, "--pooled"]);
+    let send = ["queue", "send", "--agent", "agent", "Hi.", "--store", &store];
+    let (code, run, err) = end(&mut agent_on(dir.path(), &model), &send);
+    assert_eq!(code, 0, "{err}");
+    let said = worker.says("a run failed");
+    assert!(said.contains("WARN") && said.contains(run.trim()), "{said}");
+}
+
+#[test]
+fn a_server_takes_no_more_runs_than_may_wait_for_workers() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let (dir, model) = (tempfile::tempdir().unwrap(), Model::new([]));
+    let args = ["--engine", "workers", "--store", &store, "--queued-per-tenant", "1"];
+    let server = Server::begin(dir.path(), &model, &args);
+    start(&server, &json!({"input": "Hi."}));
+    let (status, text) = server.ask("POST", "/api/agents/agent/runs", &json!({"input": "Hi."}));
+    server.kill();
+    assert!(status == 503 && text.contains("no more are taken"), "{status}: {text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Restate, as seen from outside: [`Restate`].
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     Answer, Error, ErrorKind, Result, WhenBusy, WhenWaiting, async_trait,
@@ -10,11 +10,12 @@ use agent_core::{
 use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use crate::{
     DEFAULT_SERVICE, Outcome,
     http::{Address, answer, client, json as parsed, said},
-    session::Open,
+    session::{Open, TO_GO_ON},
     tell::{AnswerRun, Tell, TellRun, key},
 };
 
@@ -184,6 +185,12 @@ enum Output {
 }
 
 impl Restate {
+    /// What the run waits for, while it is under way.
+    async fn open(&self, run: &RunAddress) -> Result<Option<Open>> {
+        let open: Option<Open> = self.call(&run.session, "open", &()).await?;
+        Ok(open.filter(|open| open.run == run.run))
+    }
+
     /// Cancels the run that the session waits with, so that this one, which was sent after it, has its turn.
     async fn supersede(&self, by: &RunAddress) -> Result<()> {
         let open: Option<Open> = self.call(&by.session, "open", &()).await?;
@@ -226,7 +233,19 @@ impl Dispatch for Restate {
     }
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
-        self.call(&run.session, "answer", &AnswerRun { run: run.run.clone(), answers }).await
+        let mut asked: Vec<_> = answers.keys().cloned().collect();
+        if asked.is_empty() {
+            asked.push(TO_GO_ON.to_owned());
+        }
+        self.call::<()>(&run.session, "answer", &AnswerRun { run: run.run.clone(), answers }).await?;
+        // They are durable. The run has them in a moment, and is no more called one that waits; of some that do not fit it asks again.
+        let taken = async {
+            while self.open(run).await?.is_some_and(|open| asked.iter().any(|id| open.asked.contains_key(id))) {
+                sleep(Duration::from_millis(20)).await;
+            }
+            Ok(())
+        };
+        timeout(Duration::from_secs(1), taken).await.unwrap_or(Ok(()))
     }
 
     async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
@@ -258,14 +277,11 @@ impl Dispatch for Restate {
             }
             Output::Failed(error) => Some(Standing::Dead { error }),
             Output::Ended(_) => Some(Standing::Done),
-            Output::Open => {
-                let open: Option<Open> = self.call(&run.session, "open", &()).await?;
-                Some(match open.filter(|open| open.run == run.run) {
-                    None => Standing::Queued,
-                    Some(open) if open.asked.is_empty() => Standing::Running { worker: open.invocation },
-                    Some(_) => Standing::AtRest,
-                })
-            }
+            Output::Open => Some(match self.open(run).await? {
+                None => Standing::Queued,
+                Some(open) if open.asked.is_empty() => Standing::Running { worker: open.invocation },
+                Some(_) => Standing::AtRest,
+            }),
         })
     }
 }

@@ -8,6 +8,9 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// How long an answer is waited for that comes in a moment. Restate itself waits until there is a process that serves the agents.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// One of Restate's two addresses. It has a secret, and is never shown.
 #[derive(Clone)]
 pub(crate) struct Address {
@@ -37,9 +40,9 @@ impl Address {
         }
     }
 
-    /// Calls a handler and waits for what it gives.
+    /// Calls a handler that works for a moment, and waits for what it gives.
     pub(crate) async fn call<T: DeserializeOwned>(&self, path: &[&str], input: &impl serde::Serialize) -> Result<T> {
-        json(&answer(self.request(Method::POST, path).json(input)).await?)
+        json(&answer(self.request(Method::POST, path).timeout(PATIENCE).json(input)).await?)
     }
 }
 
@@ -67,8 +70,11 @@ pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
     let failed = |e: reqwest::Error| {
         // The URL has the session's name, which is nobody's business here.
         let e = e.without_url();
-        Error::new(ErrorKind::Store, "Restate cannot be reached: look at its address, and whether it runs")
-            .with_source(e)
+        let message = match e.is_timeout() && !e.is_connect() {
+            true => "Restate has no answer yet: look whether a process that serves the agents runs, and is registered",
+            false => "Restate cannot be reached: look at its address, and whether it runs",
+        };
+        Error::new(ErrorKind::Store, message).with_source(e)
     };
     let response = request.send().await.map_err(failed)?;
     let status = response.status();

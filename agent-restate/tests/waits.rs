@@ -4,6 +4,8 @@ mod common;
 #[allow(dead_code, reason = "another model and another tool do as they are told here")]
 #[path = "common/deeds.rs"]
 mod deeds;
+#[path = "common/process.rs"]
+mod process;
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +30,7 @@ use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs, Outcome, Res
 use agent_tools::ServedAgent;
 use serde_json::{Value, json};
 
-use self::{common::Server, deeds::Process};
+use self::{common::Server, process::Process};
 
 /// Calls the tools of each step, side by side, and says `done` at the end.
 #[derive(Clone)]

@@ -7,7 +7,10 @@ use agent_core::{
     journal::{Entry, EntryBody},
 };
 
-use crate::blob::{Blob, join, split};
+use crate::{
+    blob::{Blob, join, split},
+    depth::reads_back,
+};
 
 /// An entry without its place. Encoded by whoever appends it, so that the one that writes does nothing else.
 pub(crate) struct Encoded {
@@ -80,9 +83,6 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Text that is nested deeper than this may be refused by the parser, which guards its stack.
-const SAFE_DEPTH: usize = 120;
-
 impl Encoded {
     /// Strings of `blob_bytes` and more are taken out of the body.
     ///
@@ -90,11 +90,8 @@ impl Encoded {
     /// If the entry could not be read back: that is known now, while its run can still be told.
     pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
         let (told, body) = (Told::of(&entry.body), entry.body.to_json()?);
-        if depth(&body) > SAFE_DEPTH {
-            let too_deep =
-                |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
-            EntryBody::from_json(&body).map_err(too_deep)?;
-        }
+        let too_deep = |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
+        reads_back(&body, EntryBody::from_json).map_err(too_deep)?;
         let (body, blobs) = split(body, blob_bytes);
         let parts = blobs.len();
         Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told })
@@ -118,27 +115,6 @@ impl Encoded {
     }
 }
 
-/// How deep arrays and objects are nested in JSON text.
-fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'[' | b'{' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -148,12 +124,6 @@ mod tests {
     fn nested(levels: usize) -> Entry {
         let value = (0..levels).fold(json!("[{\"\\"), |inner, _| Value::Array(vec![inner]));
         Entry::new("run".into(), 0, EntryBody::Decided { name: "[[[".into(), value, beginning: false })
-    }
-
-    #[test]
-    fn depth_counts_brackets_outside_of_strings() {
-        assert_eq!(depth(r#"{"a[[":[{}],"b":"{\"["}"#), 3);
-        assert_eq!(depth("1"), 0);
     }
 
     #[test]

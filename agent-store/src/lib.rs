@@ -40,6 +40,8 @@ mod check;
 pub mod conformance;
 #[cfg(feature = "sqlite")]
 mod database;
+#[cfg(any(feature = "queue", feature = "sqlite"))]
+mod depth;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod durability;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

@@ -2,9 +2,14 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use agent::dispatch::StandingKind;
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
-use crate::engine::{Engine, QueueOptions};
+use super::LogOptions;
+use crate::engine::{DatabaseOptions, Engine};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -37,8 +42,13 @@ pub(crate) struct Worker {
     /// For workers: how many runs are under way at once [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) at_once: Option<usize>,
+    /// For workers: how many runs of one tenant are under way at once, on all machines; give all workers the same
+    #[arg(long, value_name = "N")]
+    pub(crate) per_tenant: Option<u64>,
     #[command(flatten)]
-    pub(crate) queue: QueueOptions,
+    pub(crate) database: DatabaseOptions,
+    #[command(flatten)]
+    pub(crate) logs: LogOptions,
     /// For workers: how long runs have to reach a safe point when the worker is told to end [default: 20]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,
@@ -52,31 +62,28 @@ pub(crate) struct Worker {
 Examples:
   agent queue --store postgres://agent@db.example.com/agents
   agent queue --standing dead
+  agent queue send --agent librarian --tenant teapots 'What do bees do?'
   agent queue show RUN
   agent queue retry RUN
   agent queue schedule nightly '0 3 * * *' --agent librarian --prompt 'Tidy up.'")]
 pub(crate) struct Queue {
     #[command(subcommand)]
     pub(crate) act: Option<QueueAct>,
-    /// Those alone that stand so
-    #[arg(long, value_enum)]
-    pub(crate) standing: Option<Stands>,
-    /// Those of this tenant alone
+    /// List those alone that stand so
+    #[arg(long, value_parser = standing())]
+    pub(crate) standing: Option<StandingKind>,
+    /// List those of this tenant alone
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// List no more than these
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) limit: usize,
+    /// List no more than these [default: 100]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
 }
 
-/// How a job stands.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Stands {
-    Queued,
-    Running,
-    AtRest,
-    Dead,
-    Done,
+fn standing() -> impl TypedValueParser<Value = StandingKind> {
+    let known =
+        |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("no such standing");
+    PossibleValuesParser::new(StandingKind::ALL.map(StandingKind::as_str)).try_map(known)
 }
 
 #[derive(Debug, Subcommand)]
@@ -89,6 +96,9 @@ pub(crate) enum QueueAct {
         /// The session; a new one without it
         #[arg(long, value_name = "NAME")]
         session: Option<String>,
+        /// Among whose jobs turns are shared out
+        #[arg(long, value_name = "NAME", default_value = "")]
+        tenant: String,
         /// The prompt
         prompt: String,
     },
@@ -107,7 +117,7 @@ pub(crate) enum QueueAct {
         /// The run
         run: String,
     },
-    /// Forget the jobs that were done so long ago
+    /// Forget the jobs that were done so long ago, of all tenants
     Purge {
         /// How long ago
         #[arg(long, value_name = "HOURS", default_value_t = 24)]
@@ -124,6 +134,9 @@ pub(crate) enum QueueAct {
         /// The agent that is to answer, by name
         #[arg(long, value_name = "NAME")]
         agent: String,
+        /// Among whose jobs turns are shared out
+        #[arg(long, value_name = "NAME", default_value = "")]
+        tenant: String,
         /// The prompt
         #[arg(long, value_name = "TEXT")]
         prompt: String,

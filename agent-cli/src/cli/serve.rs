@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::engine::{Engine, QueueOptions};
+use crate::engine::{DatabaseOptions, Engine};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -62,9 +62,8 @@ pub(crate) struct Serve {
     /// For whom the issuer's tokens must be
     #[arg(long, value_name = "NAME", requires = "issuer")]
     pub(crate) audience: Option<String>,
-    /// What is written on standard error: a level, or one for each part, such as `info,agent_server=debug`
-    #[arg(long, value_name = "LEVELS", env = "AGENT_LOG", default_value = "info")]
-    pub(crate) log: Targets,
+    #[command(flatten)]
+    pub(crate) logs: LogOptions,
     /// Take requests by this name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
@@ -77,8 +76,14 @@ pub(crate) struct Serve {
     /// How long a server that died keeps its runs from others [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) lease: Option<u64>,
+    /// For workers: how many runs may wait in the queue; more are refused [default: any number]
+    #[arg(long, value_name = "N")]
+    pub(crate) queued: Option<u64>,
+    /// For workers: how many runs of one tenant may wait in the queue; more are refused [default: any number]
+    #[arg(long, value_name = "N")]
+    pub(crate) queued_per_tenant: Option<u64>,
     #[command(flatten)]
-    pub(crate) queue: QueueOptions,
+    pub(crate) database: DatabaseOptions,
     /// Take files that clients upload, and keep them in this folder
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,
@@ -88,6 +93,14 @@ pub(crate) struct Serve {
     /// Let webhooks be at this address though it is not of the public internet, such as `10.1.0.0/16`
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) webhook_allow: Vec<String>,
+}
+
+/// What is said of what a process that stays writes.
+#[derive(Debug, Args)]
+pub(crate) struct LogOptions {
+    /// What is written on standard error: a level, or one for each part, such as `info,agent_server=debug`
+    #[arg(long, value_name = "LEVELS", env = "AGENT_LOG", default_value = "info")]
+    pub(crate) log: Targets,
 }
 
 fn scope(name: &str) -> Result<Scope, String> {

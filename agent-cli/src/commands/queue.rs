@@ -4,29 +4,28 @@ use std::time::Duration;
 
 use agent::{
     Error, PostgresQueue, Result, RunRequest,
-    dispatch::{Dispatch, Job, QueuedJob, Schedule, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, QueuedJob, Schedule, Upkeep, Wanted},
 };
 use serde_json::json;
 
 use crate::{
-    cli::{Global, Queue, QueueAct, Stands},
-    engine::{QueueOptions, queue_at},
+    cli::{Global, Queue, QueueAct},
+    engine::queue_at,
     output::{End, line, moment, print, print_json, table},
     store,
 };
 
 /// Looks at the queue, and after it.
 pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
-    let queue = queue_at(&store::address(global, None)?, &QueueOptions::default())?
-        .listen(false)
-        .connections(1)
-        .connect()
-        .await?;
+    if wanted.act.is_some() {
+        refuse_lists(&wanted)?;
+    }
+    let queue = queue_at(&store::address(global, None)?)?.listen(false).connections(1).connect().await?;
     let Some(act) = &wanted.act else { return list(&queue, &wanted, global).await };
     match act {
-        QueueAct::Send { agent, session, prompt } => {
+        QueueAct::Send { agent, session, tenant, prompt } => {
             let request = session.iter().fold(RunRequest::user(prompt), |request, name| request.session(name.as_str()));
-            let job = Job::new(agent.as_str(), &request)?;
+            let job = Job::new(agent.as_str(), &request)?.tenant(tenant);
             let at = job.at.clone();
             queue.dispatch(job).await?;
             match global.json {
@@ -49,8 +48,8 @@ pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
             }
         }
         QueueAct::Schedules => schedules(&queue, global).await?,
-        QueueAct::Schedule { name, cron, agent, prompt } => {
-            let job = Job::new(agent.as_str(), &RunRequest::user(prompt))?;
+        QueueAct::Schedule { name, cron, agent, tenant, prompt } => {
+            let job = Job::new(agent.as_str(), &RunRequest::user(prompt))?.tenant(tenant);
             queue.set_schedule(&Schedule::new(name, cron, job)).await?;
         }
         QueueAct::Unschedule { name } => done(queue.remove_schedule(name).await?, "there is no such schedule")?,
@@ -58,25 +57,34 @@ pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
     Ok(End::Finished)
 }
 
+/// Refuses what chooses the jobs of a list, and would change nothing about another command.
+fn refuse_lists(wanted: &Queue) -> Result<()> {
+    let of_lists = [
+        ("--standing", wanted.standing.is_some()),
+        ("--tenant", wanted.tenant.is_some()),
+        ("--limit", wanted.limit.is_some()),
+    ];
+    match of_lists.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Error::config(format!(
+            "{option} before a command chooses what is listed, and no command lists jobs: leave it out, or give it to the command if that has one"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn done(done: bool, otherwise: &'static str) -> Result<()> {
     if done { Ok(()) } else { Err(Error::config(otherwise)) }
 }
 
 async fn find(queue: &PostgresQueue, run: &str) -> Result<QueuedJob> {
-    let found = queue.jobs(&Wanted::default().most(usize::MAX)).await?.into_iter().find(|job| *job.job.at.run == *run);
+    let found = queue.jobs(&Wanted::default().run(run).most(1)).await?.pop();
     found.ok_or_else(|| Error::config(format!("there is no run '{run}': `agent queue` lists those there are")))
 }
 
 async fn list(queue: &PostgresQueue, wanted: &Queue, global: &Global) -> Result<End> {
-    let mut asked = Wanted::default().most(wanted.limit);
+    let mut asked = wanted.limit.into_iter().fold(Wanted::default(), Wanted::most);
     asked.tenant.clone_from(&wanted.tenant);
-    asked.standing = wanted.standing.map(|stands| match stands {
-        Stands::Queued => StandingKind::Queued,
-        Stands::Running => StandingKind::Running,
-        Stands::AtRest => StandingKind::AtRest,
-        Stands::Dead => StandingKind::Dead,
-        Stands::Done => StandingKind::Done,
-    });
+    asked.standing = wanted.standing;
     let jobs = queue.jobs(&asked).await?;
     if global.json {
         jobs.iter().try_for_each(|job| print_json(&json!(job)))?;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent::{Error, Result, llm::Catalogue};
+use agent::{Error, Result, llm::Catalogue, store::QueueLimits};
 use agent_restate::RestateJournal;
 use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Server, ServerBuilder, Spending, Studio, Webhooks};
 use serde_json::json;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    engine::{Engine, LEASE, RestateNotes, queue_at},
+    engine::{Engine, LEASE, RestateNotes},
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
@@ -28,7 +28,7 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
         return add_key(new_key(name, &wanted)?, file, global);
     }
-    telemetry::will_write(wanted.log.clone());
+    telemetry::will_write(wanted.logs.log.clone());
     let mut following = Following::default();
     let server = guarded(with_agents(&wanted, global, &mut following).await?, &wanted)?;
     let server = with_files_and_webhooks(server, &wanted)?.studio(Studio::new()).build()?;
@@ -63,19 +63,21 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     if wanted.keys.is_some() && !matches!(wanted.engine, Engine::Restate(_)) {
         server = server.spending(Spending::new(address.open_ledger().await?, Catalogue::builtin()));
     }
-    let of_queue = [("--per-tenant", wanted.queue.per_tenant.is_some()), ("--pooled", wanted.queue.pooled)];
+    let of_queue = [("--queued", wanted.queued.is_some()), ("--queued-per-tenant", wanted.queued_per_tenant.is_some())];
     Ok(match &wanted.engine {
         Engine::Here => {
             wanted.engine.refuse(&of_queue)?;
-            server.store(address.open_leased(lease).await?)
+            server.store(wanted.database.open(&address, lease).await?)
         }
         Engine::Workers => {
-            let queue = queue_at(&address, &wanted.queue)?.connect().await?;
-            server.store(address.open_leased(lease).await?).queue(Arc::new(queue))
+            let limits = wanted.queued.into_iter().fold(QueueLimits::default(), QueueLimits::queued);
+            let limits = wanted.queued_per_tenant.into_iter().fold(limits, QueueLimits::queued_per_tenant);
+            let queue = wanted.database.queue_at(&address)?.limits(limits).connect().await?;
+            server.store(wanted.database.open(&address, lease).await?).queue(Arc::new(queue))
         }
         Engine::Restate(restate) => {
             wanted.engine.refuse(&of_queue)?;
-            wanted.engine.refuse(&[("--lease", wanted.lease.is_some())])?;
+            wanted.engine.refuse(&[("--pooled", wanted.database.pooled), ("--lease", wanted.lease.is_some())])?;
             let restate = restate.open()?;
             let server = server.notes(RestateNotes(restate.clone()));
             server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))

@@ -2,21 +2,27 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use agent::{Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue};
+use agent::{
+    Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
+    store::QueueLimits,
+};
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
 use agent_server::{Spending, shape};
 use serde_json::json;
 
 use crate::{
     cli::{Global, Worker},
-    engine::{Engine, LEASE, RestateAddress, queue_at},
+    engine::{Engine, LEASE, RestateAddress},
     load::assemble_all,
     output::{End, announce, cannot, plain, print_json},
+    telemetry,
 };
 
 /// Runs what others send, until somebody ends it; then brings what is under way to a safe point.
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
+    telemetry::will_write(wanted.logs.log.clone());
     let (agents, address) = assemble_all(&wanted.files, global)?;
+    telemetry::write();
     let agents = agents.into_iter().map(|agent| agent.builder).collect();
     let of_restate = [
         ("--listen", wanted.listen.is_some()),
@@ -25,8 +31,8 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     ];
     let of_workers = [
         ("--at-once", wanted.at_once.is_some()),
-        ("--per-tenant", wanted.queue.per_tenant.is_some()),
-        ("--pooled", wanted.queue.pooled),
+        ("--per-tenant", wanted.per_tenant.is_some()),
+        ("--pooled", wanted.database.pooled),
         ("--drain", wanted.drain.is_some()),
         ("--lease", wanted.lease.is_some()),
     ];
@@ -47,9 +53,10 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
 
 /// A worker of the queue beside the store.
 async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
-    let queue = queue_at(address, &wanted.queue)?.connect().await?;
+    let limits = wanted.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
+    let queue = wanted.database.queue_at(address)?.limits(limits).connect().await?;
     let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
-    let journal = address.open_leased(lease).await?;
+    let journal = wanted.database.open(address, lease).await?;
     let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
     worker = worker.drain_within(Duration::from_secs(wanted.drain.unwrap_or(20)));
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);

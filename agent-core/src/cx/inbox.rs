@@ -114,6 +114,11 @@ impl Inbox {
         messages.into_iter().rev().for_each(|message| state.messages.push_front(message));
     }
 
+    /// True if the journal of the run has what comes: the run has begun, and is not over.
+    pub fn is_kept(&self) -> bool {
+        self.lock().log.is_some()
+    }
+
     /// True if no message waits.
     pub fn is_empty(&self) -> bool {
         self.lock().messages.is_empty()

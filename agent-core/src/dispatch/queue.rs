@@ -30,14 +30,22 @@ pub trait Queue: Dispatch {
     async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>>;
 
     /// Gives a job back, and says what becomes of it, and which signals its run has heard, by their ids; false if the lease was lost: then nothing
-    /// is changed. A job that was told what its run has not heard does not rest.
+    /// is changed. A job that was cancelled and whose run has not heard it does not rest. Messages that a run has not heard stay until the run goes
+    /// on, unless it is done.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool>;
 
-    /// What the runs of these jobs were told and was not [forgotten](Self::forget), oldest first. It stays until the job is given back, so that it
-    /// survives a worker.
+    /// Makes the jobs of [schedules](super::Schedule) that are due. Workers ask for it all the time, also those that have no room for one more run, so that no
+    /// time is missed while one lives.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
+    async fn fire(&self) -> Result<()>;
+
+    /// What the runs of these jobs were told and was not [forgotten](Self::forget), oldest first. It stays until the job is given back by a worker whose run heard it,
+    /// so that it survives workers and attempts.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
@@ -104,8 +112,8 @@ pub enum Outcome {
     Done,
     /// It waits for an answer, or was paused. If an answer came meanwhile, it is queued again.
     AtRest {
-        /// When it goes on by itself, since its question ends then: milliseconds since 1970, UTC; never if unset.
-        until: Option<u64>,
+        /// After which time it goes on by itself, since its question ends then; never if unset.
+        after: Option<Duration>,
         /// What is to be known of it, such as why its last answers were refused.
         note: Option<String>,
     },

@@ -68,13 +68,15 @@ pub struct Wanted {
     pub agents: Option<Vec<String>>,
     /// Those of this session. Default: all.
     pub session: Option<String>,
+    /// Those of this run. Default: all.
+    pub run: Option<String>,
     /// No more than these. Default: 100.
     pub most: usize,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { standing: None, tenant: None, agents: None, session: None, most: 100 }
+        Self { standing: None, tenant: None, agents: None, session: None, run: None, most: 100 }
     }
 }
 
@@ -104,6 +106,13 @@ impl Wanted {
     #[must_use]
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
+        self
+    }
+
+    /// Asks for those of a run alone, by its id.
+    #[must_use]
+    pub fn run(mut self, run: impl Into<String>) -> Self {
+        self.run = Some(run.into());
         self
     }
 
@@ -178,8 +187,8 @@ impl QueuedJob {
 
 /// Makes jobs at certain times.
 ///
-/// Each job's run has an id of the schedule's name and the time, so that no time makes two. One that was missed, since no worker was there, is made up
-/// for once.
+/// Each job's run has an id of the schedule's name and the time, so that no time makes two. A time makes its job while any worker lives, however many runs the
+/// workers have. Of the times that were missed, since no worker was there or the queue was full, the first is made up for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Schedule {

@@ -1,9 +1,9 @@
 //! Where a job begins: anew, where its run stands in the journal, or not at all.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
-    Answer, Checkpoint, Result, RunIds, RunRequest,
+    Answer, Checkpoint, Result, RunIds, RunRequest, WhenBusy,
     dispatch::{Claimed, Outcome},
     journal::{Liveness, RunStatus, liveness_of},
     run::{Clock, RunInput},
@@ -20,8 +20,8 @@ pub(super) enum Beginning {
 }
 
 impl Beginning {
-    /// Where the job begins. Whoever runs something is the session's writer then, and is refused if it was too late.
-    pub(super) async fn of(agent: &Agent, claimed: &Claimed) -> Result<Self> {
+    /// Where the job begins, whose run was cancelled or not. Whoever runs something is the session's writer then, and is refused if it was too late.
+    pub(super) async fn of(agent: &Agent, claimed: &Claimed, is_cancelled: bool) -> Result<Self> {
         let job = &claimed.job;
         let request = Box::new(job.request());
         let Some(journal) = agent.store() else { return Ok(Self::Run(request)) };
@@ -40,7 +40,8 @@ impl Beginning {
         let Some(stands) = stands.filter(|stands| stands.ids.run_id == job.at.run) else {
             return Ok(Self::Ends(Outcome::Done)); // it finished
         };
-        let waits = matches!(last, Some((run, Some(RunStatus::Interrupted))) if run == job.at.run);
+        // One that is cancelled ends where it is driven, whatever it waits for.
+        let waits = !is_cancelled && matches!(last, Some((run, Some(RunStatus::Interrupted))) if run == job.at.run);
         Ok(Self::going_on(request, &stands, waits, claimed.answers.as_ref()))
     }
 
@@ -59,17 +60,20 @@ impl Beginning {
             .filter(|(id, _)| is_open(id))
             .map(|(id, answer)| (id.clone(), answer.clone()))
             .collect();
-        let until = until(stands);
-        let is_over = until.is_some_and(|until| until <= Clock::default().now());
+        let after = ends_after(stands);
+        let is_over = after == Some(Duration::ZERO);
         if waits && answers.is_empty() && !is_over && stands.questions.iter().any(|question| is_open(&question.id)) {
-            return Self::Ends(Outcome::AtRest { until, note: None });
+            return Self::Ends(Outcome::AtRest { after, note: None });
         }
         request.input = RunInput::Recover { answers };
+        // The queue waits for the session, and for what the run is told meanwhile.
+        request.when_busy = Some(WhenBusy::Reject);
         Self::Run(request)
     }
 }
 
-/// When the first of the questions ends that a run waits for.
-pub(super) fn until(stands: &Checkpoint) -> Option<u64> {
-    stands.questions.iter().filter_map(|question| question.expires).min()
+/// After which time the first of the questions ends that a run waits for. The queue is told that, and not when: its clock may be another one.
+pub(super) fn ends_after(stands: &Checkpoint) -> Option<Duration> {
+    let first = stands.questions.iter().filter_map(|question| question.expires).min();
+    first.map(|first| Duration::from_millis(first.saturating_sub(Clock::default().now())))
 }

@@ -71,9 +71,10 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets after which time the queue is asked though nobody said that there is something. Default: 1 second.
+    /// Sets after which time the queue is asked though nobody said that there is something: for runs, for what they are told, and for schedules that are
+    /// due. Default: 1 second; at least a millisecond.
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.poll = poll;
+        self.poll = poll.max(Duration::from_millis(1));
         self
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{Checkpoint, Error, ErrorKind, Result, Retry, RunEnd, dispatch::Outcome, model::Backoff};
 
-use super::begin::until;
+use super::begin::ends_after;
 
 /// How long a session in use is left alone.
 const BUSY: Duration = Duration::from_millis(500);
@@ -24,7 +24,7 @@ impl End<'_> {
             Ok(RunEnd::Finished(_)) => Outcome::Done,
             Ok(RunEnd::Interrupted(stands)) => rests(&stands, None),
             Ok(_) if self.drains => Outcome::Later { after: Duration::ZERO, error: None },
-            Ok(RunEnd::Paused(_)) => Outcome::AtRest { until: None, note: None },
+            Ok(RunEnd::Paused(_)) => Outcome::AtRest { after: None, note: None },
             Ok(_) => Outcome::Done,
             Err(e) => self.failed(&e),
         }
@@ -56,5 +56,5 @@ impl End<'_> {
 }
 
 fn rests(stands: &Checkpoint, note: Option<String>) -> Outcome {
-    Outcome::AtRest { until: until(stands), note }
+    Outcome::AtRest { after: ends_after(stands), note }
 }

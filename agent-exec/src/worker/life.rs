@@ -21,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
     let lost = stay.lost.clone();
     let live = async {
-        let outcome = run(&shift, &claimed).await;
-        release(&shift, claimed.receipt, &outcome).await;
+        let (outcome, heard) = run(&shift, &claimed).await;
+        release(&shift, claimed.receipt, &outcome, &heard).await;
     };
     tokio::select! {
         biased;
@@ -34,15 +34,18 @@ pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
     }
 }
 
-async fn run(shift: &Shift, claimed: &Claimed) -> Outcome {
-    let backoff = &shift.worker.backoff;
+/// What becomes of the job, and what its run has heard. A run that failed is told again what it was told.
+async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
+    let (backoff, receipt) = (&shift.worker.backoff, claimed.receipt);
     if claimed.failures > 0 && backoff.delay(claimed.failures, None).is_none() {
         let error = claimed.error.clone().unwrap_or_default();
-        return Outcome::Dead { error: format!("it was tried {} times; the last time: {error}", claimed.failures) };
+        let error = format!("it was tried {} times; the last time: {error}", claimed.failures);
+        return (Outcome::Dead { error }, Vec::new());
     }
     let attempt: Result<_> = async {
         let agent = shift.worker.agent(&claimed.job.at.agent)?;
-        let request = match Beginning::of(agent, claimed).await? {
+        shift.listen().await; // where it begins depends on it
+        let request = match Beginning::of(agent, claimed, shift.is_cancelled(receipt)).await? {
             Beginning::Run(request) => {
                 (shift.worker.shape)(&claimed.job, *request)?.driven_by(shift.worker.claim.worker.as_str())
             }
@@ -50,30 +53,29 @@ async fn run(shift: &Shift, claimed: &Claimed) -> Outcome {
         };
         let run = agent.start(request);
         let _present = shift.drain.enter(run.handle())?;
-        shift.has_begun(claimed.receipt, run.handle());
-        shift.listen().await;
+        shift.has_begun(receipt, run.handle());
         let end: RunEnd = run.await?;
         Ok(Ok(end))
     }
     .await;
-    let drains = shift.drain.is_draining() && !shift.was_told(claimed.receipt);
+    let drains = shift.drain.is_draining() && !shift.was_told(receipt);
     let end = End { backoff, failures: claimed.failures, drains };
     match attempt {
-        Ok(Ok(ended)) => end.outcome(Ok(ended)),
-        Ok(Err(outcome)) => outcome,
+        Ok(Ok(ended)) => (end.outcome(Ok(ended)), shift.heard(receipt)),
+        Ok(Err(outcome)) => (outcome, Vec::new()),
         Err(e) => {
             let (run, session) = (&claimed.job.at.run, &claimed.job.at.session);
             tracing::warn!(%run, %session, error = %e, "a run failed");
-            end.outcome(Err(e))
+            (end.outcome(Err(e)), Vec::new())
         }
     }
 }
 
 /// Tells the queue until it hears, or the lease is lost.
-async fn release(shift: &Shift, receipt: u64, outcome: &Outcome) {
+async fn release(shift: &Shift, receipt: u64, outcome: &Outcome, heard: &[u64]) {
+    let queue = &shift.worker.queue;
     loop {
-        let (queue, heard) = (&shift.worker.queue, shift.heard(receipt));
-        match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), &heard)).await {
+        match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), heard)).await {
             Ok(Ok(_)) => return,
             Ok(Err(e)) => tracing::warn!(error = %e, "the queue could not be told what became of a run; trying again"),
             Err(_) => tracing::warn!("the queue does not answer; trying again"),

@@ -6,7 +6,7 @@ mod ends;
 mod life;
 mod shift;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     Result, RunRequest,
@@ -17,6 +17,7 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 pub use self::builder::WorkerBuilder;
 use self::shift::{Shift, keep};
@@ -96,22 +97,32 @@ impl Worker {
         let shift = Arc::new(Shift::new(self.0.clone()));
         let mut keeper = JoinSet::new(); // it ends when this future is dropped
         drop(keeper.spawn(keep(shift.clone())));
-        let (mut shutdown, mut runs, mut seen) = (pin!(shutdown), JoinSet::new(), 0);
-        loop {
-            let is_full = shift.fill(&mut runs).await;
-            tokio::select! {
-                biased;
-                () = &mut shutdown => break,
-                Some(_) = runs.join_next() => {}
-                news = self.0.queue.news(seen), if !is_full => seen = news,
-                () = sleep(self.0.poll), if !is_full => {}
-            }
-        }
+        let (ends, mut runs) = (CancellationToken::new(), JoinSet::new());
+        let told_to_end = async {
+            shutdown.await;
+            ends.cancel();
+        };
+        tokio::join!(told_to_end, self.work(&shift, &mut runs, &ends));
         let drained = shift.drain(self.0.drain_within).await;
         let _ = timeout(GRACE, async { while runs.join_next().await.is_some() {} }).await;
         runs.shutdown().await;
         keeper.abort_all();
         drained
+    }
+
+    /// Has as many runs under way as there are, and as there is room for.
+    async fn work(&self, shift: &Arc<Shift>, runs: &mut JoinSet<()>, ends: &CancellationToken) {
+        let mut seen = 0;
+        while !ends.is_cancelled() {
+            let is_full = shift.fill(runs, ends).await;
+            tokio::select! {
+                biased;
+                () = ends.cancelled() => {}
+                Some(_) = runs.join_next() => {}
+                news = self.0.queue.news(seen), if !is_full => seen = news,
+                () = sleep(self.0.poll), if !is_full => {}
+            }
+        }
     }
 }
 

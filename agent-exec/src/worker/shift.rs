@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,9 +33,11 @@ struct Held {
     /// The lease is good until then, as far as is known here.
     good_until: Instant,
     handle: Option<RunHandle>,
-    /// Signals that the run heard.
+    /// What the run is told, in its order, with what the run did not hear yet.
+    told: Vec<Told>,
+    /// Signals that the run heard. That it was cancelled is none of them: its end obeys that, and nothing else.
     heard: Vec<u64>,
-    /// Those of them that the run's journal has soon, with the time when it heard them.
+    /// Those of them that the run's journal has soon, with the time when it was to have them.
     steered: Vec<(u64, Instant)>,
     /// True if the run was cancelled or paused.
     was_told: bool,
@@ -70,9 +73,9 @@ impl Shift {
         Self { worker, drain: Drain::new(), held: Mutex::default() }
     }
 
-    /// Claims until there is no more, or no room; true if there is no room.
-    pub(super) async fn fill(self: &Arc<Self>, runs: &mut JoinSet<()>) -> bool {
-        while runs.len() < self.worker.at_once {
+    /// Claims until there is no more, or no room, or the worker shuts down; true if there is no room.
+    pub(super) async fn fill(self: &Arc<Self>, runs: &mut JoinSet<()>, ends: &CancellationToken) -> bool {
+        while runs.len() < self.worker.at_once && !ends.is_cancelled() {
             let (queue, claim) = (&self.worker.queue, &self.worker.claim);
             let begun = Instant::now();
             match timeout(self.worker.claim.lease, queue.claim(claim)).await {
@@ -100,6 +103,7 @@ impl Shift {
             lost: lost.clone(),
             good_until,
             handle: None,
+            told: Vec::new(),
             heard: Vec::new(),
             steered: Vec::new(),
             was_told: false,
@@ -110,8 +114,14 @@ impl Shift {
 
     pub(super) fn has_begun(&self, receipt: u64, handle: RunHandle) {
         if let Some(held) = self.lock().get_mut(&receipt) {
-            held.handle = Some(handle);
+            held.begin(handle);
         }
+    }
+
+    /// True if the run is to end, as far as is known here.
+    pub(super) fn is_cancelled(&self, receipt: u64) -> bool {
+        let is_cancel = |told: &Told| told.signal == Signal::Cancel;
+        self.lock().get(&receipt).is_some_and(|held| held.told.iter().any(is_cancel))
     }
 
     pub(super) fn heard(&self, receipt: u64) -> Vec<u64> {
@@ -162,6 +172,9 @@ impl Shift {
     fn kept_by_now(&self, age: Duration) -> Vec<u64> {
         let mut kept = Vec::new();
         for held in self.lock().values_mut() {
+            if !held.handle.as_ref().is_some_and(|handle| handle.inbox.is_kept()) {
+                held.steered.iter_mut().for_each(|(_, at)| *at = Instant::now());
+            }
             let (old, new): (Vec<_>, _) = held.steered.drain(..).partition(|(_, at)| at.elapsed() >= age);
             held.steered = new;
             kept.extend(old.into_iter().map(|(id, _)| id));
@@ -196,12 +209,23 @@ impl Shift {
 }
 
 impl Held {
+    /// The run is there, and is told what came before it.
+    fn begin(&mut self, handle: RunHandle) {
+        let told: Vec<_> = mem::take(&mut self.told);
+        self.handle = Some(handle);
+        told.into_iter().for_each(|told| self.hear(&told));
+    }
+
     fn hear(&mut self, told: &Told) {
-        let Some(handle) = self.handle.as_ref().filter(|_| !self.heard.contains(&told.id)) else { return };
+        if self.told.iter().any(|known| known.id == told.id) {
+            return;
+        }
+        self.told.push(told.clone());
+        let Some(handle) = &self.handle else { return };
         match &told.signal {
             Signal::Cancel => {
                 self.was_told = true;
-                handle.cancel();
+                return handle.cancel();
             }
             Signal::Pause => {
                 self.was_told = true;
@@ -219,15 +243,40 @@ impl Held {
     }
 }
 
-/// Renews leases and tells runs what they are told, for ever.
+/// Renews leases, tells runs what they are told, and has schedules fire, for ever; none waits for another.
 pub(super) async fn keep(shift: Arc<Shift>) {
-    let (mut beat, mut seen) = (interval(shift.worker.heartbeat()), 0);
+    tokio::join!(renew(&shift), listen(&shift), fire(&shift));
+}
+
+async fn renew(shift: &Shift) {
+    let mut beat = interval(shift.worker.heartbeat());
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = beat.tick() => shift.renew().await,
-            news = shift.worker.queue.news(seen) => seen = news,
+        let _ = beat.tick().await;
+        shift.renew().await;
+    }
+}
+
+async fn listen(shift: &Shift) {
+    let mut seen = 0;
+    loop {
+        // Where no news come, runs are told all the same.
+        if let Ok(news) = timeout(shift.worker.poll, shift.worker.queue.news(seen)).await {
+            seen = news;
         }
         shift.listen().await;
+    }
+}
+
+async fn fire(shift: &Shift) {
+    let mut poll = interval(shift.worker.poll);
+    poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let _ = poll.tick().await;
+        match timeout(shift.worker.claim.lease, shift.worker.queue.fire()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => tracing::warn!(error = %e, "schedules do not fire; trying again"),
+            Err(_) => tracing::warn!("the queue does not answer; trying again"),
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Effect, ErrorKind, RunRequest, ToolOutput,
-    dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, Schedule, StandingKind, Upkeep, Wanted},
     journal::EntryBody,
     testing::Turn,
     tool::Doubt,
@@ -24,6 +24,7 @@ use crate::{
     Shared,
     common::{FnTool, tool},
     job,
+    troubled::Troubled,
 };
 
 /// Does its deed, and then takes its time, for ever in the process of the first call.
@@ -171,6 +172,36 @@ async fn no_more_runs_are_under_way_at_once_than_a_worker_has_room_for() {
     for run in &runs {
         shared.comes_to(run, StandingKind::Done).await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_shuts_down_claims_no_more_however_many_there_are() {
+    let shared = Shared::default();
+    let queue = Troubled { claims_take: Duration::from_secs(1), ..Troubled::new(&shared.queue) };
+    for n in 0..50 {
+        shared.send(Job::new("a", &RunRequest::user("go").run_id(format!("r{n}"))).expect("data")).await;
+    }
+    let agent = shared.agent((0..50).map(|_| Turn::text("hello").delay(Duration::from_secs(100))));
+    let worker = shared.worker_of(Arc::new(queue.clone()), agent).at_once(50).build().expect("builds");
+    worker.run_until(sleep(Duration::from_secs(5))).await;
+    let claims = queue.claims.load(Ordering::SeqCst);
+    assert!((3..7).contains(&claims), "{claims}");
+    let queued = shared.queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    assert_eq!(queued.len(), 50, "all are put back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn schedules_fire_while_no_worker_has_room() {
+    let shared = Shared::default();
+    let long = Turn::text("hello").delay(Duration::from_secs(600));
+    let _process = shared.start(shared.worker(shared.agent([long])).at_once(1));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::Running).await;
+    let tick = Job::new("a", &RunRequest::user("tick")).expect("data");
+    shared.queue.set_schedule(&Schedule::new("tick", "* * * * *", tick)).await.expect("set");
+    sleep(Duration::from_secs(550)).await;
+    let queued = shared.queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    assert!((9..=10).contains(&queued.len()), "{queued:?}");
 }
 
 #[test]

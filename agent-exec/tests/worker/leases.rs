@@ -1,23 +1,12 @@
 //! Leases that are lost.
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use agent_core::{
-    Answer, Error, ErrorKind, Result, async_trait,
-    dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, RunAddress, Signal, Standing, StandingKind, Told,
-    },
-    testing::Turn,
-};
+use agent_core::{dispatch::StandingKind, testing::Turn};
 use agent_exec::Worker;
-use agent_store::MemoryQueue;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -25,74 +14,13 @@ use crate::{
     Shared,
     common::{Log, hangs},
     job,
+    troubled::Troubled,
 };
-
-/// A queue that cannot be reached for a while.
-#[derive(Clone, Default)]
-struct Away {
-    queue: MemoryQueue,
-    is_away: Arc<AtomicBool>,
-}
-
-impl Away {
-    fn reached(&self) -> Result<&MemoryQueue> {
-        match self.is_away.load(Ordering::SeqCst) {
-            true => Err(Error::new(ErrorKind::Store, "nobody answers")),
-            false => Ok(&self.queue),
-        }
-    }
-}
-
-#[async_trait]
-impl Dispatch for Away {
-    async fn dispatch(&self, job: Job) -> Result<Dispatched> {
-        self.reached()?.dispatch(job).await
-    }
-
-    async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
-        self.reached()?.answer(run, answers).await
-    }
-
-    async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
-        self.reached()?.signal(run, signal).await
-    }
-
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
-        self.reached()?.standing(run).await
-    }
-}
-
-#[async_trait]
-impl Queue for Away {
-    async fn claim(&self, by: &Claim) -> Result<Option<Claimed>> {
-        self.reached()?.claim(by).await
-    }
-
-    async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>> {
-        self.reached()?.renew(receipts, lease).await
-    }
-
-    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
-        self.reached()?.release(receipt, outcome, heard).await
-    }
-
-    async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>> {
-        self.reached()?.signals(receipts).await
-    }
-
-    async fn forget(&self, signals: &[u64]) -> Result<()> {
-        self.reached()?.forget(signals).await
-    }
-
-    async fn news(&self, since: u64) -> u64 {
-        self.queue.news(since).await
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_run_is_dropped_when_its_lease_has_run_out_unrenewed_and_goes_on_when_the_queue_is_back() {
     let (shared, log) = (Shared::default(), Log::default());
-    let away = Away { queue: shared.queue.clone(), ..Away::default() };
+    let away = Troubled::new(&shared.queue);
     let call = || Turn::call("1", "hangs", json!({}));
     let agent = shared.agent([call(), call()]).tool(hangs("hangs", &log).repeatable()).build().expect("builds");
     let worker = Worker::builder(Arc::new(away.clone())).agent(agent).build().expect("builds");
@@ -116,7 +44,7 @@ async fn a_run_is_dropped_when_its_lease_has_run_out_unrenewed_and_goes_on_when_
 #[tokio::test(start_paused = true)]
 async fn what_became_of_a_run_is_told_to_the_queue_when_it_is_back() {
     let shared = Shared::default();
-    let away = Away { queue: shared.queue.clone(), ..Away::default() };
+    let away = Troubled::new(&shared.queue);
     let slow = Turn::text("hello").delay(Duration::from_secs(5));
     let agent = shared.agent([slow]).build().expect("builds");
     let worker = Worker::builder(Arc::new(away.clone())).agent(agent).build().expect("builds");

@@ -6,12 +6,13 @@ mod ends;
 mod hand_over;
 mod leases;
 mod signals;
+mod troubled;
 
 use std::{future::pending, sync::Arc, time::Duration};
 
 use agent_core::{
     Journal, MemoryJournal, RunRequest,
-    dispatch::{Dispatch, Dispatched, Job, QueuedJob, RunAddress, Standing, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Dispatched, Job, Queue, QueuedJob, RunAddress, Standing, StandingKind, Upkeep, Wanted},
     journal::EntryBody,
     model::Backoff,
     testing::{ScriptedModel, Turn},
@@ -37,8 +38,13 @@ impl Shared {
     }
 
     fn worker(&self, agent: AgentBuilder) -> WorkerBuilder {
+        self.worker_of(Arc::new(self.queue.clone()), agent)
+    }
+
+    /// A worker of another view of the queue.
+    fn worker_of(&self, queue: Arc<dyn Queue>, agent: AgentBuilder) -> WorkerBuilder {
         let backoff = Backoff::new().retries(2).jitter(0.0);
-        Worker::builder(Arc::new(self.queue.clone())).agent(agent.build().expect("builds")).attempts(backoff)
+        Worker::builder(queue).agent(agent.build().expect("builds")).attempts(backoff)
     }
 
     /// A process that works until it is aborted, which is its death.

@@ -1,11 +1,15 @@
 //! What runs are told and answered while they are with a worker, and while nobody has them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use agent_core::{
-    Ask, Message, ToolOutput, ToolRequest,
+    Ask, Error, ErrorKind, Message, Retry, RunRequest, ToolOutput, ToolRequest,
     dispatch::{Dispatch, Signal, StandingKind},
-    journal::EntryBody,
+    journal::{EntryBody, RunStatus},
     testing::Turn,
 };
 use serde_json::{Value, json};
@@ -13,8 +17,9 @@ use tokio::time::sleep;
 
 use crate::{
     Shared,
-    common::{FnTool, tool},
+    common::{FnTool, Log, hangs, tool},
     job,
+    troubled::Troubled,
 };
 
 const SLOW: Duration = Duration::from_secs(10);
@@ -109,4 +114,107 @@ async fn a_question_that_ends_lets_its_run_go_on_by_itself() {
     let _process = shared.process(shared.agent(turns).tool(asks(Some(Duration::from_millis(50)))));
     let run = shared.send(job("r")).await;
     shared.comes_to(&run, StandingKind::Done).await;
+}
+
+fn cancelled(body: &EntryBody) -> bool {
+    matches!(body, EntryBody::RunEnded { status: RunStatus::Cancelled, .. })
+}
+
+fn brief() -> Signal {
+    Signal::Steer(Message::user("and be brief"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_is_cancelled_and_does_not_go_on() {
+    let shared = Shared::default();
+    let turns = [Turn::call("1", "asks", json!({})), Turn::text("gone on")];
+    let _process = shared.process(shared.agent(turns).tool(asks(None)));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    assert!(shared.queue.signal(&run, Signal::Cancel).await.expect("works"));
+    shared.comes_to(&run, StandingKind::Done).await;
+    assert_eq!(shared.count("s", cancelled).await, 1);
+    assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunEnded { .. })).await, 2, "it rested before");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_as_it_comes_to_its_question_ends() {
+    let shared = Shared::default();
+    let (queue, call) = (Troubled::new(&shared.queue), Turn::call("1", "asks", json!({})).delay(SLOW));
+    queue.is_silent.store(true, Ordering::SeqCst);
+    let _process = shared.start(shared.worker_of(Arc::new(queue.clone()), shared.agent([call]).tool(asks(None))));
+    let run = shared.send(job("r")).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(shared.queue.signal(&run, Signal::Cancel).await.expect("works"));
+    shared.comes_to(&run, StandingKind::Done).await;
+    assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1, "it came to its question");
+    assert_eq!((shared.count("s", cancelled).await, queue.claims.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_as_the_run_comes_to_its_question_waits_with_it() {
+    let shared = Shared::default();
+    let queue = Troubled::new(&shared.queue);
+    queue.is_silent.store(true, Ordering::SeqCst);
+    let turns = [Turn::call("1", "asks", json!({})).delay(SLOW), says("and be brief")];
+    let _process = shared.start(shared.worker_of(Arc::new(queue.clone()), shared.agent(turns).tool(asks(None))));
+    let run = shared.send(job("r")).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(shared.queue.signal(&run, brief()).await.expect("works"));
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(queue.claims.load(Ordering::SeqCst), 1, "it rests");
+    shared.queue.answer(&run, BTreeMap::from([("1/input".to_owned(), json!("yes").into())])).await.expect("it waits");
+    shared.comes_to(&run, StandingKind::Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_paused_and_then_fails_for_the_moment_is_paused_when_it_is_tried_again() {
+    let shared = Shared::default();
+    let fails = Turn::error(|| Error::new(ErrorKind::Overloaded, "no capacity").with_retry(Retry::Temporary(None)));
+    let _process = shared.process(shared.agent([fails.delay(SLOW), Turn::text("gone on")]));
+    let run = shared.send(job("r")).await;
+    sleep(Duration::from_secs(1)).await;
+    assert!(shared.queue.signal(&run, Signal::Pause).await.expect("works"));
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    let paused = |body: &EntryBody| matches!(body, EntryBody::RunEnded { status: RunStatus::Paused, .. });
+    assert_eq!(shared.count("s", paused).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_run_is_told_while_its_session_is_in_use_is_told_when_it_is_free() {
+    let deeds = Log::default();
+    for signal in [Signal::Cancel, brief()] {
+        let shared = Shared::default();
+        let elsewhere = shared.agent([Turn::call("1", "hangs", json!({}))]).tool(hangs("hangs", &deeds).repeatable());
+        let outside = elsewhere.build().expect("builds").start(RunRequest::user("go").session("s"));
+        let outside = tokio::spawn(outside);
+        sleep(Duration::from_secs(1)).await;
+        let _process = shared.process(shared.agent([says("and be brief")]).tool(hangs("hangs", &deeds).repeatable()));
+        let run = shared.send(job("r")).await;
+        sleep(Duration::from_secs(5)).await;
+        assert!(shared.queue.signal(&run, signal.clone()).await.expect("works"));
+        sleep(Duration::from_secs(60)).await;
+        outside.abort();
+        shared.comes_to(&run, StandingKind::Done).await;
+        let expected = usize::from(signal == Signal::Cancel);
+        let ended = |body: &EntryBody| cancelled(body);
+        assert_eq!(shared.count("s", ended).await, expected, "{signal:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_ends_later_by_the_workers_clock_than_by_the_queues_keeps_nobody_busy() {
+    let shared = Shared::default();
+    let queue = Troubled::new(&shared.queue);
+    let call = Turn::call("1", "asks", json!({}));
+    // The clock of questions is the world's, and that of the queue is ahead of it.
+    let hour = Duration::from_secs(3_600);
+    let agent = shared.agent([call]).tool(asks(Some(hour)));
+    let _process = shared.start(shared.worker_of(Arc::new(queue.clone()), agent));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    sleep(hour * 3 + hour / 2).await;
+    assert_eq!(queue.claims.load(Ordering::SeqCst), 4, "once an hour");
+    shared.comes_to(&run, StandingKind::AtRest).await;
 }

@@ -9,23 +9,37 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
 use crate::error::ApiError;
 
-/// How often the queue is asked whether answers were refused.
-const LOOK: Duration = Duration::from_secs(1);
+/// After which time whoever runs the agents is asked again whether a run that the journal calls stopped goes on: at first, and at most.
+const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// Whether anything of a run goes on by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// Nothing does, or nobody here waits for it any more.
+    AtRest,
+    /// It is under way, and the journal tells when it is not.
+    UnderWay,
+    /// The journal calls it stopped, and whoever runs it goes on with it: what comes of that the journal may not tell.
+    GoesOn,
+}
 
 impl FoundRun {
     /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
     pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
+        let mut look = LOOK.0;
         let record = loop {
             let newest = self.newest().await?;
-            match self.record().await? {
-                Some(record) => break record,
-                None if self.is_at_rest().await? => return Ok(stream::empty().boxed()),
-                None => self.wait_for_news(newest).await?,
+            if let Some(record) = self.record().await? {
+                break record;
+            }
+            match self.rest().await? {
+                Rest::AtRest => return Ok(stream::empty().boxed()),
+                rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
         };
         let mut ids = RunIds::root(self.agent(), self.store_name().clone());
@@ -33,15 +47,21 @@ impl FoundRun {
         let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
         hub.grew(self.newest().await?);
         let events = hub.subscribe_after(record.seq, after);
-        if self.is_at_rest().await? {
+        if self.rest().await? == Rest::AtRest {
             hub.grew(self.newest().await?);
             hub.close();
             return Ok(events.boxed());
         }
         let run = self.clone();
         let growing = stream::once(async move {
-            if let Err(error) = run.tell(&hub).await {
-                tracing::error!(run = run.id(), %error, "what came of a run elsewhere was not read");
+            let mut pause = LOOK.0;
+            while let Err(error) = run.tell(&hub).await {
+                // Readers wait with it: an end that is no end would be told to them as one.
+                tracing::warn!(run = run.id(), %error, "what comes of a run elsewhere cannot be read now; trying again");
+                tokio::select! {
+                    () = sleep(pause) => pause = (pause * 2).min(LOOK.1),
+                    () = run.app().ends() => break,
+                }
             }
             hub.close();
         });
@@ -58,48 +78,44 @@ impl FoundRun {
 
     /// Tells a hub what the journal has, until the run is at rest.
     async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
+        let mut look = LOOK.0;
         loop {
             let newest = self.newest().await?;
-            if self.is_at_rest().await? {
+            let rest = self.rest().await?;
+            if rest == Rest::AtRest {
                 hub.grew(self.newest().await?);
                 return Ok(());
             }
             hub.grew(newest);
-            self.wait_for_news(newest).await?;
+            self.wait_for_news(newest, rest, &mut look).await?;
         }
     }
 
     /// Waits until the run is at rest, or until this process is about to end.
     pub(super) async fn rests(&self) -> Result<(), ApiError> {
+        let mut look = LOOK.0;
         loop {
             let newest = self.newest().await?;
-            if self.is_at_rest().await? {
-                return Ok(());
+            match self.rest().await? {
+                Rest::AtRest => return Ok(()),
+                rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
-            self.wait_for_news(newest).await?;
         }
     }
 
-    /// Waits until the journal has something that came after the answers that the run was given; for a minute at most, since of answers that are
-    /// refused it tells nothing.
-    pub(super) async fn goes_on(&self) -> Result<(), ApiError> {
-        let Some(answered) = self.answered_at() else { return Ok(()) };
-        let goes_on = async {
-            while !self.app().is_draining() && self.newest().await? <= answered {
-                self.wait_for_news(answered).await?;
-            }
-            Ok(())
-        };
-        timeout(Duration::from_secs(60), goes_on).await.unwrap_or(Ok(()))
-    }
-
-    /// Waits until the session has something after the entry `newest`, or this process is about to end.
-    async fn wait_for_news(&self, newest: u64) -> Result<(), ApiError> {
+    /// Waits until the session has something after the entry `newest`, or this process is about to end; or, where the journal may tell nothing,
+    /// until it is time to `look` again.
+    async fn wait_for_news(&self, newest: u64, rest: Rest, look: &mut Duration) -> Result<(), ApiError> {
         tokio::select! {
-            news = self.app().journal().news(self.store_name(), newest) => Ok(news?),
+            news = self.app().journal().news(self.store_name(), newest) => {
+                *look = LOOK.0;
+                Ok(news?)
+            }
             () = self.app().ends() => Ok(()),
-            // Of answers that are refused the journal tells nothing.
-            () = sleep(LOOK), if self.answered_at().is_some() => Ok(()),
+            () = sleep(*look), if rest == Rest::GoesOn => {
+                *look = (*look * 2).min(LOOK.1);
+                Ok(())
+            }
         }
     }
 
@@ -107,29 +123,29 @@ impl FoundRun {
         Ok(self.app().journal().newest(self.store_name()).await?.map_or(0, |entry| entry.seq))
     }
 
-    /// True if nothing of the run goes on by itself, or nobody here waits for it any more.
-    async fn is_at_rest(&self) -> Result<bool, ApiError> {
+    async fn rest(&self) -> Result<Rest, ApiError> {
         if self.app().is_draining() {
-            return Ok(true);
+            return Ok(Rest::AtRest);
         }
-        let is_taken = match self.answered_at() {
-            Some(answered) => self.newest().await? > answered,
-            None => true,
+        let goes_on = async || -> Result<Rest, ApiError> {
+            let goes_on = matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _)));
+            Ok(if goes_on { Rest::GoesOn } else { Rest::AtRest })
         };
-        if !is_taken && matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _))) {
-            return Ok(false);
-        }
         let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
             Some((_, record)) => Some(match record.status {
-                None => false,
-                Some(RunStatus::Paused | RunStatus::Cancelled) => !is_drained(index, self.id()),
-                Some(_) => true,
+                None => Rest::UnderWay,
+                Some(RunStatus::Paused | RunStatus::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
+                Some(RunStatus::Finished(_)) => Rest::AtRest,
+                Some(_) => Rest::GoesOn,
             }),
-            None => Kept::of_run(index, self.id()).map(|kept| kept.queued.is_none() || kept.over.is_some()),
+            None => Kept::of_run(index, self.id()).map(|kept| match kept.queued.is_none() || kept.over.is_some() {
+                true => Rest::AtRest,
+                false => Rest::UnderWay,
+            }),
         });
         match known.await? {
-            Some(is_at_rest) => Ok(is_at_rest),
-            None => Ok(!matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _)))),
+            Some(Rest::GoesOn) | None => goes_on().await,
+            Some(known) => Ok(known),
         }
     }
 }

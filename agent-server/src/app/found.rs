@@ -38,8 +38,6 @@ pub struct FoundRun {
     store_name: Arc<str>,
     live: Option<Arc<LiveRun>>,
     is_new: bool,
-    /// The session's newest entry when the run was given answers that another process is to take, until which it rests in the journal alone.
-    answered_at: Option<u64>,
 }
 
 impl App {
@@ -71,15 +69,7 @@ impl App {
         if !caller.may_use(&agent) {
             return Err(unknown());
         }
-        Ok(FoundRun {
-            app: self.clone(),
-            id: id.into(),
-            agent,
-            store_name,
-            live: None,
-            is_new: false,
-            answered_at: None,
-        })
+        Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
     }
 
     /// Where the newest run of an agent in a session stands, unless it is finished.
@@ -134,33 +124,16 @@ impl App {
 impl FoundRun {
     pub(super) fn of_live(app: App, live: Arc<LiveRun>) -> Self {
         let store_name = live.session().clone();
-        Self {
-            app,
-            id: live.id.clone(),
-            agent: live.agent.clone(),
-            store_name,
-            live: Some(live),
-            is_new: false,
-            answered_at: None,
-        }
+        Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
     /// A run that is not of this process.
     pub(super) fn elsewhere_of(app: App, at: RunAddress) -> Self {
-        Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false, answered_at: None }
+        Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false }
     }
 
     pub(super) fn started(self) -> Self {
         Self { is_new: true, ..self }
-    }
-
-    /// The run that was given answers when its session's newest entry was this one.
-    pub(super) fn answered(self, newest: u64) -> Self {
-        Self { answered_at: Some(newest), ..self }
-    }
-
-    pub(super) fn answered_at(&self) -> Option<u64> {
-        self.answered_at
     }
 
     /// Its id.
@@ -318,8 +291,10 @@ impl FoundRun {
             (Some(record), false) => RunStatus::of(record.status.as_ref()),
         };
         let standing = match status {
-            RunStatus::Queued | RunStatus::Stopped if !is_live => self.standing().await?,
-            _ => None,
+            RunStatus::Finished | RunStatus::Running => None,
+            _ if is_live => None,
+            // One that the journal calls stopped goes on if whoever runs it says so: it was put back, is tried again, or has its answers.
+            _ => self.standing().await?,
         };
         let (status, given_up) = standing.unwrap_or((status, None));
         let refused = kept.as_ref().and_then(|kept| match &kept.over {

@@ -3,11 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use agent::{
-    Agent, Error, ErrorKind, Result, RunHandle, RunRequest, SqliteJournal, async_trait,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
+    async_trait,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Upkeep, Wanted},
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
     run::Answer,
@@ -17,13 +19,14 @@ use agent::{
 use agent_server::{Server, answer_of, request_of};
 use futures::StreamExt;
 use serde_json::{Value, json};
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::support::{Client, Gated, Serving, call, frames, refund};
 
 /// Runs jobs in tasks, as workers elsewhere would.
 struct Workers {
     agent: Agent,
-    jobs: Mutex<HashMap<Arc<str>, (Job, RunHandle)>>,
+    jobs: Mutex<HashMap<Arc<str>, (Job, RunHandle, JoinHandle<Result<RunEnd>>)>>,
 }
 
 impl Workers {
@@ -34,14 +37,14 @@ impl Workers {
     /// Runs it in a task, and waits until it is in the journal.
     async fn run(&self, job: Job, request: RunRequest) {
         let run = self.agent.start(request);
-        let mut events = run.handle().events();
-        self.jobs.lock().expect("jobs").insert(job.at.run.clone(), (job, run.handle()));
-        tokio::spawn(run);
+        let (handle, mut events) = (run.handle(), run.handle().events());
+        let task = tokio::spawn(run);
+        self.jobs.lock().expect("jobs").insert(job.at.run.clone(), (job, handle, task));
         while events.next().await.is_some_and(|event| event.position.after != 0) {}
     }
 
     fn job(&self, run: &str) -> Option<(Job, RunHandle)> {
-        self.jobs.lock().expect("jobs").get(run).cloned()
+        self.jobs.lock().expect("jobs").get(run).map(|(job, handle, _)| (job.clone(), handle.clone()))
     }
 }
 
@@ -75,7 +78,10 @@ impl Dispatch for Workers {
     }
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
-        Ok(self.job(&run.run).map(|_| Standing::Running { worker: "here".into() }))
+        Ok(self.jobs.lock().expect("jobs").get(&run.run).map(|(.., task)| match task.is_finished() {
+            true => Standing::AtRest,
+            false => Standing::Running { worker: "here".into() },
+        }))
     }
 }
 
@@ -238,4 +244,84 @@ async fn a_run_elsewhere_is_told_to_stop() {
     let cancelled = client.post(&format!("/api/runs/{}/cancel", run["run"].as_str().expect("an id")), &json!({})).await;
     assert_eq!(cancelled.status, 202, "{}", cancelled.text);
     assert_eq!(client.rest(&run).await["status"], "cancelled");
+}
+
+/// A server that runs nothing, and what its workers share with it.
+struct Queued {
+    queue: Arc<MemoryQueue>,
+    journal: MemoryJournal,
+    serving: Serving,
+}
+
+impl Queued {
+    async fn new() -> Self {
+        let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());
+        let front = agent_of(Vec::new()).build().expect("an agent");
+        let serving = Serving::new(Server::builder().agent(front).store(journal.clone()).queue(queue.clone())).await;
+        Self { queue, journal, serving }
+    }
+
+    /// Begins a worker, which ends when it is told to.
+    fn worker(&self, turns: Vec<Turn>) -> (oneshot::Sender<()>, JoinHandle<()>) {
+        let agent = agent_of(turns).store(self.journal.clone()).build().expect("an agent");
+        let worker = Worker::builder(self.queue.clone()).agent(agent);
+        let worker = worker.shape(move |job, request| Ok(request.streaming(job.stream.unwrap_or(false)))).build();
+        let (end, ends) = oneshot::channel();
+        let working = tokio::spawn(async move {
+            worker.expect("a worker").run_until(async { drop(ends.await) }).await;
+        });
+        (end, working)
+    }
+}
+
+fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
+    Agent::builder("support", ScriptedModel::new(turns)).tool(refund).middleware(Approval::new().ask("refund"))
+}
+
+#[tokio::test]
+async fn a_run_that_a_worker_puts_back_as_it_ends_is_not_at_rest_for_those_who_watch() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let (end, ended) = queued.worker(vec![call("c1", "A-1").delay(Duration::from_millis(600))]);
+    let run = client.start(&json!({"input": "Hi."})).await;
+    let id = run["run"].as_str().expect("an id").to_owned();
+    while client.get(&format!("/api/runs/{id}")).await.json()["status"] != "running" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let watching = tokio::spawn({
+        let (client, id) = (queued.serving.client(), id.clone());
+        async move { frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop() }
+    });
+    end.send(()).expect("it works");
+    ended.await.expect("no panic");
+    assert_eq!(client.get(&format!("/api/runs/{id}")).await.json()["status"], "queued");
+    let _heir = queued.worker(Vec::new());
+    assert_eq!(client.rest(&run).await["status"], "waiting");
+    let last = frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop();
+    assert_eq!(watching.await.expect("no panic"), last, "it was told all");
+}
+
+#[tokio::test]
+async fn a_run_that_failed_for_the_moment_is_not_over_for_those_who_watch() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let busy = || Error::new(ErrorKind::Overloaded, "no capacity").with_retry(Retry::Temporary(None));
+    let _worker = queued.worker(vec![Turn::error(busy), Turn::text("Done.")]);
+    let run = client.start(&json!({"input": "Hi."})).await;
+    let rested = client.rest(&run).await;
+    assert_eq!((&rested["status"], &rested["answer"]), (&json!("finished"), &json!("Done.")), "{rested}");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let _worker = queued.worker(vec![call("c1", "A-1"), Turn::text("gone on")]);
+    let run = client.start(&json!({"input": "Refund A-1."})).await;
+    assert_eq!(client.rest(&run).await["status"], "waiting");
+    let cancelled = client.post(&format!("/api/runs/{}/cancel", run["run"].as_str().expect("an id")), &json!({})).await;
+    assert_eq!(cancelled.status, 202, "{}", cancelled.text);
+    assert_eq!(client.rest(&run).await["status"], "cancelled");
+    let jobs = queued.queue.jobs(&Wanted::default()).await.expect("lists");
+    assert_eq!(jobs[0].standing, Standing::Done);
 }

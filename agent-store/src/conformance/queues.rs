@@ -54,7 +54,10 @@ macro_rules! queue_conformance {
             a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended
             what_waits_for_nothing_takes_no_answer
             signals_survive_a_worker_and_go_when_they_were_heard
-            a_run_that_was_told_something_it_did_not_hear_does_not_rest
+            a_run_that_was_cancelled_as_it_came_to_rest_does_not_rest
+            a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told
+            a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on
+            a_pause_does_not_take_back_that_a_run_was_cancelled
             a_job_that_never_began_is_cancelled_and_paused_by_itself
             failures_are_counted_until_a_run_rests
             what_was_given_up_is_listed_and_tried_again_or_removed
@@ -63,6 +66,7 @@ macro_rules! queue_conformance {
             no_more_is_taken_than_the_limits_allow
             no_more_runs_at_once_than_the_limits_allow
             a_schedule_makes_one_job_of_each_time
+            what_is_nested_too_deeply_is_refused_when_it_is_sent
         }
     };
 }
@@ -115,7 +119,7 @@ fn answers(value: &str) -> BTreeMap<String, Answer> {
 }
 
 fn at_rest() -> Outcome {
-    Outcome::AtRest { until: None, note: None }
+    Outcome::AtRest { after: None, note: None }
 }
 
 async fn standing(queue: &dyn Upkeep, run: &RunAddress) -> Option<Standing> {
@@ -302,10 +306,11 @@ pub async fn an_answer_that_comes_before_its_run_rests_is_not_lost(open: Open<'_
 pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
-    release(&*queue, &next(&*queue).await, Outcome::AtRest { until: Some(u64::MAX >> 2), note: None }).await;
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(LEASE), note: None }).await;
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
-    release(&*queue, &next(&*queue).await, Outcome::AtRest { until: Some(1), note: Some("ends".into()) }).await;
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(Duration::ZERO), note: Some("ends".into()) })
+        .await;
     let claimed = next(&*queue).await;
     assert_eq!((claimed.answers, claimed.failures), (None, 0));
 }
@@ -343,22 +348,77 @@ pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>
     let heard: Vec<_> = told.iter().map(|told| told.id).collect();
     assert!(queue.release(heir.receipt, at_rest(), &heard).await.expect("works"));
     assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest));
-    for (signal, is_told) in [(Signal::Cancel, false), (Signal::Pause, false)] {
-        assert_eq!(queue.signal(&run, signal).await.expect("works"), is_told);
+    for signal in [Signal::Pause, Signal::Steer(Message::user("anybody?"))] {
+        assert!(!queue.signal(&run, signal).await.expect("works"), "it is at rest");
     }
 }
 
+/// The signals that the worker of this job is told.
+async fn told(queue: &dyn Upkeep, claimed: &Claimed) -> Vec<Signal> {
+    queue.signals(&[claimed.receipt]).await.expect("reads").into_iter().map(|told| told.signal).collect()
+}
+
 /// Another worker tells it.
-pub async fn a_run_that_was_told_something_it_did_not_hear_does_not_rest(open: Open<'_>) {
+pub async fn a_run_that_was_cancelled_as_it_came_to_rest_does_not_rest(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     let claimed = next(&*queue).await;
     assert!(queue.signal(&run, Signal::Cancel).await.expect("works"));
     release(&*queue, &claimed, at_rest()).await;
     let again = next(&*queue).await;
-    assert_eq!(queue.signals(&[again.receipt]).await.expect("reads").len(), 1);
+    assert_eq!(told(&*queue, &again).await, [Signal::Cancel]);
     release(&*queue, &again, Outcome::Done).await;
     assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
+}
+
+/// It does not go on by itself, as if nobody had cancelled it.
+pub async fn a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(LEASE), note: None }).await;
+    assert!(queue.signal(&run, Signal::Cancel).await.expect("works"));
+    let failed = next(&*queue).await;
+    assert_eq!(told(&*queue, &failed).await, [Signal::Cancel]);
+    release(&*queue, &failed, Outcome::Later { after: Duration::ZERO, error: None }).await;
+    let again = next(&*queue).await;
+    assert_eq!(told(&*queue, &again).await, [Signal::Cancel], "it was not obeyed");
+    release(&*queue, &again, Outcome::Done).await;
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
+    let paused = send(&*queue, job("p")).await;
+    for signal in [Signal::Pause, Signal::Cancel] {
+        assert!(queue.signal(&paused, signal).await.expect("works"));
+    }
+    assert_eq!(standing(&*queue, &paused).await, Some(Standing::Done), "it never began");
+}
+
+/// It keeps no worker busy, and is not lost when the job is given up either.
+pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let (run, brief) = (send(&*queue, job("r")).await, Signal::Steer(Message::user("and be brief")));
+    let claimed = next(&*queue).await;
+    for signal in [&brief, &Signal::Pause] {
+        assert!(queue.signal(&run, signal.clone()).await.expect("works"));
+    }
+    release(&*queue, &claimed, at_rest()).await;
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    queue.answer(&run, answers("yes")).await.expect("taken");
+    let again = next(&*queue).await;
+    assert_eq!(told(&*queue, &again).await, std::slice::from_ref(&brief), "it was paused, and is not any more");
+    release(&*queue, &again, Outcome::Dead { error: "no credit".into() }).await;
+    assert!(queue.retry(&run).await.expect("works"));
+    assert_eq!(told(&*queue, &next(&*queue).await).await, [brief]);
+}
+
+/// Whoever cancelled it was told that it ends.
+pub async fn a_pause_does_not_take_back_that_a_run_was_cancelled(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    release(&*queue, &next(&*queue).await, Outcome::Later { after: Duration::ZERO, error: None }).await;
+    for signal in [Signal::Cancel, Signal::Pause] {
+        assert!(queue.signal(&run, signal).await.expect("works"));
+    }
+    let claimed = next(&*queue).await;
+    assert_eq!(told(&*queue, &claimed).await.first(), Some(&Signal::Cancel));
 }
 
 /// No worker is needed for it.
@@ -423,6 +483,8 @@ pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'
         let listed = queue.jobs(&wanted).await.expect("lists");
         assert_eq!(listed.iter().map(|job| &*job.job.at.run).collect::<String>(), runs, "{wanted:?}");
     }
+    let found = queue.jobs(&Wanted::default().run("2")).await.expect("lists");
+    assert_eq!(found.iter().map(|job| &*job.job.at.run).collect::<Vec<_>>(), ["2"]);
 }
 
 /// What is forgotten can be sent again.
@@ -476,7 +538,7 @@ pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
     assert_eq!(rest(&*queue).await, ["l0", "s0", "l1", "s1", "l2"]);
 }
 
-/// Its run has an id of the schedule's name and the time; what was missed is made up for once.
+/// Its run has an id of the schedule's name and the time; what was missed is made up for once. Workers that have no room fire it too.
 pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let hello = Job::new("a", &RunRequest::user("hello")).expect("data");
@@ -489,12 +551,13 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert_eq!(schedules.iter().map(|(schedule, _)| &*schedule.name).collect::<Vec<_>>(), ["tick", "yearly"]);
     assert_eq!(schedules[0].0, each_second);
     let due = schedules[0].1;
-    let first = loop {
-        match claim(&*queue).await {
-            Some(claimed) => break claimed, // the queue's clock cannot be paused: it comes within a second
-            None => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    };
+    let waiting = Wanted::default().standing(StandingKind::Queued);
+    // The queue's clock cannot be paused: each comes within a second.
+    while queue.jobs(&waiting).await.expect("lists").len() < 2 {
+        queue.fire().await.expect("works");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let first = next(&*queue).await;
     assert!(first.job.at.run.starts_with("tick@20") && first.job.at.session == first.job.at.run, "{first:?}");
     assert!(queue.schedules().await.expect("lists")[0].1 > due);
     let again = each_second.job_at(first.job.at.run.trim_start_matches("tick@"));
@@ -502,4 +565,24 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert!(queue.remove_schedule("tick").await.expect("works"));
     assert!(!queue.remove_schedule("tick").await.expect("works"));
     assert_eq!(queue.schedules().await.expect("lists").len(), 1);
+}
+
+/// Else nobody could read it, and it would be in the way of others.
+pub async fn what_is_nested_too_deeply_is_refused_when_it_is_sent(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let too_deep = job("deep").extra(deep.clone());
+    let run = send(&*queue, job("r")).await;
+    let claimed = next(&*queue).await;
+    let refused = [
+        queue.dispatch(too_deep.clone()).await.map(drop),
+        queue.set_schedule(&Schedule::new("s", "* * * * *", too_deep)).await,
+        queue.answer(&run, BTreeMap::from([("q".to_owned(), deep.into())])).await,
+    ];
+    for refused in refused {
+        let e = refused.expect_err("it is too deep");
+        assert!(e.kind() == ErrorKind::Store && e.message().contains("too deeply"), "{e}");
+    }
+    release(&*queue, &claimed, at_rest()).await;
+    assert_eq!((queue.jobs(&Wanted::default()).await.expect("lists").len(), claim(&*queue).await), (1, None));
 }

@@ -7,6 +7,7 @@ use deadpool::{
     Runtime,
     managed::{Manager, Metrics, Pool, PoolError, RecycleError, RecycleResult},
 };
+use futures::future::try_join;
 use tokio::{runtime::Handle, task::JoinSet};
 use tokio_postgres::{Client, IsolationLevel};
 
@@ -19,6 +20,9 @@ use crate::answer::ask;
 
 /// How long a connection of the pool is waited for, and a lost one tried again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// A transaction whose client is not heard of is ended after these milliseconds, so that a machine that was lost or stopped is not in the way of others
+/// with what it locked.
+const SETTINGS: &str = "SET LOCAL idle_in_transaction_session_timeout = 10000";
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 5;
 
@@ -160,7 +164,9 @@ async fn transact<S, T>(
             let begin = client.build_transaction().isolation_level(isolation).read_only(reads);
             let transaction = begin.start().await?;
             is_begun = true;
-            let done = work(transaction.client(), statements).await?;
+            // Both are sent at once.
+            let (settings, work) = (transaction.batch_execute(SETTINGS), work(transaction.client(), statements));
+            let ((), done) = try_join(settings, work).await?;
             match &done {
                 Ok(_) => transaction.commit().await?,
                 Err(_) => transaction.rollback().await?,

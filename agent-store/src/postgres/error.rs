@@ -27,7 +27,11 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
             "the database is shutting down or starting: try again when it is up"
         }
         SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
-            "a pooler gives each transaction another connection: set prepared_statements to false"
+            "a pooler gives each transaction another connection: set prepared_statements to false (the program: --pooled)"
+        }
+        SqlState::LOCK_NOT_AVAILABLE => "others were in the way for too long: try again",
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
+            "this process was not heard of in the middle of a transaction, which is undone: try again"
         }
         SqlState::PROGRAM_LIMIT_EXCEEDED => "an entry is larger than the journal can hold",
         _ => "the journal failed",
@@ -38,6 +42,8 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
             | SqlState::ADMIN_SHUTDOWN
             | SqlState::CRASH_SHUTDOWN
             | SqlState::CANNOT_CONNECT_NOW
+            | SqlState::LOCK_NOT_AVAILABLE
+            | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
     ) || is_conflict(e);
     let retry = if temporary { Retry::Temporary(None) } else { Retry::Unknown };
     Error::new(ErrorKind::Store, message).with_retry(retry).with_context("postgres", describe(e))

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::{
     limits::QueueLimits,
     news::News,
-    record::{Record, Taken, millis, waits_for_nothing},
+    record::{Record, Taken, cancels, later, millis, waits_for_nothing, written},
     schedule::{Times, in_words},
 };
 
@@ -54,6 +54,7 @@ struct State {
     /// By the order of arrival.
     jobs: BTreeMap<u64, Record>,
     runs: HashMap<RunAddress, u64>,
+    /// Each with its number, and the job that it is for.
     signals: Vec<(u64, u64, Signal)>,
     schedules: BTreeMap<String, (Schedule, u64)>,
     /// When each tenant had its last turn.
@@ -93,9 +94,7 @@ impl MemoryQueue {
     fn change<T>(&self, run: &RunAddress, change: impl FnOnce(&mut Record, u64) -> T) -> Option<T> {
         let (now, mut state) = (self.now(), self.lock());
         let id = *state.runs.get(run)?;
-        let record = state.jobs.get_mut(&id)?;
-        record.changed = now;
-        let changed = change(record, now);
+        let changed = change(state.jobs.get_mut(&id)?, now);
         drop(state);
         self.0.news.tell();
         Some(changed)
@@ -116,6 +115,7 @@ impl State {
         if self.runs.contains_key(&job.at) {
             return Ok(Dispatched::Known);
         }
+        written(&job)?;
         let queued = StandingKind::Queued;
         limits.admit(self.count(queued, |_| true), self.count(queued, |of| of.tenant == job.tenant))?;
         let id = self.next();
@@ -124,18 +124,25 @@ impl State {
         Ok(Dispatched::New)
     }
 
-    /// Makes the jobs that are due. One that does not fit now stays due.
-    fn fire(&mut self, limits: &QueueLimits, now: u64) {
+    fn is_cancelled(&self, id: u64) -> bool {
+        cancels(self.signals.iter().filter(|(_, job, _)| *job == id).map(|(.., signal)| signal))
+    }
+
+    /// Makes the jobs that are due; false if it makes none. One that does not fit now stays due.
+    fn fire(&mut self, limits: &QueueLimits, now: u64) -> bool {
         let due: Vec<_> = self.schedules.values().filter(|(_, at)| *at <= now).cloned().collect();
+        let mut fires = false;
         for (schedule, at) in due {
             if self.dispatch(schedule.job_at(&in_words(at)), limits, now).is_err() {
                 continue;
             }
+            fires = true;
             match Times::of(&schedule).and_then(|times| times.after(now)) {
                 Ok(next) => drop(self.schedules.insert(schedule.name.clone(), (schedule, next))),
                 Err(_) => drop(self.schedules.remove(&schedule.name)), // it is never due again
             }
         }
+        fires
     }
 
     /// The job that is next for these agents.
@@ -182,18 +189,21 @@ impl Dispatch for MemoryQueue {
     }
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
+        written(&answers)?;
         self.change(run, |record, now| record.answer(answers, now)).unwrap_or_else(|| Err(waits_for_nothing(run)))
     }
 
     async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
-        let taken = self.change(run, |record, _| record.signal(&signal)).unwrap_or(Taken::No);
+        written(&signal)?;
+        let (now, mut state) = (self.now(), self.lock());
+        let Some(id) = state.runs.get(run).copied() else { return Ok(false) };
+        let (is_cancelled, number) = (state.is_cancelled(id), state.next());
+        let taken = state.jobs.get_mut(&id).map_or(Taken::No, |record| record.signal(&signal, is_cancelled, now));
         if taken == Taken::ForRun {
-            let mut state = self.lock();
-            let (id, job) = (state.next(), state.runs[run]);
-            state.signals.push((id, job, signal));
-            drop(state);
-            self.0.news.tell();
+            state.signals.push((number, id, signal));
         }
+        drop(state);
+        self.0.news.tell();
         Ok(taken != Taken::No)
     }
 
@@ -207,13 +217,11 @@ impl Dispatch for MemoryQueue {
 impl Queue for MemoryQueue {
     async fn claim(&self, by: &Claim) -> Result<Option<Claimed>> {
         let (now, mut state) = (self.now(), self.lock());
-        state.fire(&self.0.limits, now);
         state.jobs.values_mut().filter(|record| record.is_due(now)).for_each(|record| record.wake(now));
         let Some(id) = state.candidate(&by.agents, &self.0.limits, now) else { return Ok(None) };
         let (receipt, turn) = (state.next(), state.next());
         let record = state.jobs.get_mut(&id).expect("it was found there");
-        let (claimed, tenant) = (record.claim(receipt, &by.worker, now + millis(by.lease)), record.job.tenant.clone());
-        record.changed = now;
+        let (claimed, tenant) = (record.claim(receipt, by, now), record.job.tenant.clone());
         state.turns.insert(tenant, turn);
         Ok(Some(claimed))
     }
@@ -222,7 +230,7 @@ impl Queue for MemoryQueue {
         let (now, mut state) = (self.now(), self.lock());
         let held = |record: &&mut Record| record.receipt.is_some_and(|receipt| receipts.contains(&receipt));
         let renew = |record: &mut Record| {
-            record.expires = now + millis(lease);
+            record.expires = later(now, lease);
             record.receipt
         };
         Ok(state.jobs.values_mut().filter(held).filter_map(renew).collect())
@@ -232,16 +240,22 @@ impl Queue for MemoryQueue {
         let (now, mut state) = (self.now(), self.lock());
         let Some(id) = state.held(receipt) else { return Ok(false) };
         state.signals.retain(|(signal, ..)| !heard.contains(signal));
-        let is_told = state.signals.iter().any(|(_, job, _)| *job == id);
-        let record = state.jobs.get_mut(&id).expect("it was found there");
-        record.release(outcome, is_told, now);
-        record.changed = now;
-        if record.standing != StandingKind::Queued {
-            state.signals.retain(|(_, job, _)| *job != id);
-        }
+        let is_cancelled = state.is_cancelled(id);
+        let State { jobs, signals, .. } = &mut *state;
+        let record = jobs.get_mut(&id).expect("it was found there");
+        record.release(outcome, is_cancelled, now);
+        signals.retain(|(_, job, signal)| *job != id || record.keeps(signal));
         drop(state);
         self.0.news.tell();
         Ok(true)
+    }
+
+    async fn fire(&self) -> Result<()> {
+        let now = self.now();
+        if self.lock().fire(&self.0.limits, now) {
+            self.0.news.tell();
+        }
+        Ok(())
     }
 
     async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>> {
@@ -275,6 +289,7 @@ impl Upkeep for MemoryQueue {
                     .as_ref()
                     .is_none_or(|agents| agents.iter().any(|agent| **agent == *record.job.at.agent))
                 && wanted.session.as_ref().is_none_or(|session| **session == *record.job.at.session)
+                && wanted.run.as_ref().is_none_or(|run| **run == *record.job.at.run)
         };
         Ok(state.jobs.values().rev().filter(asked).take(wanted.most).map(Record::shown).collect())
     }
@@ -307,6 +322,7 @@ impl Upkeep for MemoryQueue {
 
     async fn set_schedule(&self, schedule: &Schedule) -> Result<()> {
         let next = Times::of(schedule)?.after(self.now())?;
+        written(schedule)?;
         self.lock().schedules.insert(schedule.name.clone(), (schedule.clone(), next));
         Ok(())
     }

@@ -4,10 +4,15 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     Answer, Error, ErrorKind, Result,
-    dispatch::{Claimed, Job, Outcome, QueuedJob, RunAddress, Signal, Standing, StandingKind},
+    dispatch::{Claim, Claimed, Job, Outcome, QueuedJob, RunAddress, Signal, Standing, StandingKind},
 };
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::depth::reads_back;
 
 /// A job in a queue. Times are milliseconds since 1970, UTC, by the queue's clock.
+///
+/// What was changed says when it was: each transition is given the time.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) job: Job,
@@ -46,7 +51,7 @@ impl Record {
     pub(crate) fn new(job: Job, now: u64) -> Self {
         Self {
             standing: StandingKind::Queued,
-            ready_at: job.not_before.unwrap_or(now),
+            ready_at: job.not_before.unwrap_or(now).min(NEVER),
             failures: 0,
             begun: false,
             receipt: None,
@@ -62,10 +67,11 @@ impl Record {
     }
 
     /// Gives it to a worker.
-    pub(crate) fn claim(&mut self, receipt: u64, worker: &str, expires: u64) -> Claimed {
-        (self.standing, self.begun) = (StandingKind::Running, true);
-        (self.receipt, self.expires) = (Some(receipt), expires);
-        worker.clone_into(&mut self.worker);
+    pub(crate) fn claim(&mut self, receipt: u64, by: &Claim, now: u64) -> Claimed {
+        self.leave(StandingKind::Running, now);
+        self.begun = true;
+        (self.receipt, self.expires) = (Some(receipt), later(now, by.lease));
+        by.worker.clone_into(&mut self.worker);
         self.taken = merged(self.taken.take(), self.answers.take());
         let mut claimed = Claimed::new(receipt, self.job.clone());
         claimed.answers.clone_from(&self.taken);
@@ -88,32 +94,32 @@ impl Record {
             self.failures += 1;
             self.error = Some(format!("worker '{}' was not heard of in time", self.worker));
         }
-        self.requeue(now);
+        self.requeue(Duration::ZERO, now);
     }
 
-    /// Its worker gives it back. If it was told what its run has not heard, it does not rest.
-    pub(crate) fn release(&mut self, outcome: Outcome, is_told: bool, now: u64) {
+    /// Its worker gives it back. If it was cancelled and its run has not heard it, it does not rest.
+    pub(crate) fn release(&mut self, outcome: Outcome, is_cancelled: bool, now: u64) {
         match outcome {
             Outcome::Later { after, error } => {
-                self.requeue(now.saturating_add(millis(after)));
+                self.requeue(after, now);
                 self.failures += u32::from(error.is_some());
                 self.error = error.or(self.error.take());
             }
-            Outcome::AtRest { until, note } => {
+            Outcome::AtRest { after, note } => {
                 (self.taken, self.failures, self.error) = (None, 0, note);
-                match is_told || self.answers.is_some() {
-                    true => self.requeue(now),
-                    false => self.rest(until.unwrap_or(NEVER)),
+                match is_cancelled || self.answers.is_some() {
+                    true => self.requeue(Duration::ZERO, now),
+                    false => self.rest(after, now),
                 }
             }
             Outcome::Dead { error } => {
                 self.error = Some(error);
-                self.leave(StandingKind::Dead);
+                self.leave(StandingKind::Dead, now);
             }
             // Whatever a newer release of the contract says, the worker is done with it.
             _ => {
                 (self.answers, self.taken, self.error) = (None, None, None);
-                self.leave(StandingKind::Done);
+                self.leave(StandingKind::Done, now);
             }
         }
     }
@@ -131,28 +137,41 @@ impl Record {
         if !waits {
             return Err(waits_for_nothing(&self.job.at));
         }
-        self.answers = merged(self.answers.take(), Some(answers));
+        (self.answers, self.changed) = (merged(self.answers.take(), Some(answers)), now);
         if self.standing == StandingKind::AtRest {
-            self.requeue(now);
+            self.requeue(Duration::ZERO, now);
         }
         Ok(())
     }
 
-    /// Tells its run, or the job itself where no run has begun.
-    pub(crate) fn signal(&mut self, signal: &Signal) -> Taken {
+    /// Tells its run, or the job itself where no run has begun. One that was cancelled already, and whose run has not heard it, does not rest.
+    pub(crate) fn signal(&mut self, signal: &Signal, is_cancelled: bool, now: u64) -> Taken {
         match (self.standing, signal) {
-            (StandingKind::Running, _) => Taken::ForRun,
-            (StandingKind::Queued, Signal::Cancel) if !self.begun => {
+            (StandingKind::Queued | StandingKind::AtRest, Signal::Cancel) if !self.begun => {
                 self.error = Some("it was cancelled before it began".to_owned());
-                self.leave(StandingKind::Done);
+                self.leave(StandingKind::Done, now);
                 Taken::ByJob
             }
-            (StandingKind::Queued, Signal::Pause) => {
-                self.rest(NEVER);
+            // A run that waits ends where its journal is written: with a worker.
+            (StandingKind::AtRest, Signal::Cancel) => {
+                self.requeue(Duration::ZERO, now);
+                Taken::ForRun
+            }
+            (StandingKind::Queued, Signal::Pause) if !is_cancelled => {
+                self.rest(None, now);
                 Taken::ByJob
             }
-            (StandingKind::Queued, _) => Taken::ForRun,
+            (StandingKind::Running | StandingKind::Queued, _) => Taken::ForRun,
             _ => Taken::No,
+        }
+    }
+
+    /// True if a signal that no run has heard is still of use where the job stands. A run that rests is stopped, and hears a message when it goes on.
+    pub(crate) fn keeps(&self, signal: &Signal) -> bool {
+        match self.standing {
+            StandingKind::Queued | StandingKind::Running => true,
+            StandingKind::AtRest | StandingKind::Dead => matches!(signal, Signal::Steer(_)),
+            _ => false,
         }
     }
 
@@ -161,23 +180,23 @@ impl Record {
         let stands = matches!(self.standing, StandingKind::Dead | StandingKind::AtRest);
         if stands {
             self.failures = 0;
-            self.requeue(now);
+            self.requeue(Duration::ZERO, now);
         }
         stands
     }
 
-    fn requeue(&mut self, ready_at: u64) {
-        self.leave(StandingKind::Queued);
-        self.ready_at = ready_at;
+    fn requeue(&mut self, after: Duration, now: u64) {
+        self.leave(StandingKind::Queued, now);
+        self.ready_at = later(now, after);
     }
 
-    fn rest(&mut self, until: u64) {
-        self.leave(StandingKind::AtRest);
-        self.ready_at = until;
+    fn rest(&mut self, after: Option<Duration>, now: u64) {
+        self.leave(StandingKind::AtRest, now);
+        self.ready_at = after.map_or(NEVER, |after| later(now, after));
     }
 
-    fn leave(&mut self, standing: StandingKind) {
-        (self.standing, self.receipt, self.expires) = (standing, None, 0);
+    fn leave(&mut self, standing: StandingKind, now: u64) {
+        (self.standing, self.receipt, self.expires, self.changed) = (standing, None, 0, now);
         self.worker.clear();
     }
 
@@ -201,6 +220,28 @@ impl Record {
 
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn later(now: u64, after: Duration) -> u64 {
+    now.saturating_add(millis(after)).min(NEVER)
+}
+
+/// True if a run is to end of which these signals were not heard.
+pub(crate) fn cancels<'a>(unheard: impl IntoIterator<Item = &'a Signal>) -> bool {
+    unheard.into_iter().any(|signal| *signal == Signal::Cancel)
+}
+
+/// JSON text of what is sent.
+///
+/// # Errors
+/// [`ErrorKind::Store`] if it could not be read back: that is known now, while whoever sends it can still be told.
+pub(crate) fn written<T: Serialize + DeserializeOwned>(sent: &T) -> Result<String> {
+    let unwritable = |e| Error::new(ErrorKind::Store, "what was sent cannot be written as JSON").with_source(e);
+    let too_deep =
+        |e| Error::new(ErrorKind::Store, "what was sent is nested too deeply to be read back").with_source(e);
+    let text = serde_json::to_string(sent).map_err(unwritable)?;
+    reads_back(&text, |text| serde_json::from_str::<T>(text)).map_err(too_deep)?;
+    Ok(text)
 }
 
 pub(crate) fn waits_for_nothing(run: &RunAddress) -> Error {

@@ -11,6 +11,7 @@ mod losses;
 mod pooler;
 mod queue;
 mod server;
+mod stalling;
 mod tls;
 mod upkeep;
 mod vectors;

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    ErrorKind, RunRequest,
-    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Standing, Upkeep},
+    RunRequest,
+    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Standing, StandingKind, Upkeep, Wanted},
 };
 use agent_store::{MemoryQueue, PostgresQueue, QueueLimits};
 
-use crate::{Place, block_on};
+use crate::{Place, block_on, stalling::Stalling};
 
 pub(crate) async fn open(place: &Place, limits: QueueLimits, listen: bool) -> PostgresQueue {
     let builder = PostgresQueue::builder(&place.url).schema(&place.schema).limits(limits).listen(listen);
@@ -75,13 +75,117 @@ async fn people_read_the_queue_with_psql() {
 }
 
 #[tokio::test]
-async fn a_job_that_a_newer_release_wrote_is_refused_with_its_number() {
+async fn what_a_newer_release_wrote_is_given_up_with_its_number_and_is_in_nobodys_way() {
     let Some(place) = Place::new() else { return };
     let queue = open(&place, QueueLimits::default(), false).await;
-    queue.dispatch(job("r")).await.expect("takes it");
-    place.execute("UPDATE job SET body = '{}'").await;
-    let e = queue.claim(&by("w")).await.expect_err("it cannot be read");
-    assert!(e.kind() == ErrorKind::Store && e.context("job").is_some_and(|job| job.starts_with("1: ")), "{e}");
+    for run in ["unknown", "answered", "rests", "good"] {
+        queue.dispatch(job(run).tenant(run)).await.expect("takes it");
+    }
+    let wrong =
+        "UPDATE job SET body = '{}' WHERE run = 'unknown'; UPDATE job SET answers = '[]' WHERE run = 'answered';
+                 UPDATE job SET taken = '{', standing = 'at_rest', ready_at = 0 WHERE run = 'rests';
+                 INSERT INTO schedule VALUES ('nightly', '{}', 0)";
+    place.execute(wrong).await;
+    queue.fire().await.expect("works");
+    let claimed = queue.claim(&by("w")).await.expect("works").expect("there is one that can be read");
+    assert_eq!(&*claimed.job.at.run, "good");
+    assert_eq!(queue.claim(&by("w")).await.expect("works"), None);
+    let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
+    let listed: Vec<_> = dead.iter().map(|job| (&*job.job.at.run, &*job.job.tenant)).collect();
+    assert_eq!(listed, [("rests", "rests"), ("answered", "answered"), ("unknown", "unknown")]);
+    for (job, number) in dead.iter().zip([3, 2, 1]) {
+        let said = job.error.as_deref().unwrap_or_default();
+        assert!(said.contains(&format!("{number}: ")) && said.contains("a newer release wrote it"), "{said}");
+        assert!(matches!(queue.standing(&job.job.at).await, Ok(Some(Standing::Dead { .. }))));
+    }
+    assert_eq!(place.count("SELECT count(*) FROM job WHERE taken = '{' OR answers = '[]'").await, 2, "nothing is lost");
+    let e = queue.schedules().await.expect_err("it cannot be read");
+    assert!(e.context("queue").is_some_and(|which| which.contains("schedule 'nightly'")), "{e}");
+    assert!(queue.remove_schedule("nightly").await.expect("works"));
+}
+
+#[tokio::test]
+async fn questions_that_end_together_go_on_a_few_with_each_claim() {
+    let Some(place) = Place::new() else { return };
+    let queue = open(&place, QueueLimits::default(), false).await;
+    queue.dispatch(job("template")).await.expect("takes it");
+    let many = "INSERT INTO job (agent, session, run, tenant, priority, body, standing, ready_at, failures, begun, worker, expires, created, changed)
+                SELECT agent, session || n::text::bytea, run || n::text::bytea, tenant, priority, body, 'at_rest', 0, failures, true,
+                       worker, expires, created, changed FROM job, generate_series(1, 250) n";
+    place.execute(many).await;
+    queue.claim(&by("w")).await.expect("works").expect("there is one");
+    let waiting = "SELECT count(*) FROM job WHERE standing = 'at_rest'";
+    assert_eq!(place.count(waiting).await, 150);
+    for _ in 0..2 {
+        queue.claim(&by("w")).await.expect("works").expect("there is one");
+    }
+    assert_eq!(place.count(waiting).await, 0);
+}
+
+/// Whoever holds the lock of the claims.
+fn lock(place: &Place) -> String {
+    let schema = place.schema.replace('"', "\"\"");
+    format!("SELECT pg_advisory_xact_lock(hashtextextended('claim', hashtextextended(E'\"{schema}\"', 0)))")
+}
+
+fn briefly(worker: &str) -> Claim {
+    Claim::new(worker, ["a".into()], Duration::from_secs(1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_that_others_are_in_the_way_of_gives_its_connection_back_and_leases_are_renewed() {
+    let Some(place) = Place::new() else { return };
+    let queue = open(&place, QueueLimits::default(), false).await;
+    queue.dispatch(job("held")).await.expect("takes it");
+    let held = queue.claim(&by("w")).await.expect("works").expect("there is one");
+    queue.dispatch(job("waits")).await.expect("takes it");
+    let other = place.client().await;
+    other.batch_execute(&format!("BEGIN; {}", lock(&place))).await.expect("locks");
+    for _ in 0..5 {
+        let claim = tokio::time::timeout(Duration::from_millis(1), queue.claim(&briefly("w"))).await;
+        assert!(claim.is_err(), "{claim:?}");
+    }
+    let receipts = [held.receipt];
+    let renewing = tokio::time::timeout(Duration::from_secs(9), queue.renew(&receipts, Duration::from_secs(60)));
+    assert_eq!(renewing.await.expect("in time").expect("works"), [held.receipt]);
+    let e = queue.claim(&briefly("w")).await.expect_err("others are in the way");
+    assert!(e.is_retryable() && e.message().contains("in the way"), "{e}");
+    other.batch_execute("COMMIT").await.expect("makes way");
+    queue.claim(&briefly("w")).await.expect("works").expect("there is one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_with_nothing_to_do_are_in_nobodys_way() {
+    let Some(place) = Place::new() else { return };
+    let queue = open(&place, QueueLimits::default(), false).await;
+    queue.dispatch(job("later").not_before(u64::MAX)).await.expect("takes it");
+    let other = place.client().await;
+    other.batch_execute(&format!("BEGIN; {}", lock(&place))).await.expect("locks");
+    assert_eq!(queue.claim(&briefly("w")).await.expect("does not wait"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_is_lost_in_the_middle_of_a_claim_holds_up_the_others_for_a_part_of_its_lease() {
+    let Some(place) = Place::new() else { return };
+    let lost = Stalling::new().await;
+    let theirs = open(&lost.place(&place), QueueLimits::default(), false).await;
+    let ours = open(&place, QueueLimits::default(), false).await;
+    ours.dispatch(job("r")).await.expect("takes it");
+    // Its last statement but one takes a moment, in which nobody hears of it any more.
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF NEW.worker = 'lost' THEN PERFORM pg_sleep(0.3); END IF; RETURN NEW; END $$;
+                CREATE TRIGGER slow BEFORE UPDATE ON job FOR EACH ROW EXECUTE FUNCTION slow()";
+    place.execute(slow).await;
+    let claiming = tokio::spawn(async move { theirs.claim(&briefly("lost")).await });
+    let holds = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND state = 'active'";
+    while place.count(holds).await == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    lost.stall();
+    let began = std::time::Instant::now();
+    let claimed = ours.claim(&by("w")).await.expect("works").expect("there is one");
+    assert_eq!((claimed.failures, began.elapsed() < Duration::from_secs(8)), (0, true), "{:?}", began.elapsed());
+    claiming.abort();
 }
 
 #[tokio::test]

@@ -56,7 +56,6 @@ impl App {
         let (app, run) = (self.clone(), run.clone());
         tokio::spawn(async move {
             let told = async {
-                run.goes_on().await?;
                 run.ended().await;
                 app.tell(&run).await
             };

@@ -9,21 +9,30 @@ use agent_core::{
 use tokio_postgres::{Client, Error, types::Type};
 
 use super::{
-    ours,
-    row::unreadable,
+    row::Stored,
     sending,
-    statements::{Candidates, Statements},
+    statements::{Candidates, Statements, signal},
 };
 use crate::{
-    postgres::{connections::Done, query::Parameter},
-    queue::{QueueLimits, Times, in_words, record::millis},
+    postgres::connections::Done,
+    queue::{
+        QueueLimits, Times, in_words,
+        record::{Record, cancels, millis},
+    },
 };
 
 /// Those whose lease ran out, and those that rest for what has ended, that nobody is about to change.
 const OVERDUE: &str = "WHERE standing = 'running' AND expires <= $1 OR standing = 'at_rest' AND ready_at <= $1
-    ORDER BY id FOR UPDATE SKIP LOCKED";
+    ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+/// How many jobs a claim wakes, and how many it gives up, at most: what is left is for the next one.
+const AT_ONCE: i64 = 100;
 
-const DUE: &str = "SELECT body, due FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
+const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
+
+/// How long a claim waits for others at most, and others for it when it is not heard of any more.
+fn patience(lease: Duration) -> Duration {
+    (lease / 3).clamp(Duration::from_secs(1), Duration::from_secs(10))
+}
 
 pub(super) async fn claim(
     client: &Client,
@@ -31,51 +40,82 @@ pub(super) async fn claim(
     by: Claim,
     limits: QueueLimits,
 ) -> Done<Option<Claimed>> {
-    statements.lock_claims(client).await?;
-    let now = statements.now(client).await?;
-    for stored in statements.jobs(client, OVERDUE, &[(&now.cast_signed(), Type::INT8)]).await? {
-        let mut record = ours!(stored.record());
-        record.wake(now);
-        record.changed = now;
-        statements.store(client, stored.id, &record).await?;
-    }
-    ours!(fire(client, statements, &limits, now).await?);
     let wanted = candidates(&by, &limits);
-    let Some((id, tenant)) = statements.candidate(client, &wanted, now).await? else { return Ok(Ok(None)) };
-    let Some(stored) = statements.jobs(client, "WHERE id = $1 FOR UPDATE", &[(&id, Type::INT8)]).await?.pop() else {
+    // Workers that have nothing to do are in nobody's way.
+    if !statements.may_have_jobs(client, &wanted.agents.0).await? {
         return Ok(Ok(None));
-    };
-    let mut record = ours!(stored.record());
-    let receipt = statements.number(client, "SELECT nextval('{schema}.receipt')", &[]).await?.unwrap_or_default();
-    let claimed = record.claim(receipt.cast_unsigned(), &by.worker, stored.now + millis(by.lease));
-    record.changed = stored.now;
-    statements.store(client, id, &record).await?;
-    statements.take_turn(client, &tenant).await?;
-    Ok(Ok(Some(claimed)))
+    }
+    statements.lock_claims(client, patience(by.lease)).await?;
+    let now = statements.now(client).await?;
+    for stored in statements.jobs(client, OVERDUE, &[(&now.cast_signed(), Type::INT8), (&AT_ONCE, Type::INT8)]).await? {
+        if let Some((id, mut record)) = readable(client, statements, stored).await? {
+            record.wake(now);
+            statements.store(client, id, &record).await?;
+        }
+    }
+    for _ in 0..AT_ONCE {
+        let Some((id, tenant)) = statements.candidate(client, &wanted, now).await? else { break };
+        statements.take_turn(client, &tenant).await?;
+        let jobs = statements.jobs(client, "WHERE id = $1 FOR UPDATE", &[(&id, Type::INT8)]).await?;
+        let Some(stored) = jobs.into_iter().next() else { break };
+        let now = stored.now;
+        let Some((id, mut record)) = readable(client, statements, stored).await? else { continue };
+        let receipt = statements.number(client, "SELECT nextval('{schema}.receipt')", &[]).await?.unwrap_or_default();
+        let claimed = record.claim(receipt.cast_unsigned(), &by, now);
+        statements.store(client, id, &record).await?;
+        return Ok(Ok(Some(claimed)));
+    }
+    Ok(Ok(None))
+}
+
+/// The job. One that cannot be read is given up here, so that it is in nobody's way.
+async fn readable(client: &Client, statements: &Statements, stored: Stored) -> Result<Option<(i64, Record)>, Error> {
+    let (id, now) = (stored.id, stored.now);
+    match stored.record() {
+        Ok(record) => Ok(Some((id, record))),
+        Err(error) => {
+            tracing::error!(%error, "a job is given up");
+            statements.bury(client, id, &error.to_string(), now).await?;
+            Ok(None)
+        }
+    }
 }
 
 /// Makes the jobs that are due. One that does not fit now stays due.
-async fn fire(client: &Client, statements: &Statements, limits: &QueueLimits, now: u64) -> Done<()> {
-    let at = now.cast_signed();
-    for row in statements.rows(client, DUE, &[(&at, Type::INT8)]).await? {
-        let (body, due): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let schedule: Schedule = ours!(serde_json::from_str(body).map_err(|e| unreadable(0, e)));
-        let job = schedule.job_at(&in_words(due.cast_unsigned()));
-        if sending::insert(client, statements, &job, limits).await?.is_err() {
-            continue;
-        }
-        let name = schedule.name.as_bytes();
-        match Times::of(&schedule).and_then(|times| times.after(now)) {
-            Ok(next) => {
-                let (sql, next) = ("UPDATE {schema}.schedule SET due = $2 WHERE name = $1", next.cast_signed());
+pub(super) async fn fire(client: &Client, statements: &Statements, limits: QueueLimits) -> Done<()> {
+    let now = statements.now(client).await?;
+    let mut fires = false;
+    for row in statements.rows(client, DUE, &[(&now.cast_signed(), Type::INT8)]).await? {
+        let (body, due, name): (&str, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let next = match serde_json::from_str::<Schedule>(body) {
+            Ok(schedule) => {
+                let job = schedule.job_at(&in_words(due.cast_unsigned()));
+                if sending::insert(client, statements, &job, &limits).await?.is_err() {
+                    continue;
+                }
+                fires = true;
+                Times::of(&schedule).and_then(|times| times.after(now)).ok().map(u64::cast_signed)
+            }
+            Err(error) => {
+                let name = String::from_utf8_lossy(name);
+                tracing::error!(%name, %error, "a schedule cannot be read, and is not due any more: set it again");
+                Some(i64::MAX)
+            }
+        };
+        match next {
+            Some(next) => {
+                let sql = "UPDATE {schema}.schedule SET due = $2 WHERE name = $1";
                 statements.rows(client, sql, &[(&name, Type::BYTEA), (&next, Type::INT8)]).await?;
             }
             // It is never due again.
-            Err(_) => {
+            None => {
                 let sql = "DELETE FROM {schema}.schedule WHERE name = $1";
                 statements.rows(client, sql, &[(&name, Type::BYTEA)]).await?;
             }
         }
+    }
+    if fires {
+        statements.notify(client).await?;
     }
     Ok(Ok(()))
 }
@@ -114,16 +154,15 @@ pub(super) async fn release(
     let held = statements.jobs(client, "WHERE receipt = $1 FOR UPDATE", &[(&receipt, Type::INT8)]).await?;
     let Some(stored) = held.into_iter().next() else { return Ok(Ok(false)) };
     delete_signals(client, statements, &heard).await?;
-    let id: [(Parameter<'_>, Type); 1] = [(&stored.id, Type::INT8)];
-    let told = statements.rows(client, "SELECT FROM {schema}.signal WHERE job = $1 LIMIT 1", &id).await?;
-    let mut record = ours!(stored.record());
-    record.release(outcome, !told.is_empty(), stored.now);
-    record.changed = stored.now;
-    statements.store(client, stored.id, &record).await?;
-    match record.standing {
-        StandingKind::Queued => statements.notify(client).await?,
-        _ if told.is_empty() => {}
-        _ => drop(statements.rows(client, "DELETE FROM {schema}.signal WHERE job = $1", &id).await?),
+    let (id, now) = (stored.id, stored.now);
+    let unheard = statements.unheard(client, id).await?;
+    let Some((id, mut record)) = readable(client, statements, stored).await? else { return Ok(Ok(true)) };
+    record.release(outcome, cancels(unheard.iter().map(|(_, signal)| signal)), now);
+    statements.store(client, id, &record).await?;
+    let useless = unheard.iter().filter(|(_, signal)| !record.keeps(signal)).map(|(number, _)| number.cast_unsigned());
+    delete_signals(client, statements, &useless.collect::<Vec<_>>()).await?;
+    if record.standing == StandingKind::Queued {
+        statements.notify(client).await?;
     }
     Ok(Ok(true))
 }
@@ -134,9 +173,9 @@ pub(super) async fn signals(client: &Client, statements: &Statements, receipts: 
     let receipts = signed(&receipts);
     let mut told = Vec::new();
     for row in statements.rows(client, sql, &[(&receipts, Type::INT8_ARRAY)]).await? {
-        let (id, receipt, body): (i64, i64, &str) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let signal = ours!(serde_json::from_str(body).map_err(|e| unreadable(id, e)));
-        told.push(Told::new(id.cast_unsigned(), receipt.cast_unsigned(), signal));
+        let (id, receipt): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let signal = signal(id, row.try_get(2)?);
+        told.extend(signal.map(|signal| Told::new(id.cast_unsigned(), receipt.cast_unsigned(), signal)));
     }
     Ok(Ok(told))
 }

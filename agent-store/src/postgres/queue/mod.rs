@@ -38,7 +38,8 @@ use ours;
 ///
 /// Any process sends, any worker runs, and a job whose worker died is noticed by its lease, by the server's clock. Claims are made one after the
 /// other, however many workers there are, so that turns and limits hold on all machines together: a claim takes a few round trips, which is little beside a
-/// run of an agent.
+/// run of an agent. A worker that finds nothing is in nobody's way, and one that is lost in the middle of a claim is so for a third of its lease: at least one
+/// second, and at most ten.
 ///
 /// Workers are woken by `LISTEN`, which takes a connection of its own. It needs a session: behind a pooler that gives each transaction another connection switch it
 /// [off](PostgresQueueBuilder::listen); workers then come to ask when their time to poll has gone. Everything else works there as it does for the
@@ -81,42 +82,33 @@ impl PostgresQueue {
     }
 }
 
+/// Does work of this queue in a transaction. What it is given is cloned, since a transaction may be tried again.
+macro_rules! transaction {
+    ($queue:expr, $kind:ident, $work:path $(, $given:ident)*) => {
+        $queue.0.connections.$kind(move |client, statements| Box::pin($work(client, statements $(, $given.clone())*))).await
+    };
+}
+
 #[async_trait]
 impl Dispatch for PostgresQueue {
     async fn dispatch(&self, job: Job) -> Result<Dispatched> {
         let (job, limits) = (Arc::new(job), self.0.limits.clone());
-        self.0
-            .connections
-            .write_again(move |client, statements| {
-                Box::pin(sending::dispatch(client, statements, job.clone(), limits.clone()))
-            })
-            .await
+        transaction!(self, write_again, sending::dispatch, job, limits)
     }
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
         let run = run.clone();
-        self.0
-            .connections
-            .write_again(move |client, statements| {
-                Box::pin(sending::answer(client, statements, run.clone(), answers.clone()))
-            })
-            .await
+        transaction!(self, write_again, sending::answer, run, answers)
     }
 
     async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
         let run = run.clone();
-        self.0
-            .connections
-            .write(move |client, statements| Box::pin(sending::signal(client, statements, run.clone(), signal.clone())))
-            .await
+        transaction!(self, write, sending::signal, run, signal)
     }
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
         let run = run.clone();
-        self.0
-            .connections
-            .read(move |client, statements| Box::pin(sending::standing(client, statements, run.clone())))
-            .await
+        transaction!(self, read, sending::standing, run)
     }
 }
 
@@ -124,44 +116,32 @@ impl Dispatch for PostgresQueue {
 impl Queue for PostgresQueue {
     async fn claim(&self, by: &Claim) -> Result<Option<Claimed>> {
         let (by, limits) = (by.clone(), self.0.limits.clone());
-        self.0
-            .connections
-            .write(move |client, statements| Box::pin(claims::claim(client, statements, by.clone(), limits.clone())))
-            .await
+        transaction!(self, write, claims::claim, by, limits)
     }
 
     async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>> {
         let receipts = receipts.to_vec();
-        self.0
-            .connections
-            .write_again(move |client, statements| Box::pin(claims::renew(client, statements, receipts.clone(), lease)))
-            .await
+        transaction!(self, write_again, claims::renew, receipts, lease)
     }
 
     async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
         let heard = heard.to_vec();
-        self.0
-            .connections
-            .write(move |client, statements| {
-                Box::pin(claims::release(client, statements, receipt, outcome.clone(), heard.clone()))
-            })
-            .await
+        transaction!(self, write, claims::release, receipt, outcome, heard)
+    }
+
+    async fn fire(&self) -> Result<()> {
+        let limits = self.0.limits.clone();
+        transaction!(self, write, claims::fire, limits)
     }
 
     async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>> {
         let receipts = receipts.to_vec();
-        self.0
-            .connections
-            .read(move |client, statements| Box::pin(claims::signals(client, statements, receipts.clone())))
-            .await
+        transaction!(self, read, claims::signals, receipts)
     }
 
     async fn forget(&self, signals: &[u64]) -> Result<()> {
         let signals = signals.to_vec();
-        self.0
-            .connections
-            .write_again(move |client, statements| Box::pin(claims::forget(client, statements, signals.clone())))
-            .await
+        transaction!(self, write_again, claims::forget, signals)
     }
 
     async fn news(&self, since: u64) -> u64 {
@@ -173,51 +153,36 @@ impl Queue for PostgresQueue {
 impl Upkeep for PostgresQueue {
     async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>> {
         let wanted = wanted.clone();
-        self.0
-            .connections
-            .read(move |client, statements| Box::pin(upkeep::jobs(client, statements, wanted.clone())))
-            .await
+        transaction!(self, read, upkeep::jobs, wanted)
     }
 
     async fn retry(&self, run: &RunAddress) -> Result<bool> {
         let run = run.clone();
-        self.0
-            .connections
-            .write(move |client, statements| Box::pin(upkeep::retry(client, statements, run.clone())))
-            .await
+        transaction!(self, write, upkeep::retry, run)
     }
 
     async fn remove(&self, run: &RunAddress) -> Result<bool> {
         let run = run.clone();
-        self.0
-            .connections
-            .write(move |client, statements| Box::pin(upkeep::remove(client, statements, run.clone())))
-            .await
+        transaction!(self, write, upkeep::remove, run)
     }
 
     async fn purge(&self, age: Duration) -> Result<u64> {
-        self.0.connections.write(move |client, statements| Box::pin(upkeep::purge(client, statements, age))).await
+        transaction!(self, write, upkeep::purge, age)
     }
 
     async fn set_schedule(&self, schedule: &Schedule) -> Result<()> {
         Times::of(schedule)?;
         let schedule = schedule.clone();
-        self.0
-            .connections
-            .write_again(move |client, statements| Box::pin(upkeep::set_schedule(client, statements, schedule.clone())))
-            .await
+        transaction!(self, write_again, upkeep::set_schedule, schedule)
     }
 
     async fn remove_schedule(&self, name: &str) -> Result<bool> {
         let name = name.to_owned();
-        self.0
-            .connections
-            .write(move |client, statements| Box::pin(upkeep::remove_schedule(client, statements, name.clone())))
-            .await
+        transaction!(self, write, upkeep::remove_schedule, name)
     }
 
     async fn schedules(&self) -> Result<Vec<(Schedule, u64)>> {
-        self.0.connections.read(move |client, statements| Box::pin(upkeep::schedules(client, statements))).await
+        transaction!(self, read, upkeep::schedules)
     }
 }
 

@@ -1,91 +1,97 @@
 //! A job's row.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
-use agent_core::{Answer, Error, ErrorKind, Result, dispatch::StandingKind};
+use agent_core::{
+    Answer, Error, ErrorKind, Result, RunRequest,
+    dispatch::{Job, StandingKind},
+};
 use tokio_postgres::Row;
 
 use crate::queue::record::Record;
+
+/// What a [`Stored`] is read from.
+pub(super) const COLUMNS: &str = "
+SELECT id, (extract(epoch FROM clock_timestamp()) * 1000)::int8, agent, session, run, tenant, priority, body, answers, taken, standing,
+    ready_at, failures, begun, receipt, worker, expires, error, created, changed
+FROM {schema}.job ";
 
 /// A job's row as it was read.
 pub(super) struct Stored {
     pub(super) id: i64,
     /// The server's clock when it was read.
     pub(super) now: u64,
-    body: String,
-    answers: Option<String>,
-    taken: Option<String>,
-    standing: String,
-    /// The rest, on a job that is not decoded yet.
-    rest: Rest,
+    record: Record,
+    /// Why the record is not whole.
+    unreadable: Option<String>,
 }
 
-struct Rest {
-    ready_at: i64,
-    failures: i32,
-    begun: bool,
-    receipt: Option<i64>,
-    worker: String,
-    expires: i64,
-    error: Option<String>,
-    created: i64,
-    changed: i64,
-}
+/// What is read from texts: job and answers.
+type Read = (Job, Option<BTreeMap<String, Answer>>, Option<BTreeMap<String, Answer>>);
 
 impl Stored {
     pub(super) fn read(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        Ok(Self {
-            id: row.try_get(0)?,
-            body: row.try_get(1)?,
-            standing: row.try_get(2)?,
-            rest: Rest {
-                ready_at: row.try_get(3)?,
-                failures: row.try_get(4)?,
-                begun: row.try_get(5)?,
-                receipt: row.try_get(6)?,
-                worker: row.try_get(7)?,
-                expires: row.try_get(8)?,
-                error: row.try_get(11)?,
-                created: row.try_get(12)?,
-                changed: row.try_get(13)?,
-            },
-            answers: row.try_get(9)?,
-            taken: row.try_get(10)?,
-            now: row.try_get::<_, i64>(14)?.cast_unsigned(),
-        })
+        let (body, answers, taken) = (row.try_get(7)?, row.try_get(8)?, row.try_get(9)?);
+        let kind: &str = row.try_get(10)?;
+        let standing = StandingKind::ALL.into_iter().find(|standing| standing.as_str() == kind);
+        let read = match standing {
+            Some(_) => read(body, answers, taken).map_err(|e| e.to_string()),
+            None => Err(format!("standing '{kind}'")),
+        };
+        let (unreadable, (job, answers, taken)) = match read {
+            Ok(read) => (None, read),
+            Err(why) => (Some(why), (nameable(row)?, None, None)),
+        };
+        let record = Record {
+            job,
+            standing: standing.unwrap_or(StandingKind::Dead),
+            ready_at: row.try_get::<_, i64>(11)?.cast_unsigned(),
+            failures: row.try_get::<_, i32>(12)?.cast_unsigned(),
+            begun: row.try_get(13)?,
+            receipt: row.try_get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
+            worker: row.try_get(15)?,
+            expires: row.try_get::<_, i64>(16)?.cast_unsigned(),
+            answers,
+            taken,
+            error: row.try_get(17)?,
+            created: row.try_get::<_, i64>(18)?.cast_unsigned(),
+            changed: row.try_get::<_, i64>(19)?.cast_unsigned(),
+        };
+        Ok(Self { id: row.try_get(0)?, now: row.try_get::<_, i64>(1)?.cast_unsigned(), record, unreadable })
     }
 
-    /// The job.
+    /// The job, to be changed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if it is damaged, or a newer release wrote it.
-    pub(super) fn record(&self) -> Result<Record> {
-        let answers = |text: &Option<String>| -> Result<Option<BTreeMap<String, Answer>>> {
-            text.as_deref().map(|text| serde_json::from_str(text).map_err(|e| unreadable(self.id, e))).transpose()
-        };
-        let standing = StandingKind::ALL.into_iter().find(|kind| kind.as_str() == self.standing);
-        let rest = &self.rest;
-        Ok(Record {
-            job: serde_json::from_str(&self.body).map_err(|e| unreadable(self.id, e))?,
-            standing: standing.ok_or_else(|| unreadable(self.id, format!("standing '{}'", self.standing)))?,
-            ready_at: rest.ready_at.cast_unsigned(),
-            failures: rest.failures.cast_unsigned(),
-            begun: rest.begun,
-            receipt: rest.receipt.map(i64::cast_unsigned),
-            worker: rest.worker.clone(),
-            expires: rest.expires.cast_unsigned(),
-            answers: answers(&self.answers)?,
-            taken: answers(&self.taken)?,
-            error: rest.error.clone(),
-            created: rest.created.cast_unsigned(),
-            changed: rest.changed.cast_unsigned(),
-        })
+    pub(super) fn record(self) -> Result<Record> {
+        match self.unreadable {
+            Some(why) => Err(unreadable(format!("{}: {why}", self.id))),
+            None => Ok(self.record),
+        }
+    }
+
+    /// The job, to be looked at: of one that cannot be read, what stands beside it.
+    pub(super) fn shown(&self) -> &Record {
+        &self.record
     }
 }
 
+fn read(body: &str, answers: Option<&str>, taken: Option<&str>) -> serde_json::Result<Read> {
+    let optional = |text: Option<&str>| text.map(serde_json::from_str).transpose();
+    Ok((serde_json::from_str(body)?, optional(answers)?, optional(taken)?))
+}
+
+/// A job of this row's names, without what is in it.
+fn nameable(row: &Row) -> Result<Job, tokio_postgres::Error> {
+    let name = |at| row.try_get::<_, &[u8]>(at).map(|name| String::from_utf8_lossy(name).into_owned());
+    let request = RunRequest::new(Vec::new()).session(name(3)?).run_id(name(4)?);
+    let job = Job::new(name(2)?, &request).expect("a request of names is data");
+    Ok(job.tenant(name(5)?).priority(row.try_get(6)?))
+}
+
 /// What stands in a row is not what this release writes.
-pub(super) fn unreadable(id: i64, why: impl std::fmt::Display) -> Error {
-    let message =
-        "a job cannot be read: it is damaged, or a newer release wrote it; use the newer release, or delete its row";
-    Error::new(ErrorKind::Store, message).with_context("job", format!("{id}: {why}"))
+pub(super) fn unreadable(why: impl Display) -> Error {
+    let message = "what is in the queue cannot be read: it is damaged, or a newer release wrote it; use the newer release, or remove it";
+    Error::new(ErrorKind::Store, message).with_context("queue", why.to_string())
 }

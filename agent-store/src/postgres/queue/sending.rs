@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
-    Answer, Error, ErrorKind,
+    Answer,
     dispatch::{Dispatched, Job, RunAddress, Signal, Standing},
 };
 use tokio_postgres::{Client, types::Type};
@@ -13,7 +13,7 @@ use crate::{
     postgres::connections::Done,
     queue::{
         QueueLimits,
-        record::{Record, Taken, waits_for_nothing},
+        record::{Record, Taken, cancels, waits_for_nothing, written},
     },
 };
 
@@ -44,8 +44,7 @@ pub(super) async fn insert(
     }
     let (queued, of_tenant) = statements.queued(client, &job.tenant, limits.queued, limits.queued_per_tenant).await?;
     ours!(limits.admit(queued, of_tenant));
-    let unwritable = |e| Error::new(ErrorKind::Store, "the job cannot be written as JSON").with_source(e);
-    let body = ours!(serde_json::to_string(job).map_err(unwritable));
+    let body = ours!(written(job));
     let record = Record::new(job.clone(), statements.now(client).await?);
     Ok(Ok(match statements.insert(client, &record, &body).await? {
         true => Dispatched::New,
@@ -62,27 +61,28 @@ pub(super) async fn answer(
     let Some(stored) = statements.job_of(client, &run, FOR_UPDATE).await? else {
         return Ok(Err(waits_for_nothing(&run)));
     };
+    ours!(written(&answers));
+    let (id, now) = (stored.id, stored.now);
     let mut record = ours!(stored.record());
-    ours!(record.answer(answers, stored.now));
-    record.changed = stored.now;
-    statements.store(client, stored.id, &record).await?;
+    ours!(record.answer(answers, now));
+    statements.store(client, id, &record).await?;
     statements.notify(client).await.map(Ok)
 }
 
 pub(super) async fn signal(client: &Client, statements: &Statements, run: RunAddress, signal: Signal) -> Done<bool> {
     let Some(stored) = statements.job_of(client, &run, FOR_UPDATE).await? else { return Ok(Ok(false)) };
+    let body = ours!(written(&signal));
+    let (id, now) = (stored.id, stored.now);
     let mut record = ours!(stored.record());
-    match record.signal(&signal) {
-        Taken::No => return Ok(Ok(false)),
-        Taken::ByJob => {
-            record.changed = stored.now;
-            statements.store(client, stored.id, &record).await?;
-        }
-        Taken::ForRun => {
-            let body = serde_json::to_string(&signal).expect("a signal is JSON");
-            let sql = "INSERT INTO {schema}.signal (job, body) VALUES ($1, $2)";
-            statements.rows(client, sql, &[(&stored.id, Type::INT8), (&body, Type::TEXT)]).await?;
-        }
+    let unheard = statements.unheard(client, id).await?;
+    let taken = record.signal(&signal, cancels(unheard.iter().map(|(_, signal)| signal)), now);
+    if taken == Taken::No {
+        return Ok(Ok(false));
+    }
+    statements.store(client, id, &record).await?;
+    if taken == Taken::ForRun {
+        let sql = "INSERT INTO {schema}.signal (job, body) VALUES ($1, $2)";
+        statements.rows(client, sql, &[(&id, Type::INT8), (&body, Type::TEXT)]).await?;
     }
     statements.notify(client).await?;
     Ok(Ok(true))
@@ -90,5 +90,5 @@ pub(super) async fn signal(client: &Client, statements: &Statements, run: RunAdd
 
 pub(super) async fn standing(client: &Client, statements: &Statements, run: RunAddress) -> Done<Option<Standing>> {
     let Some(stored) = statements.job_of(client, &run, "").await? else { return Ok(Ok(None)) };
-    Ok(stored.record().map(|record| Some(record.standing())))
+    Ok(Ok(Some(stored.shown().standing())))
 }

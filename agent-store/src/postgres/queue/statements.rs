@@ -1,24 +1,31 @@
 //! What is asked of the database.
 
-use agent_core::dispatch::RunAddress;
+use std::time::Duration;
+
+use agent_core::dispatch::{RunAddress, Signal};
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, Error, Row, types::Type};
 
-use super::row::Stored;
+use super::row::{COLUMNS, Stored};
 use crate::{
     postgres::{connect::Location, query::Parameter},
-    queue::record::Record,
+    queue::record::{Record, millis},
 };
 
-/// Claims are made one after the other: limits and turns hold on all machines together, and a session is out once.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock_space}))";
+/// Claims are made one after the other: limits and turns hold on all machines together, and a session is out once. Who comes not to it gives up,
+/// and who is not heard of while it has it loses it.
+const LOCK: &str = "
+SET LOCAL lock_timeout = {patience}; SET LOCAL idle_in_transaction_session_timeout = {patience};
+SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock_space}))";
 
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
-/// What a [`Stored`] is read from.
-const COLUMNS: &str =
-    "SELECT id, body, standing, ready_at, failures, begun, receipt, worker, expires, answers, taken, error, created,
-    changed, (extract(epoch FROM clock_timestamp()) * 1000)::int8 FROM {schema}.job ";
+/// True if a claim may find something, as far as one who holds no lock sees.
+const LOOK: &str = "
+WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now)
+SELECT EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'queued' AND agent = ANY($1) AND ready_at <= now)
+    OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'running' AND expires <= now)
+    OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'at_rest' AND ready_at <= now)";
 
 /// The job that is next: of the tenant whose turn was longest ago, the first that fits.
 const CANDIDATE: &str = "
@@ -89,9 +96,16 @@ impl Statements {
         client.query_typed(&self.location.sql(sql), parameters).await
     }
 
-    /// Until the transaction ends, nobody else claims.
-    pub(super) async fn lock_claims(&self, client: &Client) -> Result<(), Error> {
-        self.rows(client, LOCK, &[]).await.map(drop)
+    pub(super) async fn may_have_jobs(&self, client: &Client, agents: &[Vec<u8>]) -> Result<bool, Error> {
+        let rows = self.rows(client, LOOK, &[(&agents, Type::BYTEA_ARRAY)]).await?;
+        rows.first().map_or(Ok(false), |row| row.try_get(0))
+    }
+
+    /// Until the transaction ends, nobody else claims. Neither this nor a later statement of the transaction is waited for, nor a client between
+    /// two of them, for longer than `patience`.
+    pub(super) async fn lock_claims(&self, client: &Client, patience: Duration) -> Result<(), Error> {
+        let sql = LOCK.replace("{patience}", &millis(patience).to_string());
+        client.batch_execute(&self.location.sql(&sql)).await
     }
 
     pub(super) async fn now(&self, client: &Client) -> Result<u64, Error> {
@@ -176,6 +190,26 @@ impl Statements {
         self.rows(client, STORE, &values).await.map(drop)
     }
 
+    /// Gives a job up that cannot be read, and leaves what is in it.
+    pub(super) async fn bury(&self, client: &Client, id: i64, why: &str, now: u64) -> Result<(), Error> {
+        let sql = "UPDATE {schema}.job SET standing = 'dead', receipt = NULL, worker = '', expires = 0, error = $2, changed = $3
+                   WHERE id = $1";
+        let (why, now) = (why.replace('\0', "\u{fffd}"), now.cast_signed());
+        self.rows(client, sql, &[(&id, Type::INT8), (&why, Type::TEXT), (&now, Type::INT8)]).await.map(drop)
+    }
+
+    /// What a run was told, by number, and has not heard. What a newer release wrote is left where it is.
+    pub(super) async fn unheard(&self, client: &Client, job: i64) -> Result<Vec<(i64, Signal)>, Error> {
+        let sql = "SELECT id, body FROM {schema}.signal WHERE job = $1 ORDER BY id";
+        let rows = self.rows(client, sql, &[(&job, Type::INT8)]).await?;
+        let mut signals = Vec::new();
+        for row in &rows {
+            let id = row.try_get(0)?;
+            signals.extend(signal(id, row.try_get(1)?).map(|signal| (id, signal)));
+        }
+        Ok(signals)
+    }
+
     /// How many are queued, in all and of a tenant, as far as those limits ask.
     pub(super) async fn queued(
         &self,
@@ -223,6 +257,12 @@ pub(super) struct Candidates {
     pub(super) agents: (Vec<Vec<u8>>, Vec<i64>),
     pub(super) per_tenant: i64,
     pub(super) tenants: (Vec<Vec<u8>>, Vec<i64>),
+}
+
+/// A signal as it was kept; none if it cannot be read, which is said.
+pub(super) fn signal(id: i64, body: &str) -> Option<Signal> {
+    let read = serde_json::from_str(body);
+    read.inspect_err(|error| tracing::warn!(id, %error, "what a run was told cannot be read")).ok()
 }
 
 fn names(run: &RunAddress) -> [&[u8]; 3] {

@@ -8,33 +8,38 @@ use tokio_postgres::{Client, types::Type};
 use super::{ours, row::unreadable, statements::Statements};
 use crate::{
     postgres::{connections::Done, query::Parameter},
-    queue::{Times, record::millis},
+    queue::{
+        Times,
+        record::{millis, written},
+    },
 };
 
 pub(super) async fn jobs(client: &Client, statements: &Statements, wanted: Wanted) -> Done<Vec<QueuedJob>> {
     let condition = "WHERE ($1::text IS NULL OR standing = $1) AND ($2::bytea IS NULL OR tenant = $2)
                        AND ($3::bytea[] IS NULL OR agent = ANY($3)) AND ($4::bytea IS NULL OR session = $4)
-                     ORDER BY id DESC LIMIT $5";
+                       AND ($5::bytea IS NULL OR run = $5)
+                     ORDER BY id DESC LIMIT $6";
     let bytes = |name: &Option<String>| name.as_ref().map(|name| name.clone().into_bytes());
     let agents = wanted.agents.as_ref().map(|agents| agents.iter().map(String::as_bytes).collect::<Vec<_>>());
-    let values: [(Parameter<'_>, Type); 5] = [
+    let values: [(Parameter<'_>, Type); 6] = [
         (&wanted.standing.map(StandingKind::as_str), Type::TEXT),
         (&bytes(&wanted.tenant), Type::BYTEA),
         (&agents, Type::BYTEA_ARRAY),
         (&bytes(&wanted.session), Type::BYTEA),
+        (&bytes(&wanted.run), Type::BYTEA),
         (&i64::try_from(wanted.most).unwrap_or(i64::MAX), Type::INT8),
     ];
     let stored = statements.jobs(client, condition, &values).await?;
-    Ok(stored.iter().map(|stored| stored.record().map(|record| record.shown())).collect())
+    Ok(Ok(stored.iter().map(|stored| stored.shown().shown()).collect()))
 }
 
 pub(super) async fn retry(client: &Client, statements: &Statements, run: RunAddress) -> Done<bool> {
     let Some(stored) = statements.job_of(client, &run, "FOR UPDATE").await? else { return Ok(Ok(false)) };
+    let (id, now) = (stored.id, stored.now);
     let mut record = ours!(stored.record());
-    let stands = record.retry(stored.now);
+    let stands = record.retry(now);
     if stands {
-        record.changed = stored.now;
-        statements.store(client, stored.id, &record).await?;
+        statements.store(client, id, &record).await?;
         statements.notify(client).await?;
     }
     Ok(Ok(stands))
@@ -61,7 +66,7 @@ pub(super) async fn purge(client: &Client, statements: &Statements, age: Duratio
 pub(super) async fn set_schedule(client: &Client, statements: &Statements, schedule: Schedule) -> Done<()> {
     let now = statements.now(client).await?;
     let due = ours!(Times::of(&schedule).and_then(|times| times.after(now))).cast_signed();
-    let (name, body) = (schedule.name.as_bytes(), serde_json::to_string(&schedule).expect("a schedule is JSON"));
+    let (name, body) = (schedule.name.as_bytes(), ours!(written(&schedule)));
     let sql = "INSERT INTO {schema}.schedule (name, body, due) VALUES ($1, $2, $3)
                ON CONFLICT (name) DO UPDATE SET body = excluded.body, due = excluded.due";
     let values: [(Parameter<'_>, Type); 3] = [(&name, Type::BYTEA), (&body, Type::TEXT), (&due, Type::INT8)];
@@ -76,9 +81,10 @@ pub(super) async fn remove_schedule(client: &Client, statements: &Statements, na
 
 pub(super) async fn schedules(client: &Client, statements: &Statements) -> Done<Vec<(Schedule, u64)>> {
     let mut all = Vec::new();
-    for row in statements.rows(client, "SELECT body, due FROM {schema}.schedule ORDER BY name", &[]).await? {
-        let (body, due): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let schedule = ours!(serde_json::from_str(body).map_err(|e| unreadable(0, e)));
+    for row in statements.rows(client, "SELECT body, due, name FROM {schema}.schedule ORDER BY name", &[]).await? {
+        let (body, due, name): (&str, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let why = |e| unreadable(format!("schedule '{}': {e}", String::from_utf8_lossy(name)));
+        let schedule = ours!(serde_json::from_str(body).map_err(why));
         all.push((schedule, due.cast_unsigned()));
     }
     Ok(Ok(all))
