@@ -1,7 +1,10 @@
 //! Measures what workers do over one queue, and what a step of theirs costs beside one bare `INSERT`.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -21,9 +24,10 @@ use crate::worker_kill::database::Database;
 const STEPS: usize = 10;
 
 /// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second. Then one worker
-/// does one long run whose model answers at once, and nothing else: what a turn of it costs, in how many transactions, and what its first and last turns
-/// take and leave. A turn is a model call and a tool call whose effect must not be repeated: two steps of the journal. Each stands beside one bare INSERT into
-/// the same server, by a client that does nothing else.
+/// does one long run, and nothing else: what a turn of it takes beside its model, in how many transactions, and what its first and last turns take and leave.
+/// A turn is a model call and a tool call whose effect must not be repeated: two steps of the journal. Each stands beside one bare INSERT into the same server,
+/// by a client that does nothing else. Results become durable while the model thinks, so that a model that answers at once shows what the database does, and one
+/// of 5 ms what a run waits for. Both wait for the disk.
 ///
 /// A turn is timed from one model's answer to the next, as the journal tells it, so that neither the worker's start nor the run's claim counts.
 #[derive(Debug, clap::Args)]
@@ -44,7 +48,7 @@ pub(crate) struct Args {
 
 /// Always true: it measures.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
-    let Some(database) = Database::start()? else {
+    let Some(database) = Database::start_durable()? else {
         println!("skipped: no postgres");
         return Ok(true);
     };
@@ -56,20 +60,23 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
         println!("{workers} workers  {:>8.0} steps/s", runs as f64 * STEPS as f64 / took.as_secs_f64());
     }
     let turns = usize::try_from(args.turns)?;
-    let insert = insert(&database)?;
-    let long = Load { workers: 1, at_once: 1, runs: 1, steps: turns, model: Duration::ZERO };
-    let Measured { transactions, .. } = long.measure(&database, "long").await?;
+    let bare = insert(&database)?;
+    println!("one bare INSERT           {bare:>8.3} ms");
+    for (schema, takes) in [("long", Duration::ZERO), ("slow", Duration::from_millis(5))] {
+        let long = Load { workers: 1, at_once: 1, runs: 1, steps: turns, model: takes };
+        let Measured { transactions, model, .. } = long.measure(&database, schema).await?;
+        let steps = steps_of(&database, schema).await?;
+        // The first answer has none before it.
+        let whole = steps.iter().map(|step| step.1).sum::<u64>() as f64 / (turns - 1) as f64;
+        let turn = whole - model.as_secs_f64() * 1e3 / turns as f64;
+        println!(
+            "a model of {:>2} ms: a turn    {turn:>8.3} ms beside it in {:.1} transactions; each of its two calls {:.2} times an INSERT",
+            takes.as_millis(),
+            transactions as f64 / turns as f64,
+            turn / bare / 2.
+        );
+    }
     let steps = steps_of(&database, "long").await?;
-    // The first answer has none before it.
-    let step = steps.iter().map(|step| step.1).sum::<u64>() as f64 / (turns - 1) as f64;
-    let insert = insert.as_secs_f64() * 1e3;
-    println!("a turn, its model apart   {step:>8.3} ms in {:.1} transactions", transactions as f64 / turns as f64);
-    println!("one bare INSERT           {insert:>8.3} ms");
-    println!(
-        "ratio of a call to it     {:>8.2}, and of the turn, which is two calls, {:.2}",
-        step / insert / 2.,
-        step / insert
-    );
     let hundred = turns.min(100);
     for (which, steps) in [("first", &steps[..hundred]), ("last", &steps[steps.len() - hundred..])] {
         let (bytes, time) = steps.iter().fold((0, 0), |(bytes, time), step| (bytes + step.0, time + step.1));
@@ -96,6 +103,8 @@ struct Load {
 /// What came of it.
 struct Measured {
     took: Duration,
+    /// What models took.
+    model: Duration,
     /// Those of the journals.
     transactions: u64,
 }
@@ -110,14 +119,14 @@ impl Load {
             let request = RunRequest::user("Go.").session(format!("s{run}")).run_id(format!("r{run}"));
             queue.dispatch(Job::new("bench", &request)?).await?;
         }
-        let (mut working, mut journals) = (tokio::task::JoinSet::new(), Vec::new());
+        let (mut working, mut journals, slept) = (tokio::task::JoinSet::new(), Vec::new(), Arc::default());
         let begun = Instant::now();
         for _ in 0..workers {
             let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
             let note = from_schema("note", "Notes.", json!({"type": "object"}), |_: Value, _| async {
                 Ok::<_, Error>(ToolOutput::text("noted"))
             });
-            let agent = Agent::builder("bench", Slow { takes: model, steps })
+            let agent = Agent::builder("bench", Slow { takes: model, steps, slept: Arc::clone(&slept) })
                 .max_steps(u32::try_from(steps + 1)?)
                 .tool(note)
                 .store(journal.clone())
@@ -135,7 +144,8 @@ impl Load {
             sleep(Duration::from_millis(20)).await;
         }
         let transactions = journals.iter().map(|journal| journal.stats().commits).sum();
-        Ok(Measured { took: begun.elapsed(), transactions })
+        let model = Duration::from_nanos(slept.load(Ordering::Relaxed));
+        Ok(Measured { took: begun.elapsed(), model, transactions })
     }
 }
 
@@ -156,8 +166,8 @@ async fn steps_of(database: &Database, schema: &str) -> Result<Vec<(u64, u64)>, 
     Ok(steps)
 }
 
-/// What one row costs that is inserted by itself.
-fn insert(database: &Database) -> Result<Duration, BoxError> {
+/// The milliseconds that one row costs which is inserted by itself.
+fn insert(database: &Database) -> Result<f64, BoxError> {
     let (port, host) = (database.port().to_string(), "127.0.0.1");
     let to = ["-h", host, "-p", &port, "-U", "tests", "postgres"];
     let table = "CREATE TABLE bare (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)";
@@ -169,13 +179,15 @@ fn insert(database: &Database) -> Result<Duration, BoxError> {
     let said = database.output("pgbench", &[&["-n", "-f", &script, "-c", "1", "-T", "3"][..], &to].concat())?;
     let latency =
         said.lines().find_map(|line| line.strip_prefix("latency average = ")?.strip_suffix(" ms")?.parse::<f64>().ok());
-    Ok(Duration::from_secs_f64(latency.ok_or("pgbench did not say what an INSERT takes")? / 1e3))
+    latency.ok_or_else(|| "pgbench did not say what an INSERT takes".into())
 }
 
 /// A model that takes its time, and calls a tool in each step but the last.
 struct Slow {
     takes: Duration,
     steps: usize,
+    /// Nanoseconds in all.
+    slept: Arc<AtomicU64>,
 }
 
 #[async_trait]
@@ -186,7 +198,9 @@ impl Model for Slow {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         if !self.takes.is_zero() {
+            let began = Instant::now();
             sleep(self.takes).await; // which takes a millisecond even for nothing
+            self.slept.fetch_add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count() + 1;
         let call = || AssistantMessage::new(vec![Block::tool_call(step.to_string(), "note", "{}")]);

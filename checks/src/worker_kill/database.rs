@@ -13,16 +13,26 @@ pub(crate) struct Database {
     programs: PathBuf,
     dir: PathBuf,
     port: u16,
+    fsync: &'static str,
 }
 
 impl Database {
-    /// Makes a cluster and starts it; none if PostgreSQL is not installed.
+    /// Makes a cluster and starts it; none if PostgreSQL is not installed. It does not wait for the disk: the operating system survives.
     pub(crate) fn start() -> io::Result<Option<Self>> {
+        Self::start_with("off")
+    }
+
+    /// As [`start`](Self::start), with a commit as it is elsewhere.
+    pub(crate) fn start_durable() -> io::Result<Option<Self>> {
+        Self::start_with("on")
+    }
+
+    fn start_with(fsync: &'static str) -> io::Result<Option<Self>> {
         let Some(programs) = programs() else { return Ok(None) };
         let made = command("mktemp").args(["-d", "-t", "workers-XXXXXX"]).current_dir("/").output()?;
         let dir = PathBuf::from(String::from_utf8_lossy(&made.stdout).trim_end());
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-        let database = Self { programs, dir, port };
+        let database = Self { programs, dir, port, fsync };
         let data = database.data();
         database.run(
             "initdb",
@@ -32,12 +42,13 @@ impl Database {
         Ok(Some(database))
     }
 
-    /// Starts the server, and waits until it takes connections. The operating system survives here, so that it need not flush.
+    /// Starts the server, and waits until it takes connections.
     pub(crate) fn up(&self) -> io::Result<()> {
         let options = format!(
-            "-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off -c max_connections=300",
+            "-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync={} -c max_connections=300",
             self.port,
-            self.dir.display()
+            self.dir.display(),
+            self.fsync
         );
         let log = self.dir.join("log").display().to_string();
         self.run("pg_ctl", &["-D", &self.data(), "-o", &options, "-l", &log, "-w", "-t", "60", "start"])
