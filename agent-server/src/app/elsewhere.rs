@@ -21,7 +21,7 @@ const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_se
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     /// Nothing does, or nobody here waits for it any more.
-    AtRest,
+    Settled,
     /// It is under way, and the journal tells when it is not.
     UnderWay,
     /// The journal calls it stopped, and whoever runs it goes on with it: what comes of that the journal may not tell.
@@ -38,7 +38,7 @@ impl FoundRun {
                 break record;
             }
             match self.rest().await? {
-                Rest::AtRest => return Ok(stream::empty().boxed()),
+                Rest::Settled => return Ok(stream::empty().boxed()),
                 rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
         };
@@ -47,7 +47,7 @@ impl FoundRun {
         let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
         hub.grew(self.newest().await?);
         let events = hub.subscribe_after(record.seq, after);
-        if self.rest().await? == Rest::AtRest {
+        if self.rest().await? == Rest::Settled {
             hub.grew(self.newest().await?);
             hub.close();
             return Ok(events.boxed());
@@ -82,7 +82,7 @@ impl FoundRun {
         loop {
             let newest = self.newest().await?;
             let rest = self.rest().await?;
-            if rest == Rest::AtRest {
+            if rest == Rest::Settled {
                 hub.grew(self.newest().await?);
                 return Ok(());
             }
@@ -97,7 +97,7 @@ impl FoundRun {
         loop {
             let newest = self.newest().await?;
             match self.rest().await? {
-                Rest::AtRest => return Ok(()),
+                Rest::Settled => return Ok(()),
                 rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
         }
@@ -125,21 +125,21 @@ impl FoundRun {
 
     async fn rest(&self) -> Result<Rest, ApiError> {
         if self.app().is_draining() {
-            return Ok(Rest::AtRest);
+            return Ok(Rest::Settled);
         }
         let goes_on = async || -> Result<Rest, ApiError> {
             let goes_on = matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _)));
-            Ok(if goes_on { Rest::GoesOn } else { Rest::AtRest })
+            Ok(if goes_on { Rest::GoesOn } else { Rest::Settled })
         };
         let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
             Some((_, record)) => Some(match record.status {
                 None => Rest::UnderWay,
                 Some(RunStatus::Paused | RunStatus::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
-                Some(RunStatus::Finished(_)) => Rest::AtRest,
+                Some(RunStatus::Finished(_)) => Rest::Settled,
                 Some(_) => Rest::GoesOn,
             }),
             None => Kept::of_run(index, self.id()).map(|kept| match kept.queued.is_none() || kept.over.is_some() {
-                true => Rest::AtRest,
+                true => Rest::Settled,
                 false => Rest::UnderWay,
             }),
         });

@@ -5,7 +5,14 @@ use agent_server::Server;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Gated, Serving, call, refund};
+use crate::support::{Client, Gated, Serving, call, refund};
+
+/// Waits until the server has told its runs to come to a safe point.
+async fn until_it_drains(client: &Client) {
+    while client.get("/ready").await.status != 503 {
+        tokio::task::yield_now().await;
+    }
+}
 
 #[tokio::test]
 async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
@@ -37,6 +44,7 @@ async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
     client.post(&format!("/api/runs/{id}/cancel"), &json!({})).await;
     assert_eq!(client.rest(&stopped).await["status"], "cancelled");
     one.stop();
+    until_it_drains(&client).await;
     // The run pauses when its model has answered and the tool has run.
     model.open();
     one.stopped().await;
@@ -105,6 +113,7 @@ async fn a_front_end_whose_run_was_paused_by_a_drain_gets_what_came_of_it_from_t
         tokio::task::yield_now().await;
     }
     one.stop();
+    until_it_drains(&one.client()).await;
     model.open();
     let told = told.await.expect("no panic");
     assert!(told.contains("\"paused\""), "{told}");
