@@ -26,8 +26,11 @@ use crate::support::{Client, Gated, Serving, call, frames, refund};
 /// Runs jobs in tasks, as workers elsewhere would.
 struct Workers {
     agent: Agent,
-    jobs: Mutex<HashMap<Arc<str>, (Job, RunHandle, JoinHandle<Result<RunEnd>>)>>,
+    jobs: Mutex<HashMap<Arc<str>, UnderWay>>,
 }
+
+/// A job, and its run.
+type UnderWay = (Job, RunHandle, JoinHandle<Result<RunEnd>>);
 
 impl Workers {
     fn new(agent: Agent) -> Arc<Self> {
