@@ -290,6 +290,24 @@ async fn a_journal_that_fails_stops_the_run_before_the_effect() {
     assert_eq!(e.checkpoint().expect("the run can go on").step, 1);
 }
 
+#[tokio::test]
+async fn a_journal_that_refuses_a_result_fails_the_run_as_such_whatever_its_siblings_changed() {
+    let journal = Scripted::new(|body| match body {
+        EntryBody::ToolFinished { call_id, .. } if &**call_id == "1" => Fate::Refused,
+        _ => Fate::Kept,
+    });
+    let writes = tool("writes", async |req: ToolRequest| {
+        if &*req.call.id != "1" {
+            tokio::task::yield_now().await;
+        }
+        req.cx.globals().update(&COUNT, |n| n.unwrap_or(0) + 1)?;
+        Ok(ToolOutput::text("ok"))
+    });
+    let calls = [("1", "writes", json!({})), ("2", "writes", json!({}))];
+    let e = built(on(&journal, [Turn::calls(calls)]).tool(writes)).run("go").await.expect_err("fails");
+    assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "the disk is full"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_failed_for_one_run_of_a_tree_is_trusted_by_none() {
     let journal = Scripted::new(|body| match body {

@@ -33,6 +33,14 @@ impl RunLog {
         self.prove().await
     }
 
+    /// Fails if the journal is known to have refused something: what was recorded since then may be missing.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) that are known by now.
+    pub fn check(&self) -> Result<()> {
+        self.0.tree.outbox().check()
+    }
+
     /// Makes sure that the session is still the tree's. If it is not, no run of the tree appends any more.
     ///
     /// # Errors

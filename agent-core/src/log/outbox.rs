@@ -141,6 +141,11 @@ impl Outbox {
         Ok(())
     }
 
+    /// Fails once the journal has refused a batch.
+    pub(super) fn check(&self) -> Result<()> {
+        self.queue().check_unbroken()
+    }
+
     /// Appends nothing any more, as after a batch that the journal refused.
     pub(super) fn refuse(&self, e: &Error) {
         self.queue().failed.get_or_insert_with(|| failure(e));

@@ -192,7 +192,7 @@ impl Active<'_> {
             }
         }
         self.merge(turn, writers, open_writer);
-        Ok(())
+        self.cx().engine().log().check() // what the journal refused is missing in the turn
     }
 
     /// Answers the calls that write to the state. Merges happen in call order, whichever call was done first: those after the
