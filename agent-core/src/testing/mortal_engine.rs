@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     future::pending,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -171,10 +172,10 @@ impl MortalEngine {
     /// Waits, unless the process dies meanwhile.
     async fn waits<T>(&self, name: String, wait: impl Future<Output = Result<T>> + Send) -> Result<T> {
         self.process.lives().await;
-        let fate = self.process.comes_to(&name);
+        let (fate, mut wait) = (self.process.comes_to(&name), pin!(wait));
         if fate == Fate::DiesBefore {
-            _ = tokio::time::timeout(WAITS, wait).await;
-            return self.process.dies().await;
+            _ = tokio::time::timeout(WAITS, wait.as_mut()).await;
+            return self.process.dies().await; // with what it waits for: a dead process gives nothing up
         }
         let given = wait.await?;
         Ok(self.process.has(name, given, fate).await)
