@@ -75,7 +75,7 @@ impl RunLog {
         Ok(done.expect("what is flushed comes after it"))
     }
 
-    /// For whoever drives the run, when it waits for something: [hands over](Self::hand_over) what is recorded, so that an answer that
+    /// For whoever drives the run, when it waits for something: hands over what is recorded, so that an answer that
     /// was paid for does not wait for the run's next commit; tells the readers of what is durable by now; and has the task of `cx`
     /// polled again when more is.
     pub fn poll_idle(&self, cx: &mut Context<'_>) {
