@@ -290,16 +290,15 @@ async fn a_journal_that_fails_stops_the_run_before_the_effect() {
     assert_eq!(e.checkpoint().expect("the run can go on").step, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_journal_that_refuses_a_result_fails_the_run_as_such_whatever_its_siblings_changed() {
     let journal = Scripted::new(|body| match body {
         EntryBody::ToolFinished { call_id, .. } if &**call_id == "1" => Fate::Refused,
         _ => Fate::Kept,
     });
     let writes = tool("writes", async |req: ToolRequest| {
-        if &*req.call.id != "1" {
-            tokio::task::yield_now().await;
-        }
+        // Both are begun when the first one ends.
+        tokio::time::sleep(ms(if &*req.call.id == "1" { 10 } else { 20 })).await;
         req.cx.globals().update(&COUNT, |n| n.unwrap_or(0) + 1)?;
         Ok(ToolOutput::text("ok"))
     });

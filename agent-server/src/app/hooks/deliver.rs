@@ -55,11 +55,8 @@ impl App {
         }
         let (app, run) = (self.clone(), run.clone());
         tokio::spawn(async move {
-            let told = async {
-                run.ended().await;
-                app.tell(&run).await
-            };
-            if let Err(error) = told.await {
+            run.ended().await;
+            if let Err(error) = app.tell(&run).await {
                 tracing::warn!(run = run.id(), %error, "nobody was told what became of a run; it is tried again when its session is looked at");
             }
         });
