@@ -39,7 +39,8 @@ done
 
 export SERVER=http://127.0.0.1:39112
 if [ -z "${AGENT:-}" ]; then
-    cargo build --quiet --workspace --bins
+    # With the tests, so that nothing is built for another set of features than theirs.
+    cargo build --quiet --workspace --bins --tests
     export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 fi
 failed=0

@@ -6,10 +6,11 @@ use agent::{
     Error, PostgresJournal, PostgresQueue, Result, async_trait, config::StoreAddress, core::Journal,
     store::PostgresQueueBuilder,
 };
-use agent_restate::Restate;
+use agent_restate::{BlobStore, Restate, RestateJournal, open_blobs};
 use agent_server::Notes;
 use clap::Args;
 use serde_json::Value;
+use url::Url;
 
 /// Seconds for which a process that died keeps its runs from others, unless it is said.
 pub(crate) const LEASE: u64 = 30;
@@ -34,41 +35,28 @@ pub(crate) struct DatabaseOptions {
     pub(crate) pooled: bool,
 }
 
-/// Where a Restate server is.
+/// Where a Restate server is, and what its services share beside it.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RestateAddress {
     ingress: String,
     admin: String,
+    /// Where what is too large for its journal is kept.
+    blobs: Option<String>,
 }
+
+/// How an address looks.
+const ADDRESS: &str = "restate://HOST:PORT (restates:// by TLS), with ?admin=URL and &blobs=PLACE as needed";
 
 impl FromStr for Engine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return match text {
-                "here" => Ok(Self::Here),
-                "workers" => Ok(Self::Workers),
-                _ => Err("an engine is 'here', 'workers' or restate://HOST:PORT".to_owned()),
-            };
-        };
-        let http = match scheme {
-            "restate" => "http",
-            "restates" => "https",
-            _ => {
-                return Err(format!(
-                    "'{scheme}' is no engine; there are restate://HOST:PORT and, by TLS, restates://HOST:PORT"
-                ));
-            }
-        };
-        let (place, admin) = rest.split_once("?admin=").unwrap_or((rest, ""));
-        let place = place.trim_end_matches('/');
-        let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
-        if host.is_empty() {
-            return Err("the address has no host: restate://HOST:PORT".to_owned());
+        match text {
+            "here" => Ok(Self::Here),
+            "workers" => Ok(Self::Workers),
+            _ if text.contains("://") => text.parse().map(Self::Restate),
+            _ => Err(format!("an engine is 'here', 'workers' or {ADDRESS}")),
         }
-        let admin = if admin.is_empty() { format!("{http}://{host}:9070") } else { admin.to_owned() };
-        Ok(Self::Restate(RestateAddress { ingress: format!("{http}://{place}"), admin }))
     }
 }
 
@@ -87,7 +75,49 @@ impl Engine {
     }
 }
 
+impl FromStr for RestateAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = |what: String| format!("{what}: an address is {ADDRESS}");
+        let url = Url::parse(text).map_err(|e| bad(e.to_string()))?;
+        let http = match url.scheme() {
+            "restate" => "http",
+            "restates" => "https",
+            other => return Err(bad(format!("'{other}' is no engine"))),
+        };
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| bad("no host is named".to_owned()))?;
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let ingress = format!("{http}://{host}{port}{}", url.path().trim_end_matches('/'));
+        let mut address = Self { ingress, admin: format!("{http}://{host}:9070"), blobs: None };
+        for (name, value) in url.query_pairs() {
+            match &*name {
+                "admin" => address.admin = value.into_owned(),
+                "blobs" => address.blobs = Some(value.into_owned()),
+                other => return Err(bad(format!("'{other}' means nothing"))),
+            }
+        }
+        Ok(address)
+    }
+}
+
 impl RestateAddress {
+    /// The store of what is too large for the server, if one is named.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub(crate) fn blobs(&self) -> Result<Option<Arc<dyn BlobStore>>> {
+        self.blobs.as_deref().map(open_blobs).transpose()
+    }
+
+    /// The sessions of the server.
+    ///
+    /// # Errors
+    /// If an address is none.
+    pub(crate) fn journal(&self) -> Result<RestateJournal> {
+        Ok(self.blobs()?.into_iter().fold(RestateJournal::new(self.open()?), RestateJournal::blobs))
+    }
+
     /// The server, with the token of the environment.
     ///
     /// # Errors
@@ -174,7 +204,7 @@ mod tests {
 
     fn restate(text: &str) -> (String, String) {
         match text.parse() {
-            Ok(Engine::Restate(RestateAddress { ingress, admin })) => (ingress, admin),
+            Ok(Engine::Restate(RestateAddress { ingress, admin, .. })) => (ingress, admin),
             other => panic!("{other:?}"),
         }
     }
@@ -190,8 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn an_address_says_where_what_is_large_is_kept() {
+        let blobs = |text: &str| text.parse::<RestateAddress>().expect("an address").blobs;
+        assert_eq!(blobs("restate://r:80"), None);
+        assert_eq!(blobs("restate://r:80?blobs=/mnt/all%20of%20us"), Some("/mnt/all of us".to_owned()));
+        assert_eq!(blobs("restate://r?admin=http://a:1&blobs=s3://b/f"), Some("s3://b/f".to_owned()));
+    }
+
+    #[test]
     fn what_is_no_engine_is_refused_with_what_there_is() {
-        for bad in ["worker", "temporal://x", "restate://", "restate://:80"] {
+        for bad in ["worker", "temporal://x", "restate://", "restate://:80", "restate://r?blob=x"] {
             let error = bad.parse::<Engine>().expect_err(bad);
             assert!(error.contains("restate://HOST"), "{error}");
         }

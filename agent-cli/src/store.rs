@@ -32,7 +32,7 @@ fn default_file() -> Result<PathBuf> {
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
     #[cfg(feature = "serve")]
     if let Some(Ok(crate::engine::Engine::Restate(restate))) = global.store.as_deref().map(str::parse) {
-        return Ok(Arc::new(agent_restate::RestateJournal::new(restate.open()?)));
+        return Ok(Arc::new(restate.journal()?));
     }
     let of_file = match (&global.store, &global.file) {
         (None, Some(file)) => loader(global).store(file)?,

@@ -287,7 +287,7 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
     for option in [["--per-tenant", "2"], ["--lease", "9"]] {
         refused(&[&["serve"][..], &restate, &option].concat(), option[0]);
     }
-    for option in [["--listen", "127.0.0.1:1"], ["--advertise", "http://a"], ["--blobs", "b"]] {
+    for option in [["--listen", "127.0.0.1:1"], ["--advertise", "http://a"]] {
         refused(&[&["worker", "--store", "postgres://127.0.0.1:1/a"], &option[..]].concat(), option[0]);
     }
     refused(&["worker", "--engine", "here"], "'workers' or restate://");

@@ -43,7 +43,7 @@ mod tell;
 #[cfg(feature = "s3")]
 pub use self::s3::S3Blobs;
 pub use self::{
-    blobs::{BlobStore, FileBlobs},
+    blobs::{BlobStore, FileBlobs, open_blobs},
     client::{Restate, RestateBuilder},
     endpoint::{AgentEndpoint, AgentEndpointBuilder},
     journal::RestateJournal,

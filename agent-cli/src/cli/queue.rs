@@ -24,7 +24,8 @@ pub(crate) struct Worker {
     /// The agents, each a file (`.yaml`); without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT` (`?admin=URL` if that is not at port 9070)
+    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070, and
+    /// `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or `s3://BUCKET/FOLDER` (feature `s3`)
     #[arg(long, value_name = "ENGINE", default_value = "workers")]
     pub(crate) engine: Engine,
     /// For Restate: the address at which it serves [default: 127.0.0.1:9080]
@@ -33,9 +34,6 @@ pub(crate) struct Worker {
     /// For Restate: the URL at which the server reaches it [default: the address, unless that is 0.0.0.0]
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// For Restate: a folder that all services share, or `s3://BUCKET/FOLDER` (feature `s3`), for results that are too large for its journal
-    #[arg(long, value_name = "PLACE")]
-    pub(crate) blobs: Option<String>,
     /// What the worker calls itself [default: a new name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker: Option<String>,

@@ -9,7 +9,6 @@ use std::{
 };
 
 use agent::{Error, Result, llm::Catalogue, store::QueueLimits};
-use agent_restate::RestateJournal;
 use agent_server::{DiskFiles, Files, Key, Keys, Oidc, Server, ServerBuilder, Spending, Studio, Webhooks};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -78,9 +77,9 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
         Engine::Restate(restate) => {
             wanted.engine.refuse(&of_queue)?;
             wanted.engine.refuse(&[("--pooled", wanted.database.pooled), ("--lease", wanted.lease.is_some())])?;
-            let restate = restate.open()?;
-            let server = server.notes(RestateNotes(restate.clone()));
-            server.store(RestateJournal::new(restate.clone())).dispatch(Arc::new(restate))
+            let journal = restate.journal()?;
+            let restate = journal.restate().clone();
+            server.notes(RestateNotes(restate.clone())).store(journal).dispatch(Arc::new(restate))
         }
     })
 }

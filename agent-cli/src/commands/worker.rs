@@ -6,7 +6,7 @@ use agent::{
     Agent, AgentBuilder, Error, Result, RunRequest, config::StoreAddress, dispatch::Job, llm::Catalogue,
     store::QueueLimits,
 };
-use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs};
+use agent_restate::{AgentEndpoint, AgentEndpointBuilder};
 use agent_server::{Spending, shape};
 use serde_json::json;
 
@@ -24,11 +24,7 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let (agents, address) = assemble_all(&wanted.files, global)?;
     telemetry::write();
     let agents = agents.into_iter().map(|agent| agent.builder).collect();
-    let of_restate = [
-        ("--listen", wanted.listen.is_some()),
-        ("--advertise", wanted.advertise.is_some()),
-        ("--blobs", wanted.blobs.is_some()),
-    ];
+    let of_restate = [("--listen", wanted.listen.is_some()), ("--advertise", wanted.advertise.is_some())];
     let of_workers = [
         ("--at-once", wanted.at_once.is_some()),
         ("--per-tenant", wanted.per_tenant.is_some()),
@@ -99,9 +95,7 @@ async fn serve_restate(
     });
     endpoint = agents.into_iter().fold(endpoint, AgentEndpointBuilder::agent);
     endpoint = wanted.worker.iter().fold(endpoint, AgentEndpointBuilder::name);
-    if let Some(place) = &wanted.blobs {
-        endpoint = with_blobs(endpoint, place)?;
-    }
+    endpoint = restate.blobs()?.into_iter().fold(endpoint, AgentEndpointBuilder::blobs);
     let endpoint = endpoint.build()?;
     let at = |e| cannot(listen, e);
     let listener = AgentEndpoint::listen(listen).map_err(at)?;
@@ -123,17 +117,6 @@ async fn serve_restate(
     };
     let (served, registered) = tokio::join!(serving, registered);
     registered.and(served).map(|()| End::Finished)
-}
-
-/// Keeps large results in a folder, or in a bucket.
-fn with_blobs(endpoint: AgentEndpointBuilder, place: &str) -> Result<AgentEndpointBuilder> {
-    if !place.starts_with("s3://") {
-        return Ok(endpoint.blobs(FileBlobs::new(place)));
-    }
-    #[cfg(feature = "s3")]
-    return Ok(endpoint.blobs(agent_restate::S3Blobs::from_env(place)?));
-    #[cfg(not(feature = "s3"))]
-    Err(Error::config("this program was built without buckets: build it with the feature s3, or name a folder"))
 }
 
 /// The agent of a job that a server sent.

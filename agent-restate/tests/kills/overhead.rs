@@ -107,7 +107,7 @@ async fn journal(server: &Server, chatty: &Restate) {
     chatty.dispatch(job.clone()).await.expect("is taken");
     let began = Instant::now();
     let mut end = std::pin::pin!(chatty.outcome(&job.at));
-    while tokio::time::timeout(Duration::from_millis(500), &mut end).await.is_err() {
+    while tokio::time::timeout(Duration::from_millis(50), &mut end).await.is_err() {
         samples.push(size(server).await);
     }
     let took = began.elapsed().as_secs_f64() * 1_000. / turns as f64;
