@@ -11,8 +11,8 @@ use std::{
 };
 
 use agent_core::{
-    BoxFuture, Effect, Error, ErrorKind, EventKind, Journal, Key, MemoryJournal, Middleware, ModelResponse, Result,
-    RunCx, RunRequest, ToolOutput, ToolRequest, async_trait,
+    BoxFuture, Effect, Error, ErrorKind, EventKind, Exit, Journal, Key, MemoryJournal, Message, Middleware,
+    ModelResponse, Result, RunCx, RunRequest, ToolBatch, ToolOutput, ToolRequest, ToolResults, Verdict, async_trait,
     journal::{Ack, Entry, EntryBody, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
@@ -29,6 +29,7 @@ enum Fate {
     Kept,
     KeptAfter(Duration),
     Refused,
+    RefusedAfter(Duration),
     /// Kept and acknowledged; then another process has the session.
     KeptAndTakenOver,
 }
@@ -60,8 +61,17 @@ impl JournalWriter for Writer {
     fn append(&self, entries: Vec<Entry>) -> Ack {
         let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
         let fate = bodies.iter().map(|body| (self.1.fate)(body)).find(|fate| !matches!(fate, Fate::Kept));
-        if matches!(fate, Some(Fate::Refused)) {
-            return Ack::Done(Some(Err(Error::new(ErrorKind::Store, "the disk is full"))));
+        let full = || Err(Error::new(ErrorKind::Store, "the disk is full"));
+        match fate {
+            Some(Fate::Refused) => return Ack::Done(Some(full())),
+            Some(Fate::RefusedAfter(delay)) => {
+                let refused = Instant::now() + delay;
+                return Ack::Later(Box::pin(async move {
+                    tokio::time::sleep_until(refused).await;
+                    full()
+                }));
+            }
+            _ => {}
         }
         self.1.batches.lock().expect("free").push(bodies);
         let ack = self.0.append(entries);
@@ -223,9 +233,101 @@ async fn an_answer_is_kept_while_a_hook_looks_at_it_and_what_the_hook_changed_wh
     finished(end);
     let kept = kept.expect("there are batches");
     assert!(matches!(&kept[..], [EntryBody::ModelFinished { .. }]), "{kept:#?}");
-    let last = journal.batches().pop().expect("there are batches");
     let changes = |body: &EntryBody| matches!(body, EntryBody::StateChanged { .. });
-    assert!(last.iter().any(changes), "{last:#?}");
+    let batches: Vec<_> = journal.batches().into_iter().filter(|batch| batch.iter().any(changes)).collect();
+    let [accepted] = &batches[..] else { panic!("{batches:#?}") };
+    assert!(matches!(accepted[0], EntryBody::ModelAccepted { .. }), "{accepted:#?}");
+}
+
+/// Counts what it sees, and takes long wherever a step waits for a hook.
+struct Counts;
+
+impl Counts {
+    fn seen(cx: &RunCx) -> Result<()> {
+        cx.globals().update(&COUNT, |n| n.unwrap_or(0) + 1).map(drop)
+    }
+}
+
+#[async_trait]
+impl Middleware for Counts {
+    async fn after_model(&self, cx: &RunCx, _: &mut ModelResponse) -> Result<()> {
+        Self::seen(cx)
+    }
+
+    async fn before_tools(&self, _: &RunCx, _: &mut ToolBatch) -> Result<()> {
+        tokio::time::sleep(ms(500)).await;
+        Ok(())
+    }
+
+    async fn after_tool(&self, cx: &RunCx, _: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
+        Self::seen(cx)
+    }
+
+    async fn after_tools(&self, cx: &RunCx, _: &mut ToolResults) -> Result<Verdict> {
+        Self::seen(cx)?;
+        Ok(Verdict::Proceed)
+    }
+
+    async fn on_exit(&self, _: &RunCx, _: &mut Exit) -> Result<Verdict> {
+        tokio::time::sleep(ms(500)).await;
+        Ok(Verdict::Proceed)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hooks_changed_is_kept_together_with_what_they_do_not_see_again() {
+    let journal = Scripted::new(|_| Fate::Kept);
+    let naps = tool("naps", async |req: ToolRequest| {
+        tokio::time::sleep(ms(if &*req.call.id == "1" { 10 } else { 900 })).await;
+        Ok(ToolOutput::text("ok"))
+    });
+    let turns = [Turn::calls([("1", "naps", json!({})), ("2", "naps", json!({}))]), Turn::text("done")];
+    finished(built(on(&journal, turns).tool(naps).middleware(Counts)).run("go").await);
+    let (mut seen, mut kept) = (0, 0);
+    for batch in journal.batches() {
+        for body in &batch {
+            match body {
+                EntryBody::ModelAccepted { .. } | EntryBody::ToolAnswered { .. } | EntryBody::TurnEnded { .. } => {
+                    seen += 1
+                }
+                EntryBody::StateChanged { globals, .. } => {
+                    kept = globals["count"].as_ref().map_or(0, |n| n.as_u64().unwrap_or(0))
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(kept, seen, "a crash here would leave one without the other: {batch:#?}");
+    }
+    assert_eq!(seen, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_are_told_of_what_another_task_says_behind_a_message_that_another_task_sent() {
+    let begun = Instant::now();
+    let slow = tool("slow", async |req: ToolRequest| {
+        let cx = req.cx.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(ms(300)).await;
+            cx.emit(EventKind::Warning { message: "halfway".into() });
+        });
+        tokio::time::sleep(ms(1_000)).await;
+        Ok(ToolOutput::text("ok"))
+    });
+    let agent = on(&lagging(), [Turn::call("1", "slow", json!({})), Turn::text("done")]).tool(slow);
+    let mut run = built(agent).start(RunRequest::user("go"));
+    let handle = run.handle();
+    tokio::spawn(async move {
+        tokio::time::sleep(ms(200)).await;
+        handle.steer(Message::user("And?")).expect("it is under way");
+    });
+    let mut told = None;
+    while let Some(event) = run.next().await {
+        if let EventKind::Warning { .. } = event.kind {
+            told = Some(begun.elapsed());
+        }
+    }
+    let told = told.expect("it was said");
+    assert!(told < ms(600), "{told:?}");
 }
 
 #[tokio::test]
@@ -305,6 +407,38 @@ async fn a_journal_that_refuses_a_result_fails_the_run_as_such_whatever_its_sibl
     let calls = [("1", "writes", json!({})), ("2", "writes", json!({}))];
     let e = built(on(&journal, [Turn::calls(calls)]).tool(writes)).run("go").await.expect_err("fails");
     assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "the disk is full"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_refuses_a_result_ends_the_calls_beside_it_whenever_it_says_so() {
+    for (refused_after, at) in [(None, 10), (Some(ms(50)), 60)] {
+        let journal = Scripted::new(move |body| match body {
+            EntryBody::ToolFinished { .. } => refused_after.map_or(Fate::Refused, Fate::RefusedAfter),
+            _ => Fate::Kept,
+        });
+        let naps = tool("naps", async |req: ToolRequest| {
+            tokio::time::sleep(ms(if &*req.call.id == "1" { 10 } else { 3_600_000 })).await;
+            Ok(ToolOutput::text("ok"))
+        });
+        let (calls, begun) = ([("1", "naps", json!({})), ("2", "naps", json!({}))], Instant::now());
+        let e = built(on(&journal, [Turn::calls(calls)]).tool(naps)).run("go").await.expect_err("fails");
+        assert_eq!((e.kind(), e.message()), (ErrorKind::Store, "the disk is full"));
+        assert_eq!(begun.elapsed(), ms(at));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_answer_at_the_step_limit_is_not_waited_for_if_the_journal_refused_what_it_is_about() {
+    let journal = Scripted::new(|body| match body {
+        EntryBody::TurnEnded { .. } => Fate::RefusedAfter(ms(50)),
+        _ => Fate::Kept,
+    });
+    let works = tool("works", async |_| Ok(ToolOutput::text("ok")));
+    let turns = [Turn::call("1", "works", json!({})), Turn::text("summed up").delay(ms(5_000))];
+    let agent = on(&journal, turns).tool(works).max_steps(1).final_answer(true);
+    let begun = Instant::now();
+    let e = built(agent).run("go").await.expect_err("fails");
+    assert_eq!((e.kind(), e.message(), begun.elapsed()), (ErrorKind::Store, "the disk is full", ms(50)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -92,18 +92,18 @@ impl Emitter {
         if self.is_observed()
             && let Some(kind) = self.hub.held().hold(self, kind)
         {
-            self.pass(kind);
+            self.pass(kind, false);
         }
     }
 
     /// Sends a passing event now.
-    pub(super) fn pass(&self, kind: EventKind) {
+    pub(super) fn pass(&self, kind: EventKind, was_held: bool) {
         if self.has_sinks() {
-            let position = self.hub.pass(self.run.ids.clone(), kind.clone());
+            let position = self.hub.pass(self.run.ids.clone(), kind.clone(), was_held);
             let event = Event { position, ids: self.run.ids.clone(), kind };
             self.each_sink(|attached| attached.send(&event));
         } else {
-            self.hub.pass(self.run.ids.clone(), kind);
+            self.hub.pass(self.run.ids.clone(), kind, was_held);
         }
     }
 

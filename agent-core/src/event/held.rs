@@ -73,12 +73,39 @@ impl Held {
             let event = queue.events.pop_front();
             drop(queue); // whoever is told may have something to say
             if let Some((_, emitter, kind)) = event {
-                emitter.pass(kind);
+                emitter.pass(kind, true);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use super::*;
+    use crate::{
+        history::History,
+        journal::{Entry, EntryBody},
+        testing::detached_run,
+    };
+
+    #[tokio::test]
+    async fn a_reader_that_keeps_up_gets_all_that_was_held_back_at_once() {
+        let run = detached_run(History::default());
+        let emitter = run.engine().emitter();
+        let reader = emitter.hub().subscribe();
+        emitter.sent();
+        (0..3_000).for_each(|n| emitter.emit(EventKind::Warning { message: n.to_string() }));
+        let body = EntryBody::Decided { name: "n".into(), value: 1.into(), beginning: false };
+        emitter.acknowledged(1, Some(vec![Entry::new("r".into(), 0, body)]), 1);
+        emitter.emit(EventKind::Warning { message: "behind all".into() });
+        emitter.hub().close();
+        let told = reader.filter(|event| std::future::ready(matches!(event.kind, EventKind::Warning { .. })));
+        assert_eq!(told.count().await, 3_001);
     }
 }

@@ -51,6 +51,8 @@ struct Inner {
 
 struct Ring {
     items: VecDeque<Item>,
+    /// How many items it may have: more than usual after many came at once that were held back.
+    room: usize,
     /// The number of the first item in the ring, counted from the tree's start.
     first: u64,
     /// The sequence number before the tree's first entry; readers begin after it.
@@ -74,6 +76,7 @@ impl EventHub {
     pub fn new(journal: Arc<dyn Journal>, session: Arc<str>) -> Self {
         let ring = Ring {
             items: VecDeque::new(),
+            room: RING,
             first: 0,
             start: None,
             position: Position::default(),
@@ -197,12 +200,14 @@ impl EventHub {
         &self.0.held
     }
 
-    /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place.
-    pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind) -> Position {
+    /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place. Those that were held
+    /// back take the place of no others: they come at once, and nobody could have read those meanwhile.
+    pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind, was_held: bool) -> Position {
         let mut ring = self.ring();
         ring.position.after += 1;
         let position = ring.position;
         if self.is_observed() {
+            ring.room += if was_held { 2 } else { 0 };
             ring.push(Item::Passing(Event { position, ids, kind }));
         }
         position
@@ -267,7 +272,8 @@ impl Ring {
     }
 
     fn push(&mut self, item: Item) {
-        if self.items.len() == RING {
+        self.room = RING.max(self.room - 1);
+        while self.items.len() >= self.room {
             self.items.pop_front();
             self.first += 1;
         }

@@ -114,18 +114,25 @@ impl RunLog {
             }
             Ok(self.append(&*self.own_writer()?, open))
         });
+        // Whoever drives the tree may wait for something else, and is the one that takes the acknowledgement.
+        self.0.tree.outbox().wake();
     }
 
     /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
     /// open, so that what a call changed is not taken without its result.
     pub(super) fn changes(&self) -> Option<EntryBody> {
-        if !self.0.state.has_changes() && !self.0.globals.has_changes() {
+        if !self.has_changes() {
             return None;
         }
         let (state, globals) = (self.0.state.take_changes(), self.0.globals.take_changes());
         self.steps().changed(&self.0.ids.run_id, state.keys());
         self.steps().changed(SHARED, globals.keys());
         (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
+    }
+
+    /// True if [`changes`](Self::changes) has something.
+    pub(super) fn has_changes(&self) -> bool {
+        self.0.state.has_changes() || self.0.globals.has_changes()
     }
 
     /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot

@@ -24,21 +24,24 @@ impl RunLog {
     /// flushed at once: whoever else of the tree flushes meanwhile takes the change either with the entry or not at all.
     pub(super) fn record_result(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().get(call_id).cloned();
-        self.record_with_changes(call.as_deref(), record);
+        self.record_with_changes(call.as_deref(), false, record);
     }
 
-    /// As [`record_result`](Self::record_result), and nothing more is kept with this call: it is answered.
+    /// As [`record_result`](Self::record_result), and nothing more is kept with this call: it is answered, and
+    /// [closed](Self::record_closed).
     pub(super) fn record_final(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().remove(call_id);
         call.iter().for_each(|call| call.end());
-        self.record_with_changes(call.as_deref(), record);
+        self.record_with_changes(call.as_deref(), true, record);
     }
 
-    fn record_with_changes(&self, call: Option<&CallStorage>, record: impl FnOnce(&mut Open)) {
+    fn record_with_changes(&self, call: Option<&CallStorage>, closes: bool, record: impl FnOnce(&mut Open)) {
         let mut record = Some(record);
         while let Some(todo) = record.take() {
             let changes = call.map(CallStorage::changes).filter(|changes| !changes.is_empty());
-            let Some(changes) = changes else { return todo(&mut self.open()) };
+            let Some(changes) = changes else {
+                return if closes { self.record_closed(todo) } else { todo(&mut self.open()) };
+            };
             let keep = |open: &mut Open| match changes.keep() {
                 true => {
                     todo(open);

@@ -259,6 +259,15 @@ impl RunLog {
         open.pending.push(entry);
     }
 
+    /// Records what closes something. No hook sees that again after a crash: what hooks changed until then is kept in the same batch.
+    fn record_closed(&self, record: impl FnOnce(&mut Open)) {
+        let mut record = Some(record);
+        if self.has_changes() {
+            let _ = self.flush_after(|open| record.take().map(|record| record(open))); // the run's next commit fails with it
+        }
+        record.map(|record| record(&mut self.open()));
+    }
+
     /// Records entries of child runs, which are not made again.
     fn record_all(&self, open: &mut Open, entries: Vec<Entry>) {
         for entry in entries {
@@ -297,19 +306,21 @@ impl RunLog {
     /// Records the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
     /// forgotten.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
-        let mut open = self.open();
-        let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
-        let message = (!is_known).then(|| message.clone());
-        self.record_in(&mut open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
-        open.restored = Restored::default();
+        self.record_closed(|open| {
+            let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
+            let message = (!is_known).then(|| message.clone());
+            self.record_in(open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
+            open.restored = Restored::default();
+        });
     }
 
     /// Records that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
     /// that ends it. What was decided and done in the step is forgotten.
     pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
-        let mut open = self.open();
-        self.record_in(&mut open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
-        (open.answered, open.restored) = (None, Restored::default());
+        self.record_closed(|open| {
+            self.record_in(open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
+            (open.answered, open.restored) = (None, Restored::default());
+        });
     }
 
     /// Records a call's answer as the hooks left it.

@@ -48,7 +48,7 @@ pub(super) struct Sent {
     pub(super) emitter: Emitter,
 }
 
-/// Everybody who waits for an acknowledgement. Whichever of them asked for it last may be gone when it comes.
+/// Everybody who waits for an acknowledgement, or drives a run and may have to. Whichever of them asked for it last may be gone when it comes.
 #[derive(Default)]
 struct Waiters(Mutex<Vec<Waker>>);
 
@@ -151,11 +151,18 @@ impl Outbox {
         self.queue().failed.get_or_insert_with(|| failure(e));
     }
 
-    /// Tells the readers of what is durable by now, and has the task of `cx` polled again when more is.
+    /// Has everybody who drives a run of the tree polled again.
+    pub(super) fn wake(&self) {
+        self.waiters.wake_by_ref();
+    }
+
+    /// Tells the readers of what is durable by now, and has the task of `cx` polled again when more is, or when it is [told
+    /// to](Self::wake).
     pub(super) fn poll_tell(&self, cx: &mut Context<'_>) {
         let sent = {
             let queue = self.queue();
             if queue.waiting.is_empty() {
+                self.waiters.add(cx.waker());
                 return;
             }
             queue.sent

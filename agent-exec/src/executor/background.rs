@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use agent_core::RunCx;
+use agent_core::{Result, RunCx};
 use tokio::{
     task::JoinSet,
     time::{Sleep, sleep_until},
@@ -44,6 +44,22 @@ pub(super) async fn beside_others<T>(cx: &RunCx, call: impl Future<Output = T>) 
             cx.engine().log().poll_idle(context);
         }
         done
+    })
+    .await
+}
+
+/// Waits beside calls that run in tasks of their own, until the journal is known to have refused something of the run `cx`.
+///
+/// # Errors
+/// The journal's.
+pub(super) async fn unless_refused<T>(cx: &RunCx, wait: impl Future<Output = T>) -> Result<T> {
+    let (mut wait, log) = (pin!(wait), cx.engine().log());
+    poll_fn(|context| {
+        if let Poll::Ready(done) = wait.as_mut().poll(context) {
+            return Poll::Ready(log.check().map(|()| done));
+        }
+        log.poll_idle(context);
+        log.check().map_or_else(|e| Poll::Ready(Err(e)), |()| Poll::Pending)
     })
     .await
 }

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::{
     Active, Deadline, ToolEntry,
-    background::beside_others,
+    background::{beside_others, unless_refused},
     call::{self, CallEnd},
     guard::guarded,
     schedule::{Access, waves},
@@ -183,7 +183,7 @@ impl Active<'_> {
                 };
                 (0..at_once).for_each(|_| start(&mut running));
                 // The calls under way end by themselves when the run does, and hand up where they stand.
-                while let Some(done) = running.join_next().await {
+                while let Some(done) = unless_refused(self.cx(), running.join_next()).await? {
                     let (index, entry, end) =
                         done.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
                     take(turn, index, &entry, end);

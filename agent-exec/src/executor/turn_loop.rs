@@ -109,8 +109,9 @@ impl Active<'_> {
         if self.executor.limits.final_answer && !self.cx().history().is_empty() {
             let step = self.driver.next_step();
             self.step_deadline = Deadline::of_step(&self.executor.deadlines);
-            match self.call_model(ToolSpecs::default()).await {
-                Ok(mut response) => {
+            self.cx().engine().log().try_flush()?;
+            match try_join(self.commit(), self.call_model(ToolSpecs::default())).await {
+                Ok(((), mut response)) => {
                     response.message = model::without_calls(response.message);
                     let exit = Exit::new(ExitReason::StepLimit, response.message.text());
                     self.cx().engine().log().record_accepted(step, &response.message, Some(exit));
