@@ -46,13 +46,29 @@ async fn compacts<S: Strategy>(strategy: impl Fn() -> S + Send + Sync + 'static,
 }
 
 #[tokio::test(start_paused = true)]
-async fn conversations_are_compacted() {
+async fn results_that_are_old_are_cleared() {
     compacts(|| ClearToolResults::new().keep(Keep::Iterations(0)).placeholder("-"), false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_that_are_old_are_dropped() {
     compacts(|| SlidingWindow::new(1), false).await;
+}
+
+/// Sums up what is old, in conversations whose beginning is archived or not.
+async fn sums_up(archive: bool) {
     let notes = Says(|asked| if asked.contains("42") { "It was 42." } else { "Nothing." });
-    for archive in [false, true] {
-        compacts(move || Summary::new(notes).keep(Keep::Iterations(1)), archive).await;
-    }
+    compacts(move || Summary::new(notes).keep(Keep::Iterations(1)), archive).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversations_are_summed_up() {
+    sums_up(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn conversations_are_summed_up_and_archived() {
+    sums_up(true).await;
 }
 
 #[tokio::test(start_paused = true)]
