@@ -16,7 +16,7 @@ use crate::{
     Outcome,
     blobs::Blobs,
     callers::Callers,
-    record::{Batch, Called, Noted, Record, Stored, raw},
+    record::{AnchorIn, Batch, Called, Noted, Record, Stored, raw},
     session::{self, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
     tell::{Tell, TellRun, key},
@@ -51,6 +51,8 @@ pub(crate) struct Handler<'a> {
     steps: &'a StepLog,
     blobs: &'a Blobs,
     head: Head,
+    /// The number of the newest entry from before the run.
+    before: u64,
     open: Open,
     /// What a begun run must have been begun with.
     fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
@@ -72,7 +74,8 @@ impl<'a> Handler<'a> {
         fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
         callers: &'a Callers,
     ) -> Self {
-        Self { ctx, steps, blobs, head, open, fits, callers, pending: Vec::new(), told: told(ctx) }
+        let (before, pending, told) = (head.newest, Vec::new(), told(ctx));
+        Self { ctx, steps, blobs, head, before, open, fits, callers, pending, told }
     }
 
     /// Goes on until the run's end is kept.
@@ -98,11 +101,13 @@ impl<'a> Handler<'a> {
 
     /// Reads a batch, and does what it says; the run's end if that is in it.
     async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
-        if let Some(noted) = batch.noted {
+        if let Some(mut noted) = batch.noted {
             if !self.steps.is_live() {
                 let entries = session::entries_of(&noted.entries, self.blobs).await?;
                 self.steps.know(&entries);
             }
+            // It tells of what is before the run, and is found by the entry before it.
+            noted.anchor = noted.anchor.filter(|_| self.head.newest == self.before);
             session::append(self.ctx, &mut self.head, noted);
         }
         self.steps.read(&batch.records);
@@ -258,10 +263,10 @@ impl<'a> Handler<'a> {
 async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
-        let (count, anchors) = (noted.len() as u64, Noted::anchor_in(&noted));
+        let (count, anchor) = (noted.len() as u64, AnchorIn::of(&noted));
         // An entry says more than the result that it tells of.
         let entries = blobs.store(&noted, Blobs::MOST + (1 << 20)).await?;
-        batch.noted = Some(Noted { count, anchors, entries });
+        batch.noted = Some(Noted { count, anchor, entries });
     }
     Ok(batch)
 }

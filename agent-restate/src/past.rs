@@ -19,13 +19,16 @@ pub(crate) struct SessionLog {
     run: Arc<str>,
     session: Arc<str>,
     entries: Mutex<Vec<Arc<Entry>>>,
+    /// The number of the newest entry from before the run.
+    before: u64,
     indexes: IndexCache,
     steps: Arc<StepLog>,
 }
 
 impl SessionLog {
     pub(crate) fn new(run: Arc<str>, session: Arc<str>, past: Vec<Arc<Entry>>, steps: Arc<StepLog>) -> Self {
-        Self { run, session, entries: Mutex::new(past), indexes: IndexCache::new(1), steps }
+        let before = past.last().map_or(0, |entry| entry.seq);
+        Self { run, session, entries: Mutex::new(past), before, indexes: IndexCache::new(1), steps }
     }
 
     /// The run that notes.
@@ -37,14 +40,21 @@ impl SessionLog {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, entries: Vec<Entry>) -> u64 {
-        self.steps.note(&entries);
+    fn append(&self, mut entries: Vec<Entry>) -> u64 {
         let mut kept = self.lock();
         let first = kept.last().map_or(0, |entry| entry.seq) + 1;
+        // Attempts number a run's entries in their own ways, and at their own times. So an anchor says what others find only where the run begins, after
+        // what is the same for all. There is no need for one later: the run is always driven from its beginning.
+        entries.retain(|entry| first == self.before + 1 || !is_anchor(entry));
+        self.steps.note(&entries);
         let new = (first..).zip(entries).map(|(seq, entry)| numbered(seq, entry));
         kept.extend(new);
         first
     }
+}
+
+fn is_anchor(entry: &Entry) -> bool {
+    matches!(entry.body, EntryBody::Anchored { .. })
 }
 
 struct Writer(Arc<SessionLog>);
@@ -81,8 +91,7 @@ impl Journal for SessionHandle {
     }
 
     async fn anchor(&self, _: &str) -> Result<Option<Arc<Entry>>> {
-        let is_anchor = |entry: &&Arc<Entry>| matches!(entry.body, EntryBody::Anchored { .. });
-        Ok(self.0.lock().iter().rfind(is_anchor).cloned())
+        Ok(self.0.lock().iter().rfind(|entry| is_anchor(entry)).cloned())
     }
 
     async fn index(&self, session: &str) -> Result<SharedIndex> {

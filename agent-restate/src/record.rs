@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::{Error, ErrorKind, Result, dispatch::Job, journal::Entry};
+use agent_core::{
+    Error, ErrorKind, Result,
+    dispatch::Job,
+    journal::{Entry, EntryBody},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -71,9 +75,9 @@ pub(crate) enum Called {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Noted {
     pub(crate) count: u64,
-    /// True if one of them is an anchor: the session need not be read from further back.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) anchors: bool,
+    /// Set if they begin with an anchor: the session need not be read from further back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) anchor: Option<AnchorIn>,
     pub(crate) entries: Stored,
 }
 
@@ -85,10 +89,23 @@ pub(crate) enum Stored {
     Blob(String),
 }
 
-impl Noted {
-    /// True if `entries` hold an anchor.
-    pub(crate) fn anchor_in(entries: &[Entry]) -> bool {
-        entries.iter().any(|entry| matches!(entry.body, agent_core::journal::EntryBody::Anchored { .. }))
+/// Whether an anchor stands for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AnchorIn {
+    Alone,
+    /// It goes on from the anchor before it.
+    Chain,
+}
+
+impl AnchorIn {
+    /// The anchor that `entries` begin with. A run notes one before anything else, or none.
+    pub(crate) fn of(entries: &[Entry]) -> Option<Self> {
+        match &entries.first()?.body {
+            EntryBody::Anchored { anchor } if anchor.base().is_none() => Some(Self::Alone),
+            EntryBody::Anchored { .. } => Some(Self::Chain),
+            _ => None,
+        }
     }
 }
 

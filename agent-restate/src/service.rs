@@ -105,7 +105,7 @@ impl Sessions {
         let callers = Callers::of(ctx.service_name(), &of);
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
         let head = session::head(ctx).await?;
-        let past = session::since_anchor(ctx, head, &self.blobs).await?;
+        let past = session::since_anchor(ctx, &head, &self.blobs).await?;
         session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));

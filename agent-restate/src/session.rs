@@ -16,19 +16,19 @@ use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
-    record::{Noted, Stored, parsed, raw},
+    record::{AnchorIn, Noted, Stored, parsed, raw},
 };
 
 /// How far a session goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// The number of its newest entry.
     pub(crate) newest: u64,
     /// How many pieces there are, numbered from 1.
     pub(crate) pieces: u64,
-    /// The piece from which on it can be read; 0 if from its beginning.
+    /// The pieces that begin with an anchor, from one that stands for itself on: each goes on from the one before.
     #[serde(default)]
-    pub(crate) anchor: u64,
+    pub(crate) anchors: Vec<u64>,
 }
 
 /// What one batch noted.
@@ -96,19 +96,49 @@ pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
     head.pieces += 1;
     ctx.set(&key(head.pieces), Json(Piece { first: head.newest + 1, entries: noted.entries }));
     head.newest += noted.count;
-    if noted.anchors {
-        head.anchor = head.pieces;
+    match noted.anchor {
+        Some(AnchorIn::Alone) => head.anchors = vec![head.pieces],
+        Some(AnchorIn::Chain) => head.anchors.push(head.pieces),
+        None => {}
     }
-    ctx.set(HEAD, Json(*head));
+    ctx.set(HEAD, Json(head.clone()));
 }
 
-/// The entries from the newest anchor on.
-pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
+/// The entries from the newest anchor on, after those that it cannot be read without: the anchors that it goes on from, and the entry before it, by which
+/// the session is known again.
+pub(crate) async fn since_anchor(ctx: &ContextInternal, head: &Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let mut all = Vec::new();
-    for number in head.anchor.max(1)..=head.pieces {
-        all.extend(piece(ctx, number).await?.read(blobs).await?); // if the blobs are away, Restate tries again
+    // If the blobs are away, Restate tries again.
+    for (number, needs) in head.needed() {
+        let entries = piece(ctx, number).await?.read(blobs).await?;
+        match needs {
+            Needs::First => all.extend(entries.into_iter().next()),
+            Needs::Last => all.extend(entries.into_iter().next_back()),
+            Needs::All => all.extend(entries),
+        }
     }
     Ok(all)
+}
+
+/// What of a piece a run needs to know the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Its anchor.
+    First,
+    Last,
+    All,
+}
+
+impl Head {
+    /// The pieces that a run needs, in their order. A piece may be there twice, for its first entry and its last.
+    fn needed(&self) -> Vec<(u64, Needs)> {
+        let Some((newest, earlier)) = self.anchors.split_last() else {
+            return (1..=self.pieces).map(|number| (number, Needs::All)).collect();
+        };
+        let anchors = earlier.iter().map(|number| (*number, Needs::First));
+        let before = (*newest > 1).then(|| (newest - 1, Needs::Last));
+        anchors.chain(before).chain((*newest..=self.pieces).map(|number| (number, Needs::All))).collect()
+    }
 }
 
 /// At most `limit` entries after the one of the number `after`, as many as one message takes.

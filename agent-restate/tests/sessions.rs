@@ -82,7 +82,7 @@ impl World {
 }
 
 fn agent(steps: &[Call], deed: &Deed) -> Agent {
-    Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).build().expect("an agent")
+    Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).max_steps(1_000).build().expect("an agent")
 }
 
 fn job(text: &str, run: &str) -> Job {
@@ -114,6 +114,32 @@ async fn anybody_reads_a_session_as_a_whole_and_in_pages() {
         assert_eq!(two, all[after..].iter().take(2).cloned().collect::<Vec<_>>(), "after {after}");
     }
     assert_eq!(journal.newest(session).await.expect("is read"), all.last().cloned());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() {
+    let short = Duration::from_millis(200);
+    // More than a thousand entries a run, before a question for which it leaves its process: it goes on in another attempt.
+    let mut steps: Vec<Call> = (0..200).map(|_| ("d1", "deed", json!({}))).collect();
+    steps.extend([("d1", "deed", json!({"counts": true})), ("d1", "deed", json!({"asks": true}))]);
+    let Some(world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
+    let journal = RestateJournal::new(world.restate.clone());
+    for n in 1..=4 {
+        let at = world.dispatch("hello", &format!("r{n}")).await;
+        world.stands(&at, |standing| *standing == Standing::AtRest).await;
+        tokio::time::sleep(short * 3).await; // it leaves the process
+        let index = journal.index(&at.session).await.expect("is read");
+        let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+        world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
+        assert_eq!(world.end(&at).await.answer, Some(format!("heard {n}")));
+    }
+    let index = journal.index("a session/with any name").await.expect("is read");
+    let (entries, count) = index.look(|index| (index.info().entries, index.globals().get("count").cloned()));
+    assert!(entries > 4_000, "{entries}");
+    assert_eq!(count, Some(json!(4)));
+    let all = journal.read("a session/with any name", 0, 100_000).await.expect("is read");
+    let anchors = all.iter().filter(|entry| matches!(entry.body, EntryBody::Anchored { .. })).count();
+    assert_eq!(anchors, 3, "each run but the first begins with one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
