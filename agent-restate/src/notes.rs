@@ -68,8 +68,7 @@ impl Restate {
     /// while a run of the session is under way. For what a server has to know of a session in every process, and no secrets.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it knows no
-    /// endpoint of the service.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached, or knows no endpoint of the service.
     pub async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<()> {
         self.call_of(&service(self.service()), session, "note", &notes).await
     }

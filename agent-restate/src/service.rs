@@ -146,7 +146,7 @@ impl Sessions {
         let mut known: Vec<_> = self.agents.keys().map(|name| &**name).collect();
         known.sort_unstable();
         let message = format!("no agent '{agent}' is here: there are {}", known.join(", "));
-        TerminalError::new_with_code(404, message)
+        TerminalError::new_with_code(422, message) // the ingress has 404 for what it does not know itself
     }
 
     /// Lets whoever tells the run something find it, until the guard is dropped.
