@@ -1,8 +1,10 @@
 //! The engine of a run that Restate keeps.
 
 use std::{
+    borrow::Cow,
+    collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -31,6 +33,8 @@ pub(crate) struct Engine {
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
     callers: Callers,
+    /// The digest and the signal of each question of a run.
+    signals: Mutex<HashMap<(Arc<str>, String), (String, String)>>,
     /// What the runs that this one calls have of it.
     tenant: String,
     traceparent: Option<Arc<str>>,
@@ -45,7 +49,7 @@ impl Engine {
         job: &Job,
     ) -> Self {
         let (tenant, traceparent) = (job.tenant.clone(), job.traceparent.clone());
-        Self { steps, blobs, session, run: OnceLock::new(), callers, tenant, traceparent }
+        Self { steps, blobs, session, run: OnceLock::new(), callers, signals: Mutex::default(), tenant, traceparent }
     }
 
     /// Tells it what steers the run that it is the engine of.
@@ -91,6 +95,17 @@ impl Engine {
             return Err(Error::new(ErrorKind::Cancelled, "the run was cancelled"));
         }
         Ok(())
+    }
+
+    /// The signal that is the answer to the question: that of the step which asked it first. An answer that was refused is followed by the next one, which
+    /// somebody may have given already.
+    fn signal(&self, step: &Step, question: &Question) -> String {
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (digest, signal) = signals.entry((step.run.clone(), question.id.clone())).or_default();
+        if signal.is_empty() || *digest != question.digest {
+            (*digest, *signal) = (question.digest.clone(), step.name());
+        }
+        signal.clone()
     }
 
     /// Waits for this time, under this name.
@@ -155,8 +170,8 @@ impl Durable for Engine {
     }
 
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
-        let name = step.name();
-        let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
+        let (name, signal) = (step.name(), self.signal(step, question));
+        let asks = Record::Asks { name: name.clone(), question: question.id.clone(), signal };
         let kept = self.steps.wish(&name, asks).await;
         let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
         if self.steps.is_known_by(&answer.digest, &step.run, question) {

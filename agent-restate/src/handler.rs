@@ -17,7 +17,7 @@ use crate::{
     blobs::Blobs,
     callers::Callers,
     record::{AnchorIn, Batch, Called, Noted, Record, Stored, raw},
-    session::{self, Head, Open, TO_GO_ON},
+    session::{self, Asked, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
     tell::{Tell, TellRun, key},
 };
@@ -119,8 +119,8 @@ impl<'a> Handler<'a> {
                     let sleep = self.ctx.sleep(time).map_ok(|()| RawValue::NULL.to_owned());
                     self.waits_for(name, Box::pin(sleep), None);
                 }
-                Record::Asks { name, question } => self.asks(name, question),
-                Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
+                Record::Asks { name, question, signal } => self.asks(name, question, signal),
+                Record::Rests { name, .. } => self.asks(name, TO_GO_ON, name),
                 Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await,
                 Record::GivesUp { name } => self.gives_up(name)?,
                 Record::Due { name } => {
@@ -141,11 +141,12 @@ impl<'a> Handler<'a> {
         Ok(None)
     }
 
-    /// The run waits for a signal of this name, which is the answer to the question.
-    fn asks(&mut self, name: &str, question: &str) {
-        let signal = self.ctx.signal::<Json<Given>>(name).map_ok(Json::into_inner);
-        self.waits_for(name, Box::pin(signal), None);
-        self.open.asked.insert(question.to_owned(), name.to_owned());
+    /// The run waits for a signal, which is the answer to the question.
+    fn asks(&mut self, name: &str, question: &str, signal: &str) {
+        let answer = self.ctx.signal::<Json<Given>>(signal).map_ok(Json::into_inner);
+        self.waits_for(name, Box::pin(answer), None);
+        let asked = Asked { name: name.to_owned(), signal: signal.to_owned() };
+        self.open.asked.insert(question.to_owned(), asked);
         session::set_open(self.ctx, Some(&self.open));
     }
 
@@ -202,7 +203,7 @@ impl<'a> Handler<'a> {
     /// Nobody is asked any more for what waits under this name.
     fn is_not_asked(&mut self, name: &str) {
         let before = self.open.asked.len();
-        self.open.asked.retain(|_, signal| signal != name);
+        self.open.asked.retain(|_, asked| asked.name != name);
         if self.open.asked.len() < before {
             session::set_open(self.ctx, Some(&self.open));
         }

@@ -38,8 +38,8 @@ pub(crate) enum Record {
     Kept { name: String, result: Stored },
     /// A step sleeps until then: milliseconds since 1970, UTC.
     Sleeps { name: String, until: u64 },
-    /// A step waits for the answer to a question, or until it is to go on.
-    Asks { name: String, question: String },
+    /// A step waits for the answer to a question, which is a signal of this name.
+    Asks { name: String, question: String, signal: String },
     /// The run stopped because it was told the pause of this number, and waits until it is to go on.
     Rests { name: String, pause: u32 },
     /// A step waits for the end of a run of another session, which a service of this name has; its own if none.

@@ -190,11 +190,12 @@ async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) ->
     let stale = |what: String| TerminalError::new_with_code(409, what);
     let open = session::open(ctx).await?.filter(|open| open.run == run);
     let open = open.ok_or_else(|| stale(format!("run '{run}' waits for nothing")))?;
+    let signal_of = |question: &str| open.asked.get(question).map(|asked| asked.signal.clone());
     let answers = match answers.is_empty() {
-        true => vec![(open.asked.get(TO_GO_ON).cloned(), "going on".to_owned(), serde_json::Value::Null)],
+        true => vec![(signal_of(TO_GO_ON), "going on".to_owned(), serde_json::Value::Null)],
         false => {
             let each = answers.into_iter().map(|(id, answer)| {
-                let signal = open.asked.get(&id).cloned();
+                let signal = signal_of(&id);
                 (signal, id, serde_json::to_value(answer).unwrap_or_default())
             });
             each.collect()

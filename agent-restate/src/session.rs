@@ -44,9 +44,18 @@ pub(crate) struct Piece {
 pub(crate) struct Open {
     pub(crate) run: Arc<str>,
     pub(crate) invocation: String,
-    /// The signal that each question waits for.
+    /// What waits for the answer to each question.
     #[serde(default)]
-    pub(crate) asked: BTreeMap<String, String>,
+    pub(crate) asked: BTreeMap<String, Asked>,
+}
+
+/// What waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// The step.
+    pub(crate) name: String,
+    /// The signal that it is: the same when the question is asked again because an answer was refused. Whatever came meanwhile is taken in its turn.
+    pub(crate) signal: String,
 }
 
 /// Some of the entries that somebody asked for, in one message.

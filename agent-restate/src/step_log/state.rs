@@ -247,7 +247,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_asks_waits_at_once() {
         let steps = steps();
-        let asks = Record::Asks { name: "asks".into(), question: "q".into() };
+        let asks = Record::Asks { name: "asks".into(), question: "q".into(), signal: "asks".into() };
         let _waits = wishes(&steps, "asks", asks).await;
         let (batch, took) = next(&steps).await;
         assert!(batch.waits && took < CALLS, "{batch:?} after {took:?}");
