@@ -22,7 +22,7 @@ use crate::{
     blobs::Blobs,
     callers::Callers,
     past::{SessionHandle, SessionLog},
-    record::{Called, Record, parsed},
+    record::{Called, Record, Stored, parsed, raw},
     step_log::{StepLog, Told, now},
 };
 
@@ -123,6 +123,14 @@ impl Engine {
         Ok(job)
     }
 
+    /// What is kept, wherever that is. If it is away, the run is tried again: it does not fail by that.
+    async fn found<'a>(&self, kept: &'a Stored) -> Cow<'a, RawValue> {
+        match self.blobs.find(kept).await {
+            Ok(found) => found,
+            Err(e) => self.steps.fails(e).await,
+        }
+    }
+
     /// What was kept of a step.
     fn open(&self, kept: &RawValue) -> Result<StepResult> {
         let result = parsed(kept)?;
@@ -153,12 +161,20 @@ impl Durable for Engine {
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let name = step.name();
         if let Some(kept) = self.steps.earlier(&name).await {
-            return self.open(&self.blobs.fetch(&kept).await?);
+            return self.open(&self.found(&kept).await);
         }
         self.begin(step).await?;
         let running = self.steps.running();
         let made = body.await?;
-        let result = self.blobs.store(&made, Blobs::MOST).await?;
+        let json = raw(&made)?;
+        self.blobs.admits("the result of a step", json.get().len(), Blobs::MOST)?;
+        let result = match self.blobs.keep(json).await {
+            Ok(result) => result,
+            Err(e) => {
+                drop(running);
+                return self.steps.fails(e).await;
+            }
+        };
         if matches!(step.kind, StepKind::Steering { .. }) {
             self.steps.keep_later(name, result);
             return Ok(made);
@@ -173,7 +189,7 @@ impl Durable for Engine {
         let (name, signal) = (step.name(), self.signal(step, question));
         let asks = Record::Asks { name: name.clone(), question: question.id.clone(), signal };
         let kept = self.steps.wish(&name, asks).await;
-        let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
+        let mut answer: Answer = parsed(&self.found(&kept).await)?;
         if self.steps.is_known_by(&answer.digest, &step.run, question) {
             answer.digest.clone_from(&question.digest);
         }
@@ -202,7 +218,7 @@ impl Durable for Engine {
         };
         let called = tokio::select! {
             biased;
-            kept = self.steps.wish(&name, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
+            kept = self.steps.wish(&name, calls) => parsed(&self.found(&kept).await)?,
             () = too_late => Called::GivenUp,
         };
         end_of(&run.agent, called)

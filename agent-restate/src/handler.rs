@@ -265,8 +265,7 @@ async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
         let (count, anchor) = (noted.len() as u64, AnchorIn::of(&noted));
-        // An entry says more than the result that it tells of.
-        let entries = blobs.store(&noted, Blobs::MOST + (1 << 20)).await?;
+        let entries = blobs.keep(raw(&noted)?).await?;
         batch.noted = Some(Noted { count, anchor, entries });
     }
     Ok(batch)

@@ -125,6 +125,7 @@ impl Sessions {
             done = handler.run() => done,
             failed = drives => failed,
             never = engine.obey() => never,
+            why = steps.failed() => Err(why.into()),
         }
     }
 

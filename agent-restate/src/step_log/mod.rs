@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Message, Question, journal::Entry, run::new_id};
+use agent_core::{Error, Message, Question, journal::Entry, run::new_id};
 use tokio::{sync::Notify, time::Instant};
 
 use self::state::{InFlight, State, Wish};
@@ -145,6 +145,12 @@ impl StepLog {
         self.kept(name).await
     }
 
+    /// Ends the attempt, so that Restate tries the run again later. Nothing goes on here meanwhile.
+    pub(crate) async fn fails<T>(&self, why: Error) -> T {
+        self.change(|state| state.failed = Some(why));
+        std::future::pending().await
+    }
+
     /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes
     /// them again.
     pub(crate) fn note(&self, entries: &[Entry]) {
@@ -218,6 +224,16 @@ impl StepLog {
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
+    }
+
+    /// Why the attempt is to end. What it does elsewhere comes to its end first, so that nothing of it is in doubt.
+    pub(crate) async fn failed(&self) -> Error {
+        self.find(|state| {
+            let is_kept = state.out.is_empty() && state.in_flight.records.is_empty();
+            let is_settled = !state.live || state.running == 0 && is_kept;
+            state.failed.take_if(|_| is_settled)
+        })
+        .await
     }
 
     /// Takes back what Restate did not keep, because the run was told to end meanwhile.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::journal::Entry;
+use agent_core::{Error, journal::Entry};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -58,6 +58,8 @@ pub(super) struct State {
     /// It is to be looked whether somebody told the run something.
     pub(super) look: bool,
     pub(super) looked: Option<Instant>,
+    /// Why this attempt cannot go on, and the next one perhaps can.
+    pub(super) failed: Option<Error>,
     /// What the run was told, and how often.
     pub(super) told: Told,
     pub(super) heard: u64,
