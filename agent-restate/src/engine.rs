@@ -240,9 +240,9 @@ fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
             return Err(Error::new(ErrorKind::Timeout, message));
         }
     };
-    let failed = match status {
-        RunStatus::Finished(reason) => return Ok(ServedEnd::new(answer.unwrap_or_default(), reason, usage)),
-        RunStatus::Cancelled => format!("Agent '{agent}' was cancelled."),
+    let failed = match (status, &error) {
+        (RunStatus::Finished(reason), None) => return Ok(ServedEnd::new(answer.unwrap_or_default(), reason, usage)),
+        (RunStatus::Cancelled, _) => format!("Agent '{agent}' was cancelled."),
         _ => format!("Agent '{agent}' failed: {}", error.unwrap_or_else(|| "it stopped before its end".to_owned())),
     };
     let failed = Error::tool(failed);

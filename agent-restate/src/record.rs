@@ -1,6 +1,6 @@
 //! What the journal of a run's invocation holds.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use agent_core::{
     Error, ErrorKind, Result,
@@ -107,6 +107,27 @@ impl AnchorIn {
             _ => None,
         }
     }
+}
+
+/// How many bytes of JSON a value is.
+pub(crate) fn size(value: &impl Serialize) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    // What is no JSON is refused where it is written.
+    _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// A value as JSON.

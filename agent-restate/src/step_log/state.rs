@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::{Taken, Told, now};
 use crate::{
     known::Known,
-    record::{Batch, Record, Stored},
+    record::{Batch, Record, Stored, size},
 };
 
 /// How long the executor may do something between two steps before a run that only sleeps leaves this process. The process watches its clock meanwhile.
@@ -188,7 +188,7 @@ impl State {
 /// Takes from `all` what is over `room`, which gets smaller by the rest. The first one is never over a room that nothing was taken of.
 fn over<T: Serialize>(all: &mut Vec<T>, room: &mut usize) -> Vec<T> {
     let fits = all.iter().take_while(|one| {
-        let bytes = serde_json::to_vec(one).map_or(0, |json| json.len());
+        let bytes = size(one);
         let is_first = *room == ROOM;
         let fits = is_first || bytes <= *room;
         *room = room.saturating_sub(bytes);
