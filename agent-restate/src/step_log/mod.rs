@@ -130,6 +130,8 @@ impl StepLog {
 
     /// Waits until a wish comes true that this record makes, unless an earlier attempt made it. If nobody waits for it any more, it is given up.
     pub(crate) async fn wish(&self, name: &str, record: Record) -> Arc<Stored> {
+        // From the first: an earlier attempt may have made it, and nobody waits any more when that is read.
+        let _awaited = Awaited { steps: self, name };
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
@@ -141,7 +143,6 @@ impl StepLog {
             });
             wish.is_awaited = true;
         });
-        let _awaited = Awaited { steps: self, name };
         self.kept(name).await
     }
 

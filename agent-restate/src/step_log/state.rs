@@ -278,6 +278,16 @@ mod tests {
         assert!(matches!(&batch.records[..], [Record::GivesUp { name }] if name == "call"), "{batch:?}");
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_an_earlier_attempt_waited_for_is_given_up_by_one_that_does_not_wait_until_all_is_read() {
+        let steps = steps();
+        steps.read(&[calls()]);
+        let waits = futures::FutureExt::now_or_never(steps.wish("call", calls()));
+        assert!(waits.is_none());
+        let (batch, _) = next(&steps).await;
+        assert!(matches!(&batch.records[..], [Record::GivesUp { name }] if name == "call"), "{batch:?}");
+    }
+
     #[test]
     fn a_batch_holds_what_fits_and_what_does_not_fit_any_goes_alone() {
         let text = |bytes: usize| "x".repeat(bytes);
