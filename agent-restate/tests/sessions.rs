@@ -297,6 +297,19 @@ async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_aga
     assert_eq!((end.answer.as_deref(), end.error, world.deeds()), (Some("heard 1"), None, 1));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_of_a_session_are_kept_and_taken_away_one_by_one() {
+    let Some(world) = World::new(&[]).await else { return };
+    let note = async |notes: &[(&str, Option<serde_json::Value>)]| {
+        let notes = notes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        world.restate.note("s", notes).await.expect("is noted");
+        world.restate.notes("s").await.expect("are read")
+    };
+    assert_eq!(note(&[("", Some(json!(1))), ("a/b", Some(json!([2])))]).await.len(), 2);
+    let kept = note(&[("", None), ("a/b", Some(json!(3))), ("nothing", None)]).await;
+    assert_eq!(kept, BTreeMap::from([("a/b".to_owned(), json!(3))]));
+}
+
 /// Blobs that are away for so many calls.
 struct Flaky {
     files: FileBlobs,
