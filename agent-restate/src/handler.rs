@@ -16,7 +16,7 @@ use crate::{
     Outcome,
     blobs::Blobs,
     callers::Callers,
-    record::{AnchorIn, Batch, Called, Noted, Record, Stored, raw},
+    record::{Anchoring, Batch, Called, Noted, Record, Stored, raw},
     session::{self, Asked, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
     tell::{Tell, TellRun, key},
@@ -264,7 +264,7 @@ impl<'a> Handler<'a> {
 async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
-        let (count, anchor) = (noted.len() as u64, AnchorIn::of(&noted));
+        let (count, anchor) = (noted.len() as u64, Anchoring::of(&noted));
         let entries = blobs.keep(raw(&noted)?).await?;
         batch.noted = Some(Noted { count, anchor, entries });
     }

@@ -77,7 +77,7 @@ pub(crate) struct Noted {
     pub(crate) count: u64,
     /// Set if they begin with an anchor: the session need not be read from further back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) anchor: Option<AnchorIn>,
+    pub(crate) anchor: Option<Anchoring>,
     pub(crate) entries: Stored,
 }
 
@@ -89,21 +89,18 @@ pub(crate) enum Stored {
     Blob(String),
 }
 
-/// Whether an anchor stands for itself.
+/// The anchor that entries begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AnchorIn {
-    Alone,
-    /// It goes on from the anchor before it.
-    Chain,
+pub(crate) struct Anchoring {
+    /// The number of the anchor from which it goes on; none if it stands for itself.
+    pub(crate) base: Option<u64>,
 }
 
-impl AnchorIn {
+impl Anchoring {
     /// The anchor that `entries` begin with. A run notes one before anything else, or none.
     pub(crate) fn of(entries: &[Entry]) -> Option<Self> {
         match &entries.first()?.body {
-            EntryBody::Anchored { anchor } if anchor.base().is_none() => Some(Self::Alone),
-            EntryBody::Anchored { .. } => Some(Self::Chain),
+            EntryBody::Anchored { anchor } => Some(Self { base: anchor.base() }),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     blobs::Blobs,
-    record::{AnchorIn, Noted, Stored, parsed, raw},
+    record::{Noted, Stored, parsed, raw},
 };
 
 /// How far a session goes.
@@ -26,9 +26,18 @@ pub(crate) struct Head {
     pub(crate) newest: u64,
     /// How many pieces there are, numbered from 1.
     pub(crate) pieces: u64,
-    /// The pieces that begin with an anchor, from one that stands for itself on: each goes on from the one before.
+    /// The anchors, from one that stands for itself on: each goes on from the one before.
     #[serde(default)]
-    pub(crate) anchors: Vec<u64>,
+    pub(crate) anchors: Vec<AnchorPlace>,
+}
+
+/// Where an anchor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnchorPlace {
+    /// The piece that begins with it.
+    piece: u64,
+    /// Its number.
+    seq: u64,
 }
 
 /// What one batch noted.
@@ -102,14 +111,8 @@ pub(crate) async fn head(ctx: &ContextInternal) -> HandlerResult<Head> {
 
 /// Writes a piece and what is known of the session with it.
 pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
-    head.pieces += 1;
-    ctx.set(&key(head.pieces), Json(Piece { first: head.newest + 1, entries: noted.entries }));
-    head.newest += noted.count;
-    match noted.anchor {
-        Some(AnchorIn::Alone) => head.anchors = vec![head.pieces],
-        Some(AnchorIn::Chain) => head.anchors.push(head.pieces),
-        None => {}
-    }
+    let first = head.extend(&noted);
+    ctx.set(&key(head.pieces), Json(Piece { first, entries: noted.entries }));
     ctx.set(HEAD, Json(head.clone()));
 }
 
@@ -139,14 +142,29 @@ enum Needs {
 }
 
 impl Head {
+    /// Takes a piece, which is the newest then; the number of its first entry.
+    fn extend(&mut self, noted: &Noted) -> u64 {
+        let first = self.newest + 1;
+        self.pieces += 1;
+        self.newest += noted.count;
+        let place = AnchorPlace { piece: self.pieces, seq: first };
+        match noted.anchor.map(|anchor| anchor.base) {
+            Some(None) => self.anchors = vec![place],
+            Some(base) if base == self.anchors.last().map(|newest| newest.seq) => self.anchors.push(place),
+            // One that goes on from another one would be read without what it goes on from.
+            Some(_) | None => {}
+        }
+        first
+    }
+
     /// The pieces that a run needs, in their order. A piece may be there twice, for its first entry and its last.
     fn needed(&self) -> Vec<(u64, Needs)> {
         let Some((newest, earlier)) = self.anchors.split_last() else {
             return (1..=self.pieces).map(|number| (number, Needs::All)).collect();
         };
-        let anchors = earlier.iter().map(|number| (*number, Needs::First));
-        let before = (*newest > 1).then(|| (newest - 1, Needs::Last));
-        anchors.chain(before).chain((*newest..=self.pieces).map(|number| (number, Needs::All))).collect()
+        let anchors = earlier.iter().map(|anchor| (anchor.piece, Needs::First));
+        let before = (newest.piece > 1).then(|| (newest.piece - 1, Needs::Last));
+        anchors.chain(before).chain((newest.piece..=self.pieces).map(|number| (number, Needs::All))).collect()
     }
 }
 
@@ -213,4 +231,36 @@ fn key(number: u64) -> String {
 pub(crate) fn numbered(seq: u64, mut entry: Entry) -> Arc<Entry> {
     entry.seq = seq;
     Arc::new(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Anchoring;
+
+    fn noted(count: u64, anchor: Option<Option<u64>>) -> Noted {
+        let entries = Stored::Here(RawValue::NULL.to_owned());
+        Noted { count, anchor: anchor.map(|base| Anchoring { base }), entries }
+    }
+
+    #[test]
+    fn a_session_is_read_from_its_newest_anchor_with_those_that_this_one_goes_on_from() {
+        let mut head = Head::default();
+        for piece in [noted(900, None), noted(100, None), noted(1, Some(None)), noted(9, None), noted(990, None)] {
+            head.extend(&piece);
+        }
+        assert_eq!(head.needed(), [(2, Needs::Last), (3, Needs::All), (4, Needs::All), (5, Needs::All)]);
+        assert_eq!(head.extend(&noted(50, Some(Some(1_001)))), 2_001);
+        head.extend(&noted(7, None));
+        assert_eq!(head.needed(), [(3, Needs::First), (5, Needs::Last), (6, Needs::All), (7, Needs::All)]);
+    }
+
+    #[test]
+    fn an_anchor_that_goes_on_from_one_that_nobody_finds_is_not_read_from() {
+        let mut head = Head::default();
+        for piece in [noted(1_000, None), noted(9, Some(Some(500)))] {
+            head.extend(&piece);
+        }
+        assert_eq!(head.needed(), [(1, Needs::All), (2, Needs::All)]);
+    }
 }
