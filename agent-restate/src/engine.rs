@@ -33,11 +33,17 @@ pub(crate) struct Engine {
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
     callers: Callers,
-    /// The digest and the signal of each question of a run.
-    signals: Mutex<HashMap<(Arc<str>, String), (String, String)>>,
+    /// What each question waits for: by its run, and its id.
+    signals: Mutex<HashMap<(Arc<str>, String), Waits>>,
     /// What the runs that this one calls have of it.
     tenant: String,
     traceparent: Option<Arc<str>>,
+}
+
+/// The signal that a question waits for.
+struct Waits {
+    digest: String,
+    signal: String,
 }
 
 impl Engine {
@@ -101,11 +107,12 @@ impl Engine {
     /// somebody may have given already.
     fn signal(&self, step: &Step, question: &Question) -> String {
         let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
-        let (digest, signal) = signals.entry((step.run.clone(), question.id.clone())).or_default();
-        if signal.is_empty() || *digest != question.digest {
-            (*digest, *signal) = (question.digest.clone(), step.name());
+        let of = || Waits { digest: question.digest.clone(), signal: step.name() };
+        let waits = signals.entry((step.run.clone(), question.id.clone())).or_insert_with(of);
+        if waits.digest != question.digest {
+            *waits = of(); // another question of the same id
         }
-        signal.clone()
+        waits.signal.clone()
     }
 
     /// Waits for this time, under this name.
