@@ -266,7 +266,8 @@ fn what_becomes_of_a_run_on_restate_is_told_elsewhere_and_by_the_next_server_if_
     let url = engine.engine_url();
     let address = restate::free_address().to_string();
     let _worker = Worker::begin(dir.path(), &model, &["--dir", ".", "--engine", &url, "--listen", &address]);
-    let notes = || runtime.block_on(engine.query("SELECT value_utf8 FROM state WHERE key = 'notes'")).to_string();
+    let notes =
+        || runtime.block_on(engine.query("SELECT key, value_utf8 FROM state WHERE key LIKE 'note/%'")).to_string();
     is_told_elsewhere(dir.path(), &model, &["--engine", &url], || {
         assert!(notes().contains("agent-server/webhooks/") && !notes().contains("hush"), "it is sealed: {}", notes());
     });

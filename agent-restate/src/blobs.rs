@@ -1,15 +1,14 @@
 //! Where what is too large for a journal is kept: [`BlobStore`].
 
-use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result};
 use async_trait::async_trait;
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::record::{Stored, raw};
+use crate::record::Stored;
 
 /// Keeps bytes by their content. All processes of a deployment see the same ones.
 #[async_trait]
@@ -128,30 +127,45 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// How large a step's result may be where there is no store. Restate takes 32 MiB a message, and stalls (as of 1.7) at the second one of 16 MiB.
+    /// How large a step's result, or an answer, may be where there is no store. Restate takes 32 MiB a message, and stalls (as of 1.7) at the second one of
+    /// 16 MiB.
     pub(crate) const MOST: usize = 14 << 20;
+
+    /// The same for an entry: it says more than the result that it tells of.
+    pub(crate) const MOST_OF_ENTRY: usize = Self::MOST + (1 << 20);
 
     pub(crate) fn new(store: Option<Arc<dyn BlobStore>>, large: usize) -> Self {
         Self { store, large }
     }
 
-    /// The value as it stands in a journal; `most` is how large it may be where there is no store.
-    pub(crate) async fn store(&self, value: &impl Serialize, most: usize) -> Result<Stored> {
-        let json = raw(value)?;
-        let length = json.get().len();
-        match &self.store {
-            Some(store) if length >= self.large => {
-                let bytes = Bytes::from(String::from(Box::<str>::from(json)));
-                let name = hex(&Sha256::digest(&bytes));
-                store.put(&name, bytes).await?;
-                Ok(Stored::Blob(name))
-            }
-            None if length > most => Err(Error::new(
-                ErrorKind::Store,
-                format!("a step gave {length} bytes, which is more than Restate takes: give the endpoint blobs(..)"),
-            )),
-            _ => Ok(Stored::Here(json)),
+    /// Refuses what is larger than `most`, if there is no store: Restate never takes it.
+    pub(crate) fn admits(&self, what: &str, bytes: usize, most: usize) -> Result<()> {
+        if self.takes_all() || bytes <= most {
+            return Ok(());
         }
+        let message = format!("{what} of {bytes} bytes is more than Restate takes: give the endpoint blobs(..)");
+        Err(Error::new(ErrorKind::Store, message))
+    }
+
+    /// True if there is a store.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// The value as it stands in a journal. A store that is away for a minute costs nothing but that time.
+    pub(crate) async fn keep(&self, json: Box<RawValue>) -> Result<Stored> {
+        let Some(store) = self.store.as_ref().filter(|_| json.get().len() >= self.large) else {
+            return Ok(Stored::Here(json));
+        };
+        let bytes = Bytes::from(String::from(Box::<str>::from(json)));
+        let name = hex(&Sha256::digest(&bytes));
+        patiently(PUTS, || store.put(&name, bytes.clone())).await?;
+        Ok(Stored::Blob(name))
+    }
+
+    /// As [`fetch`](Self::fetch), for a run: a store that is away for a moment costs nothing but that.
+    pub(crate) async fn find<'a>(&self, stored: &'a Stored) -> Result<Cow<'a, RawValue>> {
+        patiently(GETS, || self.fetch(stored)).await
     }
 
     /// The value that stands in a journal.
@@ -175,6 +189,26 @@ impl Blobs {
     }
 }
 
+/// How often a blob is put, by the process that alone has what it holds: for 51 seconds.
+const PUTS: u32 = 10;
+
+/// How often a blob is asked for, before Restate tries the run again, perhaps elsewhere: for a second and a half.
+const GETS: u32 = 5;
+
+/// Tries it so often, at intervals that double.
+async fn patiently<T, F: Future<Output = Result<T>>>(tries: u32, attempt: impl Fn() -> F) -> Result<T> {
+    let mut pause = Duration::from_millis(100);
+    for _ in 1..tries {
+        match attempt().await {
+            Err(e) => tracing::warn!(error = %e, "the blobs of a run are away: it waits"),
+            done => return done,
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    attempt().await
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -189,14 +223,16 @@ impl fmt::Debug for Blobs {
 #[cfg(test)]
 pub(crate) mod conformance {
     use super::*;
+    use crate::record::raw;
 
     /// Checks a store that is empty.
     pub(crate) async fn check(store: Arc<dyn BlobStore>) {
         let blobs = Blobs::new(Some(store.clone()), 100);
-        assert!(matches!(blobs.store(&"small", 0).await.expect("is kept"), Stored::Here(_)));
+        assert!(matches!(blobs.keep(raw(&"small").expect("is JSON")).await.expect("is kept"), Stored::Here(_)));
         let large = "x".repeat(1_000_000);
-        let twice = tokio::join!(blobs.store(&large, 0), blobs.store(&large, 0));
-        for stored in [twice.0, twice.1, blobs.store(&large, 0).await] {
+        let json = || raw(&large).expect("is JSON");
+        let twice = tokio::join!(blobs.keep(json()), blobs.keep(json()));
+        for stored in [twice.0, twice.1, blobs.keep(json()).await] {
             let stored = stored.expect("is kept");
             assert!(matches!(stored, Stored::Blob(_)));
             let found = blobs.fetch(&stored).await.expect("is there");

@@ -82,7 +82,7 @@ impl Restate {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a run that is not known, or whose end is not kept any more; [`ErrorKind::Store`] if the server
-    /// cannot be reached.
+    /// cannot be reached, or does not know the service: nobody registered it, or the server has just begun.
     pub async fn outcome(&self, run: &RunAddress) -> Result<Outcome> {
         parsed(&answer(self.invocation(run, "attach")).await?)
     }
@@ -91,11 +91,13 @@ impl Restate {
     async fn output(&self, run: &RunAddress) -> Result<Output> {
         let said = said(self.invocation(run, "output")).await?;
         match said.status.as_u16() {
-            404 => Ok(Output::Unknown),
-            470 => Ok(Output::Open),
             _ if said.status.is_success() => Ok(Output::Ended(parsed(&said)?)),
             // The invocation itself failed: it was killed, or nobody knew its agent.
-            _ => Ok(Output::Failed(said.refusal().message().to_owned())),
+            _ if said.is_of_invocation() => Ok(Output::Failed(said.refusal().message().to_owned())),
+            _ if said.is_unknown_invocation() => Ok(Output::Unknown),
+            470 => Ok(Output::Open),
+            // Nobody knows what became of the run: the server begins, or somebody before it refuses.
+            _ => Err(said.refusal()),
         }
     }
 
@@ -333,6 +335,7 @@ impl fmt::Debug for RestateBuilder {
 #[cfg(test)]
 mod tests {
     use agent_core::RunRequest;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -348,5 +351,52 @@ mod tests {
         }
         let error = restate.dispatch(job(hello().when_busy(WhenBusy::queue()))).await.expect_err("nobody is there");
         assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+    }
+
+    /// How a run stands if whoever is asked for it answers with this status, source of the error, and body.
+    async fn stands(status: u16, source: Option<&str>, body: &str) -> Result<Option<Standing>> {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
+        let restate = Restate::new(format!("http://{}", listener.local_addr().expect("is bound"))).expect("a URL");
+        let source = source.map(|source| format!("x-restate-error-source: {source}\r\n")).unwrap_or_default();
+        let length = body.len();
+        let answer =
+            format!("HTTP/1.1 {status} so\r\n{source}content-length: {length}\r\nconnection: close\r\n\r\n{body}");
+        let serves = async {
+            let (mut stream, _) = listener.accept().await.expect("is called");
+            let mut asked = [0; 1024];
+            assert!(stream.read(&mut asked).await.expect("is asked") > 0);
+            stream.write_all(answer.as_bytes()).await.expect("answers");
+        };
+        let run = RunAddress::new("a", "s", "r");
+        tokio::join!(restate.standing(&run), serves).0
+    }
+
+    #[tokio::test]
+    async fn what_is_before_a_run_or_begins_anew_tells_nothing_of_the_run() {
+        let unknown = r#"{"code":404,"message":"service 'Sessions' not found, make sure to register the service before calling it."}"#;
+        let error = stands(404, Some("ingress"), unknown).await.expect_err("nobody knows");
+        assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+        assert!(error.message().contains("register") && error.message().contains("just begun"), "{error}");
+        assert_eq!(stands(404, None, unknown).await.expect_err("nobody knows").kind(), ErrorKind::Store);
+        for status in [401, 403, 404, 408, 429, 500, 502, 503, 504] {
+            stands(status, None, "<html>a proxy</html>").await.expect_err("nobody knows");
+            let of_ingress = stands(status, Some("ingress"), r#"{"message":"not now"}"#).await;
+            let is_unknown = status == 404 && matches!(of_ingress, Ok(None));
+            assert!(is_unknown || of_ingress.is_err(), "{status}: {of_ingress:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_failed_is_told_from_one_that_nobody_knows() {
+        for source in [Some("ingress"), None] {
+            let known = stands(404, source, r#"{"code":404,"message":"invocation not found"}"#).await;
+            assert_eq!(known.expect("is known"), None);
+        }
+        for (status, source) in
+            [(404, Some("invocation")), (500, Some("invocation")), (503, Some("invocation")), (500, None)]
+        {
+            let stands = stands(status, source, r#"{"message":"killed"}"#).await.expect("is known");
+            assert!(matches!(&stands, Some(Standing::Dead { error }) if error.contains("killed")), "{stands:?}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The engine of a run that Restate keeps.
 
 use std::{
+    borrow::Cow,
+    collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -20,7 +22,7 @@ use crate::{
     blobs::Blobs,
     callers::Callers,
     past::{SessionHandle, SessionLog},
-    record::{Called, Record, parsed},
+    record::{Called, Record, Stored, parsed, raw},
     step_log::{StepLog, Told, now},
 };
 
@@ -31,9 +33,17 @@ pub(crate) struct Engine {
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
     callers: Callers,
+    /// What each question waits for: by its run, and its id.
+    signals: Mutex<HashMap<(Arc<str>, String), Waits>>,
     /// What the runs that this one calls have of it.
     tenant: String,
     traceparent: Option<Arc<str>>,
+}
+
+/// The signal that a question waits for.
+struct Waits {
+    digest: String,
+    signal: String,
 }
 
 impl Engine {
@@ -45,7 +55,7 @@ impl Engine {
         job: &Job,
     ) -> Self {
         let (tenant, traceparent) = (job.tenant.clone(), job.traceparent.clone());
-        Self { steps, blobs, session, run: OnceLock::new(), callers, tenant, traceparent }
+        Self { steps, blobs, session, run: OnceLock::new(), callers, signals: Mutex::default(), tenant, traceparent }
     }
 
     /// Tells it what steers the run that it is the engine of.
@@ -93,6 +103,18 @@ impl Engine {
         Ok(())
     }
 
+    /// The signal that is the answer to the question: that of the step which asked it first. An answer that was refused is followed by the next one, which
+    /// somebody may have given already.
+    fn signal(&self, step: &Step, question: &Question) -> String {
+        let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = || Waits { digest: question.digest.clone(), signal: step.name() };
+        let waits = signals.entry((step.run.clone(), question.id.clone())).or_insert_with(of);
+        if waits.digest != question.digest {
+            *waits = of(); // another question of the same id
+        }
+        waits.signal.clone()
+    }
+
     /// Waits for this time, under this name.
     async fn sleep_as(&self, name: String, time: Duration) {
         let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -106,6 +128,14 @@ impl Engine {
         (job.user, job.caps) = (run.user.clone(), run.caps);
         job.traceparent.clone_from(&self.traceparent);
         Ok(job)
+    }
+
+    /// What is kept, wherever that is. If it is away, the run is tried again: it does not fail by that.
+    async fn found<'a>(&self, kept: &'a Stored) -> Cow<'a, RawValue> {
+        match self.blobs.find(kept).await {
+            Ok(found) => found,
+            Err(e) => self.steps.fails(e).await,
+        }
     }
 
     /// What was kept of a step.
@@ -138,12 +168,20 @@ impl Durable for Engine {
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let name = step.name();
         if let Some(kept) = self.steps.earlier(&name).await {
-            return self.open(&self.blobs.fetch(&kept).await?);
+            return self.open(&self.found(&kept).await);
         }
         self.begin(step).await?;
         let running = self.steps.running();
         let made = body.await?;
-        let result = self.blobs.store(&made, Blobs::MOST).await?;
+        let json = raw(&made)?;
+        self.blobs.admits("the result of a step", json.get().len(), Blobs::MOST)?;
+        let result = match self.blobs.keep(json).await {
+            Ok(result) => result,
+            Err(e) => {
+                drop(running);
+                return self.steps.fails(e).await;
+            }
+        };
         if matches!(step.kind, StepKind::Steering { .. }) {
             self.steps.keep_later(name, result);
             return Ok(made);
@@ -155,10 +193,10 @@ impl Durable for Engine {
     }
 
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
-        let name = step.name();
-        let asks = Record::Asks { name: name.clone(), question: question.id.clone() };
+        let (name, signal) = (step.name(), self.signal(step, question));
+        let asks = Record::Asks { name: name.clone(), question: question.id.clone(), signal };
         let kept = self.steps.wish(&name, asks).await;
-        let mut answer: Answer = parsed(&self.blobs.fetch(&kept).await?)?;
+        let mut answer: Answer = parsed(&self.found(&kept).await)?;
         if self.steps.is_known_by(&answer.digest, &step.run, question) {
             answer.digest.clone_from(&question.digest);
         }
@@ -187,7 +225,7 @@ impl Durable for Engine {
         };
         let called = tokio::select! {
             biased;
-            kept = self.steps.wish(&name, calls) => parsed(&self.blobs.fetch(&kept).await?)?,
+            kept = self.steps.wish(&name, calls) => parsed(&self.found(&kept).await)?,
             () = too_late => Called::GivenUp,
         };
         end_of(&run.agent, called)
@@ -209,9 +247,9 @@ fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
             return Err(Error::new(ErrorKind::Timeout, message));
         }
     };
-    let failed = match status {
-        RunStatus::Finished(reason) => return Ok(ServedEnd::new(answer.unwrap_or_default(), reason, usage)),
-        RunStatus::Cancelled => format!("Agent '{agent}' was cancelled."),
+    let failed = match (status, &error) {
+        (RunStatus::Finished(reason), None) => return Ok(ServedEnd::new(answer.unwrap_or_default(), reason, usage)),
+        (RunStatus::Cancelled, _) => format!("Agent '{agent}' was cancelled."),
         _ => format!("Agent '{agent}' failed: {}", error.unwrap_or_else(|| "it stopped before its end".to_owned())),
     };
     let failed = Error::tool(failed);

@@ -16,8 +16,8 @@ use crate::{
     Outcome,
     blobs::Blobs,
     callers::Callers,
-    record::{Batch, Called, Noted, Record, Stored, raw},
-    session::{self, Head, Open, TO_GO_ON},
+    record::{Anchoring, Batch, Called, Noted, Record, Stored, raw},
+    session::{self, Asked, Head, Open, TO_GO_ON},
     step_log::{StepLog, Taken, now},
     tell::{Tell, TellRun, key},
 };
@@ -51,6 +51,8 @@ pub(crate) struct Handler<'a> {
     steps: &'a StepLog,
     blobs: &'a Blobs,
     head: Head,
+    /// The number of the newest entry from before the run.
+    before: u64,
     open: Open,
     /// What a begun run must have been begun with.
     fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
@@ -72,7 +74,8 @@ impl<'a> Handler<'a> {
         fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
         callers: &'a Callers,
     ) -> Self {
-        Self { ctx, steps, blobs, head, open, fits, callers, pending: Vec::new(), told: told(ctx) }
+        let (before, pending, told) = (head.newest, Vec::new(), told(ctx));
+        Self { ctx, steps, blobs, head, before, open, fits, callers, pending, told }
     }
 
     /// Goes on until the run's end is kept.
@@ -98,11 +101,13 @@ impl<'a> Handler<'a> {
 
     /// Reads a batch, and does what it says; the run's end if that is in it.
     async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
-        if let Some(noted) = batch.noted {
+        if let Some(mut noted) = batch.noted {
             if !self.steps.is_live() {
                 let entries = session::entries_of(&noted.entries, self.blobs).await?;
                 self.steps.know(&entries);
             }
+            // It tells of what is before the run, and is found by the entry before it.
+            noted.anchor = noted.anchor.filter(|_| self.head.newest == self.before);
             session::append(self.ctx, &mut self.head, noted);
         }
         self.steps.read(&batch.records);
@@ -114,8 +119,8 @@ impl<'a> Handler<'a> {
                     let sleep = self.ctx.sleep(time).map_ok(|()| RawValue::NULL.to_owned());
                     self.waits_for(name, Box::pin(sleep), None);
                 }
-                Record::Asks { name, question } => self.asks(name, question),
-                Record::Rests { name, .. } => self.asks(name, TO_GO_ON),
+                Record::Asks { name, question, signal } => self.asks(name, question, signal),
+                Record::Rests { name, .. } => self.asks(name, TO_GO_ON, name),
                 Record::Calls { name, service, job } => self.calls(name, service.as_ref(), job).await,
                 Record::GivesUp { name } => self.gives_up(name)?,
                 Record::Due { name } => {
@@ -136,11 +141,12 @@ impl<'a> Handler<'a> {
         Ok(None)
     }
 
-    /// The run waits for a signal of this name, which is the answer to the question.
-    fn asks(&mut self, name: &str, question: &str) {
-        let signal = self.ctx.signal::<Json<Given>>(name).map_ok(Json::into_inner);
-        self.waits_for(name, Box::pin(signal), None);
-        self.open.asked.insert(question.to_owned(), name.to_owned());
+    /// The run waits for a signal, which is the answer to the question.
+    fn asks(&mut self, name: &str, question: &str, signal: &str) {
+        let answer = self.ctx.signal::<Json<Given>>(signal).map_ok(Json::into_inner);
+        self.waits_for(name, Box::pin(answer), None);
+        let asked = Asked { name: name.to_owned(), signal: signal.to_owned() };
+        self.open.asked.insert(question.to_owned(), asked);
         session::set_open(self.ctx, Some(&self.open));
     }
 
@@ -197,7 +203,7 @@ impl<'a> Handler<'a> {
     /// Nobody is asked any more for what waits under this name.
     fn is_not_asked(&mut self, name: &str) {
         let before = self.open.asked.len();
-        self.open.asked.retain(|_, signal| signal != name);
+        self.open.asked.retain(|_, asked| asked.name != name);
         if self.open.asked.len() < before {
             session::set_open(self.ctx, Some(&self.open));
         }
@@ -258,10 +264,9 @@ impl<'a> Handler<'a> {
 async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
-        let (count, anchors) = (noted.len() as u64, Noted::anchor_in(&noted));
-        // An entry says more than the result that it tells of.
-        let entries = blobs.store(&noted, Blobs::MOST + (1 << 20)).await?;
-        batch.noted = Some(Noted { count, anchors, entries });
+        let (count, anchor) = (noted.len() as u64, Anchoring::of(&noted));
+        let entries = blobs.keep(raw(&noted)?).await?;
+        batch.noted = Some(Noted { count, anchor, entries });
     }
     Ok(batch)
 }

@@ -58,10 +58,14 @@ pub(crate) fn client() -> Result<Client> {
     client.tcp_nodelay(true).build().map_err(|e| Error::config("a client for HTTP cannot be set up").with_source(e))
 }
 
-/// What Restate said.
+/// The header that tells whether an error is the ingress's own, or that of an invocation, which chose the status.
+const SOURCE: &str = "x-restate-error-source";
+
+/// What Restate said, or whoever stands before it.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: StatusCode,
+    source: Option<String>,
     body: String,
 }
 
@@ -78,7 +82,8 @@ pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
     };
     let response = request.send().await.map_err(failed)?;
     let status = response.status();
-    Ok(Said { status, body: response.text().await.map_err(failed)? })
+    let source = response.headers().get(SOURCE).and_then(|source| source.to_str().ok()).map(str::to_owned);
+    Ok(Said { status, source, body: response.text().await.map_err(failed)? })
 }
 
 /// The answer to a request that it took.
@@ -91,16 +96,51 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Said> {
 }
 
 impl Said {
+    /// The message of an error that Restate tells of; none if it is of somebody who stands before it.
+    fn message(&self) -> Option<String> {
+        let told: Value = serde_json::from_str(&self.body).ok()?;
+        told["message"].as_str().map(str::to_owned)
+    }
+
+    /// True if this is how an invocation ended.
+    pub(crate) fn is_of_invocation(&self) -> bool {
+        match self.source.as_deref() {
+            Some(source) => source == "invocation",
+            // A server before the header: these are the ingress's own, or a proxy's.
+            None => {
+                let is_other = matches!(self.status.as_u16(), 401 | 403 | 404 | 408 | 429 | 470 | 502..=504);
+                !is_other && self.message().is_some()
+            }
+        }
+    }
+
+    /// True if the ingress knows no such invocation.
+    pub(crate) fn is_unknown_invocation(&self) -> bool {
+        let is_of_ingress = self.status == StatusCode::NOT_FOUND && !self.is_of_invocation();
+        is_of_ingress && !self.is_unknown_service() && self.message().is_some()
+    }
+
+    /// True if the ingress knows no such service, or does not know it yet: it reads what is registered when it begins.
+    fn is_unknown_service(&self) -> bool {
+        let is_of_ingress = self.status == StatusCode::NOT_FOUND && !self.is_of_invocation();
+        is_of_ingress && self.message().is_some_and(|message| message.contains("register the service"))
+    }
+
     /// What a refusal means.
     pub(crate) fn refusal(&self) -> Error {
+        if self.is_unknown_service() {
+            return Error::new(
+                ErrorKind::Store,
+                "Restate does not know the service: register an endpoint of it, or try again if the server has just begun",
+            );
+        }
         let kind = match self.status.as_u16() {
-            400 | 401 | 403 | 404 => ErrorKind::Config,
+            400 | 401 | 403 | 404 | 422 => ErrorKind::Config,
             409 => ErrorKind::Stale,
             429 => ErrorKind::RateLimited,
             _ => ErrorKind::Store,
         };
-        let told: Option<Value> = serde_json::from_str(&self.body).ok();
-        let told = told.as_ref().and_then(|told| told["message"].as_str()).unwrap_or(&self.body);
+        let told = self.message().unwrap_or_else(|| self.body.clone());
         let short: String = told.chars().take(500).collect();
         Error::new(kind, format!("Restate refused ({}): {short}", self.status.as_u16()))
     }

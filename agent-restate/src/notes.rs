@@ -17,8 +17,8 @@ use crate::{Restate, service::on};
 /// What the name of the service of notes ends with, after that of the sessions.
 const SUFFIX: &str = "Notes";
 
-/// Where the notes of a session stand in the object's state.
-const NOTES: &str = "notes";
+/// What the name of a value of the object's state begins with that is a note: each has its own.
+const NOTE: &str = "note/";
 
 /// The name of the service that has the notes of this one's sessions.
 pub(crate) fn service(sessions: &str) -> String {
@@ -45,22 +45,25 @@ impl Service for NotesObject {
 }
 
 async fn note(ctx: &ContextInternal, notes: BTreeMap<String, Option<Value>>) -> HandlerResult<()> {
-    let mut kept = all(ctx).await?;
     for (key, value) in notes {
+        let key = format!("{NOTE}{key}");
         match value {
-            Some(value) => _ = kept.insert(key, value),
-            None => _ = kept.remove(&key),
+            Some(value) => ctx.set(&key, Json(value)),
+            None => ctx.clear(&key),
         }
-    }
-    match kept.is_empty() {
-        true => ctx.clear(NOTES),
-        false => ctx.set(NOTES, Json(kept)),
     }
     Ok(())
 }
 
 async fn all(ctx: &ContextInternal) -> HandlerResult<BTreeMap<String, Value>> {
-    Ok(ctx.get::<Json<_>>(NOTES).await?.map(Json::into_inner).unwrap_or_default())
+    let mut notes = BTreeMap::new();
+    for key in ctx.get_keys().await? {
+        let Some(name) = key.strip_prefix(NOTE) else { continue };
+        if let Some(Json(value)) = ctx.get(&key).await? {
+            notes.insert(name.to_owned(), value);
+        }
+    }
+    Ok(notes)
 }
 
 impl Restate {
@@ -68,8 +71,7 @@ impl Restate {
     /// while a run of the session is under way. For what a server has to know of a session in every process, and no secrets.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it knows no
-    /// endpoint of the service.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached, or knows no endpoint of the service.
     pub async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<()> {
         self.call_of(&service(self.service()), session, "note", &notes).await
     }

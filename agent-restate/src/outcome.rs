@@ -13,7 +13,7 @@ pub struct Outcome {
     pub run: Arc<str>,
     /// How it ended.
     pub status: RunStatus,
-    /// The final text of a finished run.
+    /// The final text of a finished run; none if it is of more than 14 MiB: then the error says so, and the session has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// Why it failed.

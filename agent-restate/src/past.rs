@@ -3,7 +3,10 @@
 use std::{
     fmt,
     future::ready,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use agent_core::{
@@ -11,7 +14,7 @@ use agent_core::{
     journal::{Ack, Entry, EntryBody, IndexCache, JournalWriter, SharedIndex},
 };
 
-use crate::{session::numbered, step_log::StepLog};
+use crate::{blobs::Blobs, record::size, session::numbered, step_log::StepLog};
 
 /// A session in the memory of the process that drives its newest run: its entries from the newest anchor on, and those that the
 /// run notes, which go on to Restate.
@@ -19,13 +22,23 @@ pub(crate) struct SessionLog {
     run: Arc<str>,
     session: Arc<str>,
     entries: Mutex<Vec<Arc<Entry>>>,
+    /// The number of the newest entry from before the run.
+    before: u64,
+    blobs: Blobs,
     indexes: IndexCache,
     steps: Arc<StepLog>,
 }
 
 impl SessionLog {
-    pub(crate) fn new(run: Arc<str>, session: Arc<str>, past: Vec<Arc<Entry>>, steps: Arc<StepLog>) -> Self {
-        Self { run, session, entries: Mutex::new(past), indexes: IndexCache::new(1), steps }
+    pub(crate) fn new(
+        run: Arc<str>,
+        session: Arc<str>,
+        past: Vec<Arc<Entry>>,
+        steps: Arc<StepLog>,
+        blobs: Blobs,
+    ) -> Self {
+        let before = past.last().map_or(0, |entry| entry.seq);
+        Self { run, session, entries: Mutex::new(past), before, blobs, indexes: IndexCache::new(1), steps }
     }
 
     /// The run that notes.
@@ -37,22 +50,45 @@ impl SessionLog {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, entries: Vec<Entry>) -> u64 {
-        self.steps.note(&entries);
+    fn append(&self, mut entries: Vec<Entry>) -> Result<u64> {
         let mut kept = self.lock();
         let first = kept.last().map_or(0, |entry| entry.seq) + 1;
+        // Attempts number a run's entries in their own ways, and at their own times. So an anchor says what others find only where the run begins, after
+        // what is the same for all. There is no need for one later: the run is always driven from its beginning.
+        // And one that is too large is let be.
+        let admitted = |entry: &Entry| match self.blobs.takes_all() {
+            true => Ok(()),
+            false => self.blobs.admits("an entry", size(entry), Blobs::MOST_OF_ENTRY),
+        };
+        entries.retain(|entry| !is_anchor(entry) || first == self.before + 1 && admitted(entry).is_ok());
+        entries.iter().try_for_each(admitted)?;
+        self.steps.note(&entries);
         let new = (first..).zip(entries).map(|(seq, entry)| numbered(seq, entry));
         kept.extend(new);
-        first
+        Ok(first)
     }
 }
 
-struct Writer(Arc<SessionLog>);
+fn is_anchor(entry: &Entry) -> bool {
+    matches!(entry.body, EntryBody::Anchored { .. })
+}
+
+struct Writer {
+    log: Arc<SessionLog>,
+    /// Set once it refused something: what comes after it would be told without it.
+    refused: AtomicBool,
+}
 
 impl JournalWriter for Writer {
     /// It is durable with the results of the steps that come after it, before which nothing that it tells of is known to anybody.
     fn append(&self, entries: Vec<Entry>) -> Ack {
-        Ack::Done(Some(Ok(self.0.append(entries))))
+        if self.refused.load(Ordering::SeqCst) {
+            let message = "an entry before this one was refused";
+            return Ack::Done(Some(Err(Error::new(ErrorKind::Store, message))));
+        }
+        let appended = self.log.append(entries);
+        self.refused.store(appended.is_err(), Ordering::SeqCst);
+        Ack::Done(Some(appended))
     }
 
     /// Which attempt goes on is Restate's to say, at each step.
@@ -64,7 +100,7 @@ impl JournalWriter for Writer {
 #[async_trait]
 impl Journal for SessionHandle {
     async fn open(&self, _: &str, _: &str) -> Result<Arc<dyn JournalWriter>> {
-        Ok(Arc::new(Writer(self.0.clone())))
+        Ok(Arc::new(Writer { log: self.0.clone(), refused: AtomicBool::new(false) }))
     }
 
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
@@ -81,8 +117,7 @@ impl Journal for SessionHandle {
     }
 
     async fn anchor(&self, _: &str) -> Result<Option<Arc<Entry>>> {
-        let is_anchor = |entry: &&Arc<Entry>| matches!(entry.body, EntryBody::Anchored { .. });
-        Ok(self.0.lock().iter().rfind(is_anchor).cloned())
+        Ok(self.0.lock().iter().rfind(|entry| is_anchor(entry)).cloned())
     }
 
     async fn index(&self, session: &str) -> Result<SharedIndex> {
@@ -104,5 +139,58 @@ pub(crate) struct SessionHandle(pub(crate) Arc<SessionLog>);
 impl fmt::Debug for SessionLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionLog").field("session", &self.session).field("entries", &self.lock().len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use agent_core::{Message, journal::SessionIndex};
+
+    use super::*;
+    use crate::FileBlobs;
+
+    fn says(bytes: usize) -> Entry {
+        Entry::new("r".into(), 7, EntryBody::MessageAppended { message: Message::user("x".repeat(bytes)) })
+    }
+
+    fn journal(past: Vec<Arc<Entry>>, blobs: Blobs) -> SessionHandle {
+        let steps = Arc::new(StepLog::new(Duration::from_secs(30), "worker".into()));
+        SessionHandle(Arc::new(SessionLog::new("r".into(), "s".into(), past, steps, blobs)))
+    }
+
+    #[tokio::test]
+    async fn an_entry_that_restate_never_takes_is_refused_at_once_unless_there_are_blobs() {
+        let large = || says(Blobs::MOST_OF_ENTRY);
+        let writer = journal(Vec::new(), Blobs::new(None, 0)).open("s", "a").await.expect("is free");
+        assert_eq!(writer.append(vec![says(10)]).await.expect("is taken"), 1);
+        let error = writer.append(vec![large()]).await.expect_err("is refused");
+        assert!(error.kind() == ErrorKind::Store && error.message().contains("blobs(..)"), "{error}");
+        writer.append(vec![says(10)]).await.expect_err("nothing is told without what was before it");
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let blobs = Blobs::new(Some(Arc::new(FileBlobs::new(folder.path()))), 1_000);
+        let writer = journal(Vec::new(), blobs).open("s", "a").await.expect("is free");
+        assert_eq!(writer.append(vec![large()]).await.expect("is taken"), 1);
+    }
+
+    #[tokio::test]
+    async fn an_anchor_is_noted_where_a_run_begins_and_nowhere_else() {
+        let past = numbered(1, says(10));
+        let mut index = SessionIndex::default();
+        index.apply(&past);
+        let anchor = || {
+            let anchor = Box::new(index.anchor(1).expect("can be read back"));
+            Entry::new("anchor".into(), 8, EntryBody::Anchored { anchor })
+        };
+        let journal = journal(vec![past], Blobs::new(None, 0));
+        let writer = journal.open("s", "a").await.expect("is free");
+        for entry in [anchor(), says(1), anchor(), says(2)] {
+            writer.append(vec![entry]).await.expect("is taken");
+        }
+        let all = journal.read("s", 0, 9).await.expect("is read");
+        let kept: Vec<_> = all.iter().map(|entry| (entry.seq, is_anchor(entry))).collect();
+        assert_eq!(kept, [(1, false), (2, true), (3, false), (4, false)]);
     }
 }

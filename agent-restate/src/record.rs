@@ -1,8 +1,12 @@
 //! What the journal of a run's invocation holds.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
-use agent_core::{Error, ErrorKind, Result, dispatch::Job, journal::Entry};
+use agent_core::{
+    Error, ErrorKind, Result,
+    dispatch::Job,
+    journal::{Entry, EntryBody},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -34,8 +38,8 @@ pub(crate) enum Record {
     Kept { name: String, result: Stored },
     /// A step sleeps until then: milliseconds since 1970, UTC.
     Sleeps { name: String, until: u64 },
-    /// A step waits for the answer to a question, or until it is to go on.
-    Asks { name: String, question: String },
+    /// A step waits for the answer to a question, which is a signal of this name.
+    Asks { name: String, question: String, signal: String },
     /// The run stopped because it was told the pause of this number, and waits until it is to go on.
     Rests { name: String, pause: u32 },
     /// A step waits for the end of a run of another session, which a service of this name has; its own if none.
@@ -71,9 +75,9 @@ pub(crate) enum Called {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Noted {
     pub(crate) count: u64,
-    /// True if one of them is an anchor: the session need not be read from further back.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) anchors: bool,
+    /// Set if they begin with an anchor: the session need not be read from further back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) anchor: Option<Anchoring>,
     pub(crate) entries: Stored,
 }
 
@@ -85,11 +89,42 @@ pub(crate) enum Stored {
     Blob(String),
 }
 
-impl Noted {
-    /// True if `entries` hold an anchor.
-    pub(crate) fn anchor_in(entries: &[Entry]) -> bool {
-        entries.iter().any(|entry| matches!(entry.body, agent_core::journal::EntryBody::Anchored { .. }))
+/// The anchor that entries begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Anchoring {
+    /// The number of the anchor from which it goes on; none if it stands for itself.
+    pub(crate) base: Option<u64>,
+}
+
+impl Anchoring {
+    /// The anchor that `entries` begin with. A run notes one before anything else, or none.
+    pub(crate) fn of(entries: &[Entry]) -> Option<Self> {
+        match &entries.first()?.body {
+            EntryBody::Anchored { anchor } => Some(Self { base: anchor.base() }),
+            _ => None,
+        }
     }
+}
+
+/// How many bytes of JSON a value is.
+pub(crate) fn size(value: &impl Serialize) -> usize {
+    struct Count(usize);
+
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut count = Count(0);
+    // What is no JSON is refused where it is written.
+    _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 /// A value as JSON.

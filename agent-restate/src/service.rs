@@ -105,19 +105,20 @@ impl Sessions {
         let callers = Callers::of(ctx.service_name(), &of);
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
         let head = session::head(ctx).await?;
-        let past = session::since_anchor(ctx, head, &self.blobs).await?;
+        let past = session::since_anchor(ctx, &head, &self.blobs).await?;
         session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
         let _present = self.present(&open.invocation, &steps);
-        let log = Arc::new(SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone()));
+        let log = SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone(), self.blobs.clone());
+        let log = Arc::new(log);
         let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log, callers.clone(), &job));
         steps.push_later(Record::Began { fingerprint: agent.fingerprint().to_owned() });
         let fits = |fingerprint: &str| fits(agent, fingerprint);
         let handler = Handler::new(ctx, &steps, &self.blobs, head, open, &fits, &callers);
         let drives = async {
             let outcome = self.outcome(agent, &job, &engine).await;
-            steps.push(Record::Ended { outcome: raw(&outcome)? });
+            steps.push(Record::Ended { outcome: end_of(outcome)? });
             std::future::pending::<HandlerResult<Box<RawValue>>>().await
         };
         tokio::select! {
@@ -125,6 +126,7 @@ impl Sessions {
             done = handler.run() => done,
             failed = drives => failed,
             never = engine.obey() => never,
+            why = steps.failed() => Err(why.into()),
         }
     }
 
@@ -146,7 +148,7 @@ impl Sessions {
         let mut known: Vec<_> = self.agents.keys().map(|name| &**name).collect();
         known.sort_unstable();
         let message = format!("no agent '{agent}' is here: there are {}", known.join(", "));
-        TerminalError::new_with_code(404, message)
+        TerminalError::new_with_code(422, message) // the ingress has 404 for what it does not know itself
     }
 
     /// Lets whoever tells the run something find it, until the guard is dropped.
@@ -190,11 +192,12 @@ async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) ->
     let stale = |what: String| TerminalError::new_with_code(409, what);
     let open = session::open(ctx).await?.filter(|open| open.run == run);
     let open = open.ok_or_else(|| stale(format!("run '{run}' waits for nothing")))?;
+    let signal_of = |question: &str| open.asked.get(question).map(|asked| asked.signal.clone());
     let answers = match answers.is_empty() {
-        true => vec![(open.asked.get(TO_GO_ON).cloned(), "going on".to_owned(), serde_json::Value::Null)],
+        true => vec![(signal_of(TO_GO_ON), "going on".to_owned(), serde_json::Value::Null)],
         false => {
             let each = answers.into_iter().map(|(id, answer)| {
-                let signal = open.asked.get(&id).cloned();
+                let signal = signal_of(&id);
                 (signal, id, serde_json::to_value(answer).unwrap_or_default())
             });
             each.collect()
@@ -247,6 +250,20 @@ fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
     Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind, usage }
 }
 
+/// The end of a run as Restate keeps it, and gives it to whoever asks.
+fn end_of(mut outcome: Outcome) -> Result<Box<RawValue>> {
+    let json = raw(&outcome)?;
+    if json.get().len() <= Blobs::MOST {
+        return Ok(json);
+    }
+    let told = |text: Option<String>| text.map_or(0, |text| text.len());
+    let bytes = told(outcome.answer.take()) + told(outcome.error.take());
+    let message =
+        format!("the run ended with {bytes} bytes, which is more than Restate takes: read them in its session");
+    outcome.error = Some(message);
+    raw(&outcome)
+}
+
 /// Forgets a run that this process drives no more.
 struct Gone<'a> {
     sessions: &'a Sessions,
@@ -277,6 +294,25 @@ impl fmt::Debug for Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_end_that_is_larger_than_restate_takes_says_so_and_where_to_read_it() {
+        let reason = agent_core::ExitReason::Text;
+        let end = |bytes: usize| Outcome {
+            run: "r".into(),
+            status: RunStatus::Finished(reason.clone()),
+            answer: Some("x".repeat(bytes)),
+            error: None,
+            error_kind: None,
+            usage: Default::default(),
+        };
+        let kept =
+            |bytes| -> Outcome { serde_json::from_str(end_of(end(bytes)).expect("is JSON").get()).expect("an end") };
+        assert_eq!(kept(1_000), end(1_000));
+        let large = kept(Blobs::MOST);
+        assert_eq!((&large.status, large.answer), (&RunStatus::Finished(reason.clone()), None));
+        assert!(large.error.is_some_and(|error| error.contains("read them in its session")));
+    }
 
     #[test]
     fn an_attempt_that_ends_late_leaves_the_next_one_where_it_is_found() {

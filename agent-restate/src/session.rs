@@ -20,15 +20,24 @@ use crate::{
 };
 
 /// How far a session goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     /// The number of its newest entry.
     pub(crate) newest: u64,
     /// How many pieces there are, numbered from 1.
     pub(crate) pieces: u64,
-    /// The piece from which on it can be read; 0 if from its beginning.
+    /// The anchors, from one that stands for itself on: each goes on from the one before.
     #[serde(default)]
-    pub(crate) anchor: u64,
+    pub(crate) anchors: Vec<AnchorPlace>,
+}
+
+/// Where an anchor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnchorPlace {
+    /// The piece that begins with it.
+    piece: u64,
+    /// Its number.
+    seq: u64,
 }
 
 /// What one batch noted.
@@ -44,9 +53,18 @@ pub(crate) struct Piece {
 pub(crate) struct Open {
     pub(crate) run: Arc<str>,
     pub(crate) invocation: String,
-    /// The signal that each question waits for.
+    /// What waits for the answer to each question.
     #[serde(default)]
-    pub(crate) asked: BTreeMap<String, String>,
+    pub(crate) asked: BTreeMap<String, Asked>,
+}
+
+/// What waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// The step.
+    pub(crate) name: String,
+    /// The signal that it is: the same when the question is asked again because an answer was refused. Whatever came meanwhile is taken in its turn.
+    pub(crate) signal: String,
 }
 
 /// Some of the entries that somebody asked for, in one message.
@@ -93,22 +111,61 @@ pub(crate) async fn head(ctx: &ContextInternal) -> HandlerResult<Head> {
 
 /// Writes a piece and what is known of the session with it.
 pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
-    head.pieces += 1;
-    ctx.set(&key(head.pieces), Json(Piece { first: head.newest + 1, entries: noted.entries }));
-    head.newest += noted.count;
-    if noted.anchors {
-        head.anchor = head.pieces;
-    }
-    ctx.set(HEAD, Json(*head));
+    let first = head.extend(&noted);
+    ctx.set(&key(head.pieces), Json(Piece { first, entries: noted.entries }));
+    ctx.set(HEAD, Json(head.clone()));
 }
 
-/// The entries from the newest anchor on.
-pub(crate) async fn since_anchor(ctx: &ContextInternal, head: Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
+/// The entries from the newest anchor on, after those that it cannot be read without: the anchors that it goes on from, and the entry before it, by which
+/// the session is known again.
+pub(crate) async fn since_anchor(ctx: &ContextInternal, head: &Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let mut all = Vec::new();
-    for number in head.anchor.max(1)..=head.pieces {
-        all.extend(piece(ctx, number).await?.read(blobs).await?); // if the blobs are away, Restate tries again
+    // If the blobs are away, Restate tries again.
+    for (number, needs) in head.needed() {
+        let entries = piece(ctx, number).await?.read(blobs).await?;
+        match needs {
+            Needs::First => all.extend(entries.into_iter().next()),
+            Needs::Last => all.extend(entries.into_iter().next_back()),
+            Needs::All => all.extend(entries),
+        }
     }
     Ok(all)
+}
+
+/// What of a piece a run needs to know the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Its anchor.
+    First,
+    Last,
+    All,
+}
+
+impl Head {
+    /// Takes a piece, which is the newest then; the number of its first entry.
+    fn extend(&mut self, noted: &Noted) -> u64 {
+        let first = self.newest + 1;
+        self.pieces += 1;
+        self.newest += noted.count;
+        let place = AnchorPlace { piece: self.pieces, seq: first };
+        match noted.anchor.map(|anchor| anchor.base) {
+            Some(None) => self.anchors = vec![place],
+            Some(base) if base == self.anchors.last().map(|newest| newest.seq) => self.anchors.push(place),
+            // One that goes on from another one would be read without what it goes on from.
+            Some(_) | None => {}
+        }
+        first
+    }
+
+    /// The pieces that a run needs, in their order. A piece may be there twice, for its first entry and its last.
+    fn needed(&self) -> Vec<(u64, Needs)> {
+        let Some((newest, earlier)) = self.anchors.split_last() else {
+            return (1..=self.pieces).map(|number| (number, Needs::All)).collect();
+        };
+        let anchors = earlier.iter().map(|anchor| (anchor.piece, Needs::First));
+        let before = (newest.piece > 1).then(|| (newest.piece - 1, Needs::Last));
+        anchors.chain(before).chain((newest.piece..=self.pieces).map(|number| (number, Needs::All))).collect()
+    }
 }
 
 /// At most `limit` entries after the one of the number `after`, as many as one message takes.
@@ -174,4 +231,36 @@ fn key(number: u64) -> String {
 pub(crate) fn numbered(seq: u64, mut entry: Entry) -> Arc<Entry> {
     entry.seq = seq;
     Arc::new(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Anchoring;
+
+    fn noted(count: u64, anchor: Option<Option<u64>>) -> Noted {
+        let entries = Stored::Here(RawValue::NULL.to_owned());
+        Noted { count, anchor: anchor.map(|base| Anchoring { base }), entries }
+    }
+
+    #[test]
+    fn a_session_is_read_from_its_newest_anchor_with_those_that_this_one_goes_on_from() {
+        let mut head = Head::default();
+        for piece in [noted(900, None), noted(100, None), noted(1, Some(None)), noted(9, None), noted(990, None)] {
+            head.extend(&piece);
+        }
+        assert_eq!(head.needed(), [(2, Needs::Last), (3, Needs::All), (4, Needs::All), (5, Needs::All)]);
+        assert_eq!(head.extend(&noted(50, Some(Some(1_001)))), 2_001);
+        head.extend(&noted(7, None));
+        assert_eq!(head.needed(), [(3, Needs::First), (5, Needs::Last), (6, Needs::All), (7, Needs::All)]);
+    }
+
+    #[test]
+    fn an_anchor_that_goes_on_from_one_that_nobody_finds_is_not_read_from() {
+        let mut head = Head::default();
+        for piece in [noted(1_000, None), noted(9, Some(Some(500)))] {
+            head.extend(&piece);
+        }
+        assert_eq!(head.needed(), [(1, Needs::All), (2, Needs::All)]);
+    }
 }

@@ -42,7 +42,7 @@ struct World {
     registered: OnceCell<()>,
     /// The runs that were sent.
     runs: Mutex<BTreeSet<Arc<str>>>,
-    /// The signals that somebody saw a question wait for, and answers. One that is asked again waits for another signal.
+    /// What somebody saw a question wait for, and answers. One that is asked again waits in another step.
     seen: Mutex<BTreeSet<String>>,
     /// What serves agents elsewhere.
     elsewhere: Mutex<Vec<Process>>,

@@ -6,15 +6,25 @@ mod deeds;
 #[path = "common/process.rs"]
 mod process;
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use agent_core::{
-    Answer, Journal, Message, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec, WhenWaiting, async_trait,
+    Answer, ErrorKind, Journal, Message, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec, WhenWaiting,
+    async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::{EntryBody, RunStatus},
 };
 use agent_exec::Agent;
-use agent_restate::{AgentEndpoint, FileBlobs, Outcome, Restate, RestateJournal};
+use agent_restate::{AgentEndpoint, AgentEndpointBuilder, BlobStore, FileBlobs, Outcome, Restate, RestateJournal};
+use bytes::Bytes;
 use serde_json::json;
 
 use self::{
@@ -37,10 +47,7 @@ impl World {
         Self::with(steps, |builder| builder).await
     }
 
-    async fn with(
-        steps: &[Call],
-        change: impl FnOnce(agent_restate::AgentEndpointBuilder) -> agent_restate::AgentEndpointBuilder,
-    ) -> Option<Self> {
+    async fn with(steps: &[Call], change: impl FnOnce(AgentEndpointBuilder) -> AgentEndpointBuilder) -> Option<Self> {
         let server = Server::start().await?;
         let (restate, address, deed) = (server.restate(), common::free_address(), Deed::default());
         let endpoint = change(AgentEndpoint::builder().agent(agent(steps, &deed))).build().expect("an endpoint");
@@ -82,7 +89,7 @@ impl World {
 }
 
 fn agent(steps: &[Call], deed: &Deed) -> Agent {
-    Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).build().expect("an agent")
+    Agent::builder("clerk", Steps(steps.to_vec())).tool(deed.clone()).max_steps(1_000).build().expect("an agent")
 }
 
 fn job(text: &str, run: &str) -> Job {
@@ -114,6 +121,32 @@ async fn anybody_reads_a_session_as_a_whole_and_in_pages() {
         assert_eq!(two, all[after..].iter().take(2).cloned().collect::<Vec<_>>(), "after {after}");
     }
     assert_eq!(journal.newest(session).await.expect("is read"), all.last().cloned());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() {
+    let short = Duration::from_millis(200);
+    // More than a thousand entries a run, before a question for which it leaves its process: it goes on in another attempt.
+    let mut steps: Vec<Call> = (0..200).map(|_| ("d1", "deed", json!({}))).collect();
+    steps.extend([("d1", "deed", json!({"counts": true})), ("d1", "deed", json!({"asks": true}))]);
+    let Some(world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
+    let journal = RestateJournal::new(world.restate.clone());
+    for n in 1..=4 {
+        let at = world.dispatch("hello", &format!("r{n}")).await;
+        world.stands(&at, |standing| *standing == Standing::AtRest).await;
+        tokio::time::sleep(short * 3).await; // it leaves the process
+        let index = journal.index(&at.session).await.expect("is read");
+        let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+        world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
+        assert_eq!(world.end(&at).await.answer, Some(format!("heard {n}")));
+    }
+    let index = journal.index("a session/with any name").await.expect("is read");
+    let (entries, count) = index.look(|index| (index.info().entries, index.globals().get("count").cloned()));
+    assert!(entries > 4_000, "{entries}");
+    assert_eq!(count, Some(json!(4)));
+    let all = journal.read("a session/with any name", 0, 100_000).await.expect("is read");
+    let anchors = all.iter().filter(|entry| matches!(entry.body, EntryBody::Anchored { .. })).count();
+    assert_eq!(anchors, 3, "each run but the first begins with one");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -234,6 +267,134 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
     let journal = RestateJournal::new(world.restate.clone());
     let all = journal.read("a session/with any name", 0, 1_000).await.expect("is read");
     assert!(json!(all).to_string().len() > 200_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = Flaky { files: FileBlobs::new(folder.path()), away: Arc::default() };
+    let away = blobs.away.clone();
+    let steps = [("d1", "deed", json!({"gives": 100_000})), ("d2", "deed", json!({"asks": true}))];
+    let short = Duration::from_millis(200);
+    let change = |builder: AgentEndpointBuilder| builder.blobs(blobs).large(10_000).leaves_after(short);
+    let Some(world) = World::with(&steps, change).await else { return };
+    away.store(3, Ordering::SeqCst); // when the first result is to be kept
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    assert_eq!((world.deeds(), away.load(Ordering::SeqCst)), (1, 0));
+
+    tokio::time::sleep(short * 3).await; // it leaves the process
+    let journal = RestateJournal::new(world.restate.clone()).blobs(FileBlobs::new(folder.path()));
+    let index = journal.index(&at.session).await.expect("is read");
+    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+    away.store(u32::MAX, Ordering::SeqCst);
+    world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
+    tokio::time::sleep(Duration::from_secs(4)).await; // more than one attempt of the process, and of Restate
+    let told = world.restate.standing(&at).await.expect("is known");
+    assert!(matches!(told, Some(Standing::Running { .. } | Standing::AtRest)), "{told:?}");
+    away.store(0, Ordering::SeqCst);
+    let end = world.end(&at).await;
+    assert_eq!((end.answer.as_deref(), end.error, world.deeds()), (Some("heard 1"), None, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_of_a_session_are_kept_and_taken_away_one_by_one() {
+    let Some(world) = World::new(&[]).await else { return };
+    let note = async |notes: &[(&str, Option<serde_json::Value>)]| {
+        let notes = notes.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        world.restate.note("s", notes).await.expect("is noted");
+        world.restate.notes("s").await.expect("are read")
+    };
+    assert_eq!(note(&[("", Some(json!(1))), ("a/b", Some(json!([2])))]).await.len(), 2);
+    let kept = note(&[("", None), ("a/b", Some(json!(3))), ("nothing", None)]).await;
+    assert_eq!(kept, BTreeMap::from([("a/b".to_owned(), json!(3))]));
+}
+
+/// Blobs that are away for so many calls.
+struct Flaky {
+    files: FileBlobs,
+    away: Arc<AtomicU32>,
+}
+
+impl Flaky {
+    fn is_there(&self) -> Result<()> {
+        match self.away.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) {
+            Ok(_) => Err(agent_core::Error::new(ErrorKind::Store, "the blobs are away")),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl BlobStore for Flaky {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<()> {
+        self.is_there()?;
+        self.files.put(name, bytes).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Bytes> {
+        self.is_there()?;
+        self.files.get(name).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_corrected_while_the_run_is_away_is_taken() {
+    let short = Duration::from_millis(200);
+    let steps = [("d1", "deed", json!({"chooses": ["yes", "no"]}))];
+    let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
+    let at = world.dispatch("hello", "r1").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    let journal = RestateJournal::new(world.restate.clone());
+    let index = journal.index(&at.session).await.expect("is read");
+    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+
+    tokio::time::sleep(short * 3).await; // it leaves the process, which ends
+    world.process.take().expect("it runs").kill().await;
+    // Who answers needs a process that takes answers: one that cannot drive the run, since its agent is another one.
+    let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
+    let other = AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build();
+    let wrong = Process::start(&other.expect("an endpoint"), world.address);
+    for answer in ["perhaps", "no"] {
+        world.restate.answer(&at, BTreeMap::from([question.answer(answer)])).await.expect("is taken");
+    }
+    wrong.kill().await;
+    world.process = Some(Process::start(&world.endpoint, world.address));
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
+    let history = journal.index(&at.session).await.expect("is read").look(|index| index.history("clerk"));
+    assert!(json!(history.iter().collect::<Vec<_>>()).to_string().contains("it is no"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_restate_ended_or_whose_agent_nobody_has_is_dead() {
+    let Some(world) = World::new(&[("d1", "deed", json!({"asks": true}))]).await else { return };
+    let mut job = job("hello", "r1");
+    job.at.agent = "nobody".into();
+    world.restate.dispatch(job.clone()).await.expect("is taken");
+    let is_unknown =
+        |standing: &Standing| matches!(standing, Standing::Dead { error } if error.contains("no agent 'nobody'"));
+    world.stands(&job.at, is_unknown).await;
+    let error = world.restate.outcome(&job.at).await.expect_err("it has no end");
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+
+    let at = world.dispatch("hello", "r2").await;
+    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    let sql = "SELECT id FROM sys_invocation WHERE status <> 'completed' AND target_handler_name = 'run'";
+    let rows = world.server.query(sql).await;
+    world.server.kill_invocation(rows["rows"][0]["id"].as_str().expect("is under way")).await;
+    world.stands(&at, |standing| matches!(standing, Standing::Dead { .. })).await;
+    let unknown = RunAddress::new("clerk", "a session/with any name", "r3");
+    assert_eq!(world.restate.standing(&unknown).await.expect("is looked up"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_restate_does_not_know_yet_tells_nothing_of_its_runs() {
+    let Some(server) = Server::start().await else { return };
+    let at = job("hello", "r1").at;
+    let error = server.restate().standing(&at).await.expect_err("nobody knows");
+    assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+    let error = server.restate().signal(&at, Signal::Cancel).await.expect_err("nobody knows");
+    assert_eq!(error.kind(), ErrorKind::Store, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use agent_core::{Message, Question, journal::Entry, run::new_id};
+use agent_core::{Error, Message, Question, journal::Entry, run::new_id};
 use tokio::{sync::Notify, time::Instant};
 
 use self::state::{InFlight, State, Wish};
@@ -130,6 +130,8 @@ impl StepLog {
 
     /// Waits until a wish comes true that this record makes, unless an earlier attempt made it. If nobody waits for it any more, it is given up.
     pub(crate) async fn wish(&self, name: &str, record: Record) -> Arc<Stored> {
+        // From the first: an earlier attempt may have made it, and nobody waits any more when that is read.
+        let _awaited = Awaited { steps: self, name };
         if let Some(kept) = self.earlier(name).await {
             return kept;
         }
@@ -141,8 +143,13 @@ impl StepLog {
             });
             wish.is_awaited = true;
         });
-        let _awaited = Awaited { steps: self, name };
         self.kept(name).await
+    }
+
+    /// Ends the attempt, so that Restate tries the run again later. Nothing goes on here meanwhile.
+    pub(crate) async fn fails<T>(&self, why: Error) -> T {
+        self.change(|state| state.failed = Some(why));
+        std::future::pending().await
     }
 
     /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes
@@ -218,6 +225,16 @@ impl StepLog {
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
+    }
+
+    /// Why the attempt is to end. What it does elsewhere comes to its end first, so that nothing of it is in doubt.
+    pub(crate) async fn failed(&self) -> Error {
+        self.find(|state| {
+            let is_kept = state.out.is_empty() && state.in_flight.records.is_empty();
+            let is_settled = !state.live || state.running == 0 && is_kept;
+            state.failed.take_if(|_| is_settled)
+        })
+        .await
     }
 
     /// Takes back what Restate did not keep, because the run was told to end meanwhile.

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use agent_core::journal::Entry;
+use agent_core::{Error, journal::Entry};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{Taken, Told, now};
 use crate::{
     known::Known,
-    record::{Batch, Record, Stored},
+    record::{Batch, Record, Stored, size},
 };
 
 /// How long the executor may do something between two steps before a run that only sleeps leaves this process. The process watches its clock meanwhile.
@@ -58,6 +58,8 @@ pub(super) struct State {
     /// It is to be looked whether somebody told the run something.
     pub(super) look: bool,
     pub(super) looked: Option<Instant>,
+    /// Why this attempt cannot go on, and the next one perhaps can.
+    pub(super) failed: Option<Error>,
     /// What the run was told, and how often.
     pub(super) told: Told,
     pub(super) heard: u64,
@@ -186,7 +188,7 @@ impl State {
 /// Takes from `all` what is over `room`, which gets smaller by the rest. The first one is never over a room that nothing was taken of.
 fn over<T: Serialize>(all: &mut Vec<T>, room: &mut usize) -> Vec<T> {
     let fits = all.iter().take_while(|one| {
-        let bytes = serde_json::to_vec(one).map_or(0, |json| json.len());
+        let bytes = size(one);
         let is_first = *room == ROOM;
         let fits = is_first || bytes <= *room;
         *room = room.saturating_sub(bytes);
@@ -247,7 +249,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_asks_waits_at_once() {
         let steps = steps();
-        let asks = Record::Asks { name: "asks".into(), question: "q".into() };
+        let asks = Record::Asks { name: "asks".into(), question: "q".into(), signal: "asks".into() };
         let _waits = wishes(&steps, "asks", asks).await;
         let (batch, took) = next(&steps).await;
         assert!(batch.waits && took < CALLS, "{batch:?} after {took:?}");
@@ -272,6 +274,16 @@ mod tests {
         let steps = steps();
         let waits = wishes(&steps, "call", calls()).await;
         waits.abort();
+        let (batch, _) = next(&steps).await;
+        assert!(matches!(&batch.records[..], [Record::GivesUp { name }] if name == "call"), "{batch:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_earlier_attempt_waited_for_is_given_up_by_one_that_does_not_wait_until_all_is_read() {
+        let steps = steps();
+        steps.read(&[calls()]);
+        let waits = futures::FutureExt::now_or_never(steps.wish("call", calls()));
+        assert!(waits.is_none());
         let (batch, _) = next(&steps).await;
         assert!(matches!(&batch.records[..], [Record::GivesUp { name }] if name == "call"), "{batch:?}");
     }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use agent_core::{
-    AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Tool, ToolOptions,
-    ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
+    Ask, AssistantMessage, Block, Effect, Key, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Tool,
+    ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,9 @@ impl Model for Steps {
     }
 }
 
-/// Counts its calls, and asks, sleeps or gives much if its arguments say so.
+const COUNT: Key<i64> = Key::new("count");
+
+/// Counts its calls, and asks, asks which, counts in the shared storage, sleeps or gives much if its arguments say so.
 #[derive(Clone, Default)]
 pub(crate) struct Deed(pub(crate) Arc<AtomicU32>);
 
@@ -58,6 +60,14 @@ impl Tool for Deed {
         if args["asks"] == true {
             let may: bool = req.ask("may", json!("May I?"))?;
             return Ok(ToolOutput::text(may.to_string()));
+        }
+        if let Some(choices) = args["chooses"].as_array() {
+            let chosen = Ask::new("which", json!("Which?")).schema(json!({"enum": choices}));
+            let chosen = req.ask_with(chosen)?.value;
+            return Ok(ToolOutput::text(format!("it is {}", chosen.as_str().unwrap_or_default())));
+        }
+        if args["counts"] == true {
+            req.cx.globals().update(&COUNT, |count| count.unwrap_or(0) + 1)?;
         }
         if let Some(ms) = args["sleeps"].as_u64() {
             req.cx.sleep("a while", Duration::from_millis(ms)).await?;

@@ -135,8 +135,17 @@ max-interval = "200ms"
 
     /// Cancels an invocation, as its user interface does.
     pub(crate) async fn cancel(&self, invocation: &str) {
+        self.ends(invocation, "cancel").await;
+    }
+
+    /// Has an invocation ended at once.
+    pub(crate) async fn kill_invocation(&self, invocation: &str) {
+        self.ends(invocation, "kill").await;
+    }
+
+    async fn ends(&self, invocation: &str, how: &str) {
         let address = SocketAddr::from(([127, 0, 0, 1], self.admin));
-        let head = format!("PATCH /invocations/{invocation}/cancel HTTP/1.1\r\nhost: {address}\r\nconnection: close");
+        let head = format!("PATCH /invocations/{invocation}/{how} HTTP/1.1\r\nhost: {address}\r\nconnection: close");
         let answer = exchange(address, &format!("{head}\r\ncontent-length: 0\r\n\r\n")).await.expect("is answered");
         assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     }

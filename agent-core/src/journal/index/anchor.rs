@@ -40,6 +40,13 @@ pub struct Anchor {
     open: Vec<OpenRun>,
 }
 
+impl Anchor {
+    /// The number of the anchor from which it goes on, without which it cannot be read; none if it stands for itself.
+    pub fn base(&self) -> Option<u64> {
+        self.base
+    }
+}
+
 /// One agent, as an anchor holds it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct AnchoredAgent {
@@ -194,7 +201,7 @@ impl SessionIndex {
     /// What to write so that the session need not be read from further back. None until there are `least` entries since the
     /// last one. None too if it could not be read back.
     pub fn anchor(&self, least: u64) -> Option<Anchor> {
-        if self.info.entries - self.anchored.entries < least {
+        if self.info.entries.saturating_sub(self.anchored.entries) < least {
             return None;
         }
         let can_go_on = |run: &&Arc<str>| self.states.get(run).is_some_and(RunState::is_open);
