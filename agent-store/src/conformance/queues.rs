@@ -68,6 +68,7 @@ macro_rules! queue_conformance {
             no_more_is_taken_than_the_limits_allow
             no_more_runs_at_once_than_the_limits_allow
             a_schedule_makes_one_job_of_each_time
+            a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again
             what_is_nested_too_deeply_is_refused_when_it_is_sent
         }
     };
@@ -436,7 +437,6 @@ pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open
     assert_eq!(next(&*queue).await.job.at, paused);
 }
 
-/// What was put back without a failure does not count.
 /// Its end is not taken back: a retry does not go on with what was cancelled. One that was given up is cancelled for the retry.
 pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_given_up(open: Open<'_>) {
     let queue = open(QueueLimits::default());
@@ -472,6 +472,7 @@ pub async fn a_job_that_was_paused_before_its_time_still_waits_for_it(open: Open
     assert_eq!(claim(&*queue).await, None);
 }
 
+/// What was put back without a failure does not count.
 pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -602,6 +603,23 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert!(queue.remove_schedule("tick").await.expect("works"));
     assert!(!queue.remove_schedule("tick").await.expect("works"));
     assert_eq!(queue.schedules().await.expect("lists").len(), 1);
+}
+
+/// As programs do that set their schedules whenever they begin, perhaps with another job. Other times count from now.
+pub async fn a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let says = |text: &str| Job::new("a", &RunRequest::user(text)).expect("data");
+    let each_second = |text: &str| Schedule::new("tick", "* * * * * *", says(text));
+    queue.set_schedule(&each_second("old")).await.expect("set");
+    let due = queue.schedules().await.expect("lists")[0].1;
+    // The queue's clock cannot be paused.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    queue.set_schedule(&each_second("new")).await.expect("set");
+    assert_eq!(queue.schedules().await.expect("lists")[0].1, due, "it is due");
+    queue.fire().await.expect("works");
+    assert_eq!(next(&*queue).await.job.messages, says("new").messages);
+    queue.set_schedule(&Schedule::new("tick", "0 0 1 1 *", says("yearly"))).await.expect("set");
+    assert!(queue.schedules().await.expect("lists")[0].1 > due + 1_000);
 }
 
 /// Else nobody could read it, and it would be in the way of others.
