@@ -9,7 +9,9 @@ use std::{
 use agent::{
     Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
     async_trait,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Upkeep, Wanted},
+    core::dispatch::{
+        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, RunAddress, Signal, Standing, Upkeep, Wanted,
+    },
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
     run::Answer,
@@ -277,6 +279,26 @@ impl Queued {
     }
 }
 
+/// A worker that has begun the run which is next, and dies with it.
+pub(crate) async fn dies_with_one(queue: &dyn Queue, journal: &MemoryJournal) -> Claimed {
+    let claim = Claim::new("dies", ["support".into()], Duration::from_secs(600));
+    let claimed = queue.claim(&claim).await.expect("works").expect("there is one");
+    let agent = Agent::builder("support", Gated::new([])).store(journal.clone()).build().expect("an agent");
+    let run = agent.start(claimed.job.request());
+    let mut events = run.handle().events();
+    let task = tokio::spawn(run);
+    while events.next().await.is_some_and(|event| event.position.after != 0) {}
+    task.abort();
+    drop(task.await);
+    claimed
+}
+
+/// Its worker was not heard of, as often as that may be.
+pub(crate) async fn give_up(queue: &dyn Queue, claimed: &Claimed) {
+    let outcome = Outcome::Dead { error: "it was tried 5 times".into() };
+    assert!(queue.release(claimed.receipt, outcome, &[]).await.expect("works"));
+}
+
 fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
     Agent::builder("support", ScriptedModel::new(turns)).tool(refund).middleware(Approval::new().ask("refund"))
 }
@@ -327,4 +349,39 @@ async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
     assert_eq!(client.rest(&run).await["status"], "cancelled");
     let jobs = queued.queue.jobs(&Wanted::default()).await.expect("lists");
     assert_eq!(jobs[0].standing, Standing::Done);
+}
+
+/// Whatever its journal, which has no end of it, tells.
+#[tokio::test]
+async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_that_was_dropped() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    for is_dropped in [false, true] {
+        let run = client.start(&json!({"input": "Hi."})).await;
+        let id = run["run"].as_str().expect("an id").to_owned();
+        let claimed = dies_with_one(&*queued.queue, &queued.journal).await;
+        let watching = tokio::spawn({
+            let (client, path) = (queued.serving.client(), format!("/api/runs/{id}/events"));
+            async move { frames(&client.get(&path).await.text).pop().expect("an end") }
+        });
+        let waiting = tokio::spawn({
+            let (client, run) = (queued.serving.client(), run.clone());
+            async move { client.rest(&run).await }
+        });
+        assert_eq!(client.get(&format!("/api/runs/{id}?wait=1")).await.json()["status"], "running");
+        give_up(&*queued.queue, &claimed).await;
+        if is_dropped {
+            assert!(queued.queue.remove(&claimed.job.at).await.expect("works"));
+        }
+        let (status, error) = match is_dropped {
+            true => ("stopped", Value::Null),
+            false => ("failed", json!("it was tried 5 times")),
+        };
+        let rested = tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it rests").expect("no panic");
+        assert_eq!((&rested["status"], &rested["error"]), (&json!(status), &error), "{rested}");
+        let end = tokio::time::timeout(Duration::from_secs(20), watching).await.expect("it ends").expect("no panic");
+        assert_eq!((end.event.as_deref(), &end.data["status"]), (Some("end"), &json!(status)));
+        let again = frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop();
+        assert_eq!(again.expect("an end").data["status"], status, "whoever comes later is not kept waiting either");
+    }
 }
