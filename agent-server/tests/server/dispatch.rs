@@ -385,3 +385,30 @@ async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_th
         assert_eq!(again.expect("an end").data["status"], status, "whoever comes later is not kept waiting either");
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_does_not_hold_is_refused_at_once_and_leaves_those_alone_that_wait() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let both = call("c1", "A-1").and_call("c2", "refund", json!({"number": "A-2"}));
+    let (end, ended) = queued.worker(vec![both]);
+    let run = client.start(&json!({"input": "Refund both."})).await;
+    assert_eq!(client.rest(&run).await["questions"].as_array().map(Vec::len), Some(2));
+    end.send(()).expect("it works");
+    ended.await.expect("no panic");
+    let path = format!("/api/runs/{}/answers", run["run"].as_str().expect("an id"));
+    let answer = async |answer: Value| client.post(&path, &json!({"answers": [answer]})).await;
+    assert_eq!(answer(json!({"question": "c1/approval", "allow": true})).await.status, 202);
+    for bad in [
+        json!({"question": "c2/approval", "value": {"decision": 7}}),
+        json!({"question": "c1/approval", "allow": false, "digest": "of another question"}),
+    ] {
+        let refused = answer(bad).await;
+        assert_eq!((refused.status, refused.code().as_str()), (409, "answer_refused"), "{}", refused.text);
+    }
+    let _heir = queued.worker(vec![Turn::text("Refunded.")]);
+    while client.rest(&run).await["questions"].as_array().map(Vec::len) != Some(1) {}
+    assert_eq!(client.rest(&run).await["questions"][0]["id"], "c2/approval", "the first one's was taken");
+    assert_eq!(answer(json!({"question": "c2/approval", "allow": true})).await.status, 202);
+    assert_eq!(client.rest(&run).await["answer"], "Refunded.");
+}
