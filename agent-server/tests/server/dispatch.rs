@@ -412,3 +412,27 @@ async fn an_answer_that_does_not_hold_is_refused_at_once_and_leaves_those_alone_
     assert_eq!(answer(json!({"question": "c2/approval", "allow": true})).await.status, 202);
     assert_eq!(client.rest(&run).await["answer"], "Refunded.");
 }
+
+/// A retry does not go on with it either.
+#[tokio::test]
+async fn a_run_that_was_given_up_as_it_waited_is_cancelled_and_asks_nothing_any_more() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let (end, ended) = queued.worker(vec![call("c1", "A-1")]);
+    let run = client.start(&json!({"input": "Refund A-1."})).await;
+    assert_eq!(client.rest(&run).await["status"], "waiting");
+    end.send(()).expect("it works");
+    ended.await.expect("no panic");
+    let path = format!("/api/runs/{}", run["run"].as_str().expect("an id"));
+    let answers = json!({"answers": [{"question": "c1/approval", "allow": true}]});
+    assert_eq!(client.post(&format!("{path}/answers"), &answers).await.status, 202);
+    let claim = Claim::new("changed", ["support".into()], Duration::from_secs(600));
+    let claimed = queued.queue.claim(&claim).await.expect("works").expect("there is one");
+    give_up(&*queued.queue, &claimed).await;
+    assert_eq!(client.rest(&run).await["status"], "failed");
+    assert_eq!(client.post(&format!("{path}/cancel"), &json!({})).await.status, 202);
+    assert_eq!(client.get("/api/questions").await.json()["questions"], json!([]));
+    assert!(queued.queue.retry(&claimed.job.at).await.expect("works"));
+    let _heir = queued.worker(vec![Turn::text("Refunded.")]);
+    assert_eq!(client.rest(&run).await["status"], "cancelled");
+}
