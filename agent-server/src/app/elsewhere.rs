@@ -1,8 +1,10 @@
 //! A run that another process drives, as the journal tells of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
-use agent::{Event, engine::EventHub, event::Position, journal::RunStatus, run::RunIds};
+use agent::{
+    Event, core::dispatch::Standing, engine::EventHub, event::Position, journal::RunStatus as Status, run::RunIds,
+};
 use futures::{
     StreamExt,
     future::{self, Either},
@@ -11,7 +13,7 @@ use futures::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
+use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus};
 use crate::error::ApiError;
 
 /// After which time whoever runs the agents is asked again whether a run that the journal calls stopped goes on: at first, and at most.
@@ -38,16 +40,29 @@ struct Look {
     pause: Duration,
     /// When it was asked of one that is under way.
     asked: Option<Instant>,
+    /// It said that the run rests, which the journal may be about to tell.
+    rests: bool,
 }
 
 impl Look {
     fn new() -> Self {
-        Self { pause: LOOK.0, asked: None }
+        Self { pause: LOOK.0, asked: None, rests: false }
     }
 
     /// How long until it is asked of a run that is under way.
     fn rest(&self) -> Duration {
         self.asked.map_or(Duration::ZERO, |asked| RARELY.saturating_sub(asked.elapsed()))
+    }
+
+    /// Whether a run goes on that the journal calls under way, and that stands so.
+    fn hears(&mut self, standing: Option<&Standing>) -> Rest {
+        let rested = mem::replace(&mut self.rests, matches!(standing, Some(Standing::AtRest)));
+        self.asked = Some(Instant::now());
+        match standing {
+            Some(Standing::Queued | Standing::Running { .. }) => Rest::UnderWay,
+            Some(Standing::AtRest) if !rested => Rest::UnderWay,
+            _ => Rest::Settled,
+        }
     }
 }
 
@@ -158,8 +173,8 @@ impl FoundRun {
             Some((_, record)) => Some(match record.status {
                 None if record.is_root => Rest::UnderWay,
                 None => Rest::Below,
-                Some(RunStatus::Paused | RunStatus::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
-                Some(RunStatus::Finished(_)) => Rest::Settled,
+                Some(Status::Paused | Status::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
+                Some(Status::Finished(_)) => Rest::Settled,
                 Some(_) => Rest::GoesOn,
             }),
             None => Kept::of_run(index, self.id()).map(|kept| match kept.queued.is_none() || kept.over.is_some() {
@@ -170,16 +185,16 @@ impl FoundRun {
         match known.await?.unwrap_or(Rest::GoesOn) {
             Rest::GoesOn if !self.goes_on().await? => Ok(Rest::Settled),
             // Its process may have died, as often as that may be: then nobody writes its end.
-            Rest::UnderWay if self.app().dispatch().is_some() && look.rest().is_zero() => {
-                look.asked = Some(Instant::now());
-                Ok(if self.goes_on().await? { Rest::UnderWay } else { Rest::Settled })
-            }
+            Rest::UnderWay if look.rest().is_zero() => match self.app().dispatch() {
+                Some(dispatch) => Ok(look.hears(dispatch.standing(&self.address()).await?.as_ref())),
+                None => Ok(Rest::UnderWay),
+            },
             known => Ok(known),
         }
     }
 
     /// True if whoever runs it says that it goes on.
     async fn goes_on(&self) -> Result<bool, ApiError> {
-        Ok(matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _))))
+        Ok(matches!(self.standing().await?, Some((RunStatus::Queued | RunStatus::Running, _))))
     }
 }

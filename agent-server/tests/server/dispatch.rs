@@ -353,10 +353,14 @@ async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
 
 /// Whatever its journal, which has no end of it, tells.
 #[tokio::test]
-async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_that_was_dropped() {
+async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_that_was_dropped_or_paused() {
     let queued = Queued::new().await;
     let client = queued.serving.client();
-    for is_dropped in [false, true] {
+    for (now, status, error) in [
+        ("given up", "failed", json!("it was tried 5 times")),
+        ("dropped", "stopped", Value::Null),
+        ("paused", "stopped", Value::Null),
+    ] {
         let run = client.start(&json!({"input": "Hi."})).await;
         let id = run["run"].as_str().expect("an id").to_owned();
         let claimed = dies_with_one(&*queued.queue, &queued.journal).await;
@@ -369,14 +373,17 @@ async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_th
             async move { client.rest(&run).await }
         });
         assert_eq!(client.get(&format!("/api/runs/{id}?wait=1")).await.json()["status"], "running");
-        give_up(&*queued.queue, &claimed).await;
-        if is_dropped {
-            assert!(queued.queue.remove(&claimed.job.at).await.expect("works"));
+        let at = &claimed.job.at;
+        if now == "paused" {
+            let later = Outcome::Later { after: Duration::from_secs(600), error: None };
+            assert!(queued.queue.release(claimed.receipt, later, &[]).await.expect("works"));
+            assert!(queued.queue.signal(at, Signal::Pause).await.expect("works"));
+        } else {
+            give_up(&*queued.queue, &claimed).await;
         }
-        let (status, error) = match is_dropped {
-            true => ("stopped", Value::Null),
-            false => ("failed", json!("it was tried 5 times")),
-        };
+        if now == "dropped" {
+            assert!(queued.queue.remove(at).await.expect("works"));
+        }
         let rested = tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it rests").expect("no panic");
         assert_eq!((&rested["status"], &rested["error"]), (&json!(status), &error), "{rested}");
         let end = tokio::time::timeout(Duration::from_secs(20), watching).await.expect("it ends").expect("no panic");
