@@ -46,5 +46,6 @@ pub use self::{
     registry::{AgentSoFar, DefinitionProblem, PartKind, Registry, UnknownPart},
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
+    start::check_answer,
     worker::{Worker, WorkerBuilder},
 };

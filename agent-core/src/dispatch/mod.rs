@@ -49,7 +49,8 @@ pub trait Dispatch: Send + Sync + 'static {
     /// [`ErrorKind::Stale`](crate::ErrorKind::Stale) if it waits for nothing; [`ErrorKind::Store`](crate::ErrorKind::Store).
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()>;
 
-    /// Tells a run that is queued or under way; false if it is neither. One that is at rest can be cancelled.
+    /// Tells a run that is queued or under way; false if it is neither. One that is at rest can be cancelled, and so can one that was given up, which ends
+    /// when it is retried.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it could not be told.

@@ -30,8 +30,8 @@ pub trait Queue: Dispatch {
     async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>>;
 
     /// Gives a job back, and says what becomes of it, and which signals its run has heard, by their ids; false if the lease was lost: then nothing
-    /// is changed. A job that was cancelled and whose run has not heard it does not rest. Messages that a run has not heard stay until the run goes
-    /// on, unless it is done.
+    /// is changed. A job that was cancelled and whose run has not heard it does not rest; if it is given up, its run is told when it is retried. Messages that
+    /// a run has not heard stay until the run goes on, unless it is done.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.

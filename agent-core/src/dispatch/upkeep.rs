@@ -36,7 +36,8 @@ pub trait Upkeep: Queue {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn purge(&self, age: Duration) -> Result<u64>;
 
-    /// Sets a schedule, in place of one of the same name. It counts from now.
+    /// Sets a schedule, in place of one of the same name. Its times count from now; if they are those of the one before, they count on, so that what is due
+    /// is not lost.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if its times cannot be read; [`ErrorKind::Store`](crate::ErrorKind::Store) if the

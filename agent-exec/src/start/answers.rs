@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agent_core::{
     Answer, Checkpoint, Error, Journal, Question, Result,
     journal::{EntryBody, each_entry},
-    run::Refusal,
+    run::{Clock, Refusal},
 };
 use agent_tools::check_value;
 
@@ -21,16 +21,35 @@ pub(super) fn accepted(
 ) -> Result<BTreeMap<String, Answer>> {
     let mut taken = BTreeMap::new();
     for (id, mut answer) in given {
-        let refused = |refusal: Refusal| Error::from(refusal).map_message(|why| format!("the answer to '{id}': {why}"));
-        let Some(question) = checkpoint.questions.iter().find(|question| question.id == id) else {
-            let asked = checkpoint.questions.iter().map(|question| question.id.clone()).collect();
-            return Err(refused(Refusal::NotAsked { asked }));
-        };
-        question.admits(&answer, now).and_then(|()| fits(question, &answer)).map_err(refused)?;
-        answer.digest.clone_from(&question.digest);
+        answer.digest.clone_from(&answered(checkpoint, &id, &answer, now)?.digest);
         taken.insert(id, answer);
     }
     Ok(taken)
+}
+
+/// The question of the checkpoint that the answer is one to, at `now`.
+///
+/// # Errors
+/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if it is none.
+fn answered<'a>(checkpoint: &'a Checkpoint, id: &str, answer: &Answer, now: u64) -> Result<&'a Question> {
+    let refused = |refusal: Refusal| Error::from(refusal).map_message(|why| format!("the answer to '{id}': {why}"));
+    let Some(question) = checkpoint.questions.iter().find(|question| question.id == id) else {
+        let asked = checkpoint.questions.iter().map(|question| question.id.clone()).collect();
+        return Err(refused(Refusal::NotAsked { asked }));
+    };
+    question.admits(answer, now).and_then(|()| fits(question, answer)).map_err(refused)?;
+    Ok(question)
+}
+
+/// Checks an answer as the run does that goes on with it, `id` being that of its question: for whoever takes answers for a run that another process goes on
+/// with, and can still tell who gave them.
+///
+/// # Errors
+/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if the run does not ask that, if the question has ended or was for somebody else, or if
+/// the answer has another form than it wants.
+pub fn check_answer(checkpoint: &Checkpoint, id: &str, answer: &Answer) -> Result<()> {
+    answered(checkpoint, id, answer, Clock::default().now())?;
+    Ok(())
 }
 
 /// Looks at the form of the answer. A schema that is none lets nothing through.

@@ -28,6 +28,7 @@ use agent_core::{
     journal::JournalWriter,
 };
 
+pub use self::answers::check_answer;
 pub(crate) use self::parts::{AgentParts, Migration};
 use self::{
     admission::{Admission, Admitted, admit},

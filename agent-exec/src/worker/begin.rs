@@ -9,12 +9,12 @@ use agent_core::{
     run::{Clock, RunInput},
 };
 
-use crate::Agent;
+use crate::{Agent, check_answer};
 
 /// What is to be done with a job.
 pub(super) enum Beginning {
-    /// This is to be run.
-    Run(Box<RunRequest>),
+    /// This is to be run. The note says which of the answers are none to its questions, if it comes to rest again.
+    Run(Box<RunRequest>, Option<String>),
     /// Nothing.
     Ends(Outcome),
 }
@@ -24,14 +24,14 @@ impl Beginning {
     pub(super) async fn of(agent: &Agent, claimed: &Claimed, is_cancelled: bool) -> Result<Self> {
         let job = &claimed.job;
         let request = Box::new(job.request());
-        let Some(journal) = agent.store() else { return Ok(Self::Run(request)) };
+        let Some(journal) = agent.store() else { return Ok(Self::Run(request, None)) };
         let mut ids = RunIds::root(agent.name(), job.at.session.clone());
         (ids.run_id, ids.root_run_id) = (job.at.run.clone(), job.at.run.clone());
         if let Some(agent_id) = &job.agent_id {
             ids.agent_id = agent_id.clone();
         }
         match liveness_of(&**journal, &ids).await? {
-            Liveness::Unknown => return Ok(Self::Run(request)),
+            Liveness::Unknown => return Ok(Self::Run(request, None)),
             Liveness::Over(_) => return Ok(Self::Ends(Outcome::Done)),
             _ => {}
         }
@@ -45,7 +45,8 @@ impl Beginning {
         Ok(Self::going_on(request, &stands, waits, claimed.answers.as_ref()))
     }
 
-    /// Goes on with a run with the answers that it still waits for: those that an earlier worker gave it are in the journal.
+    /// Goes on with a run with the answers that it still waits for: those that an earlier worker gave it are in the journal. An answer that the run would
+    /// refuse is left out, so that it takes none of the others with it.
     fn going_on(
         mut request: Box<RunRequest>,
         stands: &Checkpoint,
@@ -54,21 +55,23 @@ impl Beginning {
     ) -> Self {
         let is_open =
             |id: &str| stands.questions.iter().any(|question| question.id == id) && !stands.answers.contains_key(id);
-        let answers: BTreeMap<_, _> = given
-            .into_iter()
-            .flatten()
-            .filter(|(id, _)| is_open(id))
-            .map(|(id, answer)| (id.clone(), answer.clone()))
-            .collect();
+        let (mut answers, mut refused) = (BTreeMap::new(), Vec::new());
+        for (id, answer) in given.into_iter().flatten().filter(|(id, _)| is_open(id)) {
+            match check_answer(stands, id, answer) {
+                Ok(()) => drop(answers.insert(id.clone(), answer.clone())),
+                Err(e) => refused.push(e.to_string()),
+            }
+        }
+        let note = Some(refused.join("; ")).filter(|note| !note.is_empty());
         let after = ends_after(stands);
         let is_over = after == Some(Duration::ZERO);
         if waits && answers.is_empty() && !is_over && stands.questions.iter().any(|question| is_open(&question.id)) {
-            return Self::Ends(Outcome::AtRest { after, note: None });
+            return Self::Ends(Outcome::AtRest { after, note });
         }
         request.input = RunInput::Recover { answers };
         // The queue waits for the session, and for what the run is told meanwhile.
         request.when_busy = Some(WhenBusy::Reject);
-        Self::Run(request)
+        Self::Run(request, note)
     }
 }
 

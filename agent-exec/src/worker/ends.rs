@@ -16,13 +16,15 @@ pub(super) struct End<'a> {
     pub(super) failures: u32,
     /// True if it stopped since the worker shuts down, and not since it was told to.
     pub(super) drains: bool,
+    /// Why some of its answers were refused.
+    pub(super) note: Option<String>,
 }
 
 impl End<'_> {
     pub(super) fn outcome(&self, end: Result<RunEnd>) -> Outcome {
         match end {
             Ok(RunEnd::Finished(_)) => Outcome::Done,
-            Ok(RunEnd::Interrupted(stands)) => rests(&stands, None),
+            Ok(RunEnd::Interrupted(stands)) => rests(&stands, self.note.clone()),
             Ok(_) if self.drains => Outcome::Later { after: Duration::ZERO, error: None },
             Ok(RunEnd::Paused(_)) => Outcome::AtRest { after: None, note: None },
             Ok(_) => Outcome::Done,

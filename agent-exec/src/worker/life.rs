@@ -42,11 +42,13 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
         let error = format!("it was tried {} times; the last time: {error}", claimed.failures);
         return (Outcome::Dead { error }, Vec::new());
     }
+    let mut note = None;
     let attempt: Result<_> = async {
         let agent = shift.worker.agent(&claimed.job.at.agent)?;
         shift.listen().await; // where it begins depends on it
         let request = match Beginning::of(agent, claimed, shift.is_cancelled(receipt)).await? {
-            Beginning::Run(request) => {
+            Beginning::Run(request, refused) => {
+                note = refused;
                 (shift.worker.shape)(&claimed.job, *request)?.driven_by(shift.worker.claim.worker.as_str())
             }
             Beginning::Ends(outcome) => return Ok(Err(outcome)),
@@ -59,7 +61,7 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     }
     .await;
     let drains = shift.drain.is_draining() && !shift.was_told(receipt);
-    let end = End { backoff, failures: claimed.failures, drains };
+    let end = End { backoff, failures: claimed.failures, drains, note };
     match attempt {
         Ok(Ok(ended)) => (end.outcome(Ok(ended)), shift.heard(receipt)),
         Ok(Err(outcome)) => (outcome, Vec::new()),

@@ -98,12 +98,13 @@ impl Worker {
         let mut keeper = JoinSet::new(); // it ends when this future is dropped
         drop(keeper.spawn(keep(shift.clone())));
         let (ends, mut runs) = (CancellationToken::new(), JoinSet::new());
-        let told_to_end = async {
+        let drains = async {
             shutdown.await;
             ends.cancel();
+            // A claim that is waited for is in no run's way: what it brings is put back.
+            shift.drain(self.0.drain_within).await
         };
-        tokio::join!(told_to_end, self.work(&shift, &mut runs, &ends));
-        let drained = shift.drain(self.0.drain_within).await;
+        let (drained, ()) = tokio::join!(drains, self.work(&shift, &mut runs, &ends));
         let _ = timeout(GRACE, async { while runs.join_next().await.is_some() {} }).await;
         runs.shutdown().await;
         keeper.abort_all();

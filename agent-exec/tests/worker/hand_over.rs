@@ -190,6 +190,24 @@ async fn a_worker_that_shuts_down_claims_no_more_however_many_there_are() {
     assert_eq!(queued.len(), 50, "all are put back");
 }
 
+/// A queue that does not answer keeps no run from being put back in time.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_shuts_down_while_a_claim_waits_puts_its_runs_back_meanwhile() {
+    let (shared, deeds) = (Shared::default(), Arc::new(AtomicU32::new(1)));
+    let queue = Troubled { claims_take: Duration::from_secs(25), ..Troubled::new(&shared.queue) };
+    let calls = (0..9).map(|n| Turn::call(&n.to_string(), "slow", json!({})).delay(Duration::from_secs(2)));
+    let agent = shared.agent(calls).tool(slow(&deeds, Effect::Idempotent));
+    let worker = shared.worker_of(Arc::new(queue), agent).at_once(2).build().expect("builds");
+    let (began, run) = (Instant::now(), shared.send(job("r")).await);
+    let process = tokio::spawn(async move { worker.run_until(sleep(Duration::from_secs(28))).await });
+    shared.comes_to(&run, StandingKind::Running).await;
+    shared.comes_to(&run, StandingKind::Queued).await;
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    let drained = process.await.expect("no panic");
+    assert_eq!((drained.ended, drained.cancelled, drained.left), (1, 0, 0));
+    assert_eq!(shared.shown(&run).await.failures, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn schedules_fire_while_no_worker_has_room() {
     let shared = Shared::default();

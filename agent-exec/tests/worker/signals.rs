@@ -218,3 +218,36 @@ async fn a_question_that_ends_later_by_the_workers_clock_than_by_the_queues_keep
     assert_eq!(queue.claims.load(Ordering::SeqCst), 4, "once an hour");
     shared.comes_to(&run, StandingKind::AtRest).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_refused_takes_no_other_one_with_it() {
+    let shared = Shared::default();
+    let of_type = |req: ToolRequest| {
+        let answer = req.ask_with(Ask::new("input", json!("how many?")).schema(json!({"type": "integer"})));
+        async move { Ok(ToolOutput::text(format!("there are {}", answer?.value))) }
+    };
+    let calls = Turn::calls([("1", "counts", json!({})), ("2", "counts", json!({}))]);
+    let asks = shared.process(shared.agent([calls]).tool(tool("counts", of_type)));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    asks.abort();
+    let given = async |id: &str, value: Value| {
+        shared.queue.answer(&run, BTreeMap::from([(id.to_owned(), value.into())])).await.expect("it waits");
+    };
+    given("1/input", json!(7)).await;
+    given("2/input", json!("many")).await;
+    let _process = shared.process(shared.agent([says("there are 7")]).tool(tool("counts", of_type)));
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    let note = shared.shown(&run).await.error.unwrap_or_default();
+    assert!(note.contains("the answer to '2/input'") && !note.contains("1/input"), "{note}");
+    let answered = |body: &EntryBody| matches!(body, EntryBody::Answered { .. });
+    assert_eq!(shared.count("s", answered).await, 1, "the other one was taken");
+    // It alone is refused, and is no failure.
+    given("2/input", json!("many")).await;
+    sleep(Duration::from_secs(5)).await;
+    let shown = shared.shown(&run).await;
+    assert_eq!((shown.standing.kind(), shown.failures), (StandingKind::AtRest, 0), "{shown:?}");
+    assert!(shown.error.is_some_and(|note| note.contains("the answer to '2/input'")));
+    given("2/input", json!(8)).await;
+    shared.comes_to(&run, StandingKind::Done).await;
+}

@@ -6,7 +6,7 @@ use agent::{
     journal::{Entry, EntryBody, RunStatus},
 };
 
-use super::{FoundRun, brought::Over};
+use super::{FoundRun, brought::Over, view::RunStatus as Standing};
 use crate::{clock::now, error::ApiError};
 
 impl FoundRun {
@@ -16,18 +16,20 @@ impl FoundRun {
     /// # Errors
     /// 409 if another process goes on with it at this moment; those of the store.
     pub async fn call_off(&self) -> Result<bool, ApiError> {
-        if self.tell_run(Signal::Cancel).await? {
+        let is_told = self.tell_run(Signal::Cancel).await?;
+        // One that was given up hears it when it is retried, and ends here if it waits.
+        if is_told && !matches!(self.standing().await?, Some((Standing::Failed, _))) {
             return Ok(true);
         }
         match self.record().await? {
-            Some(record) if is_open(record.status.as_ref()) => self.end_as_cancelled().await,
-            Some(_) => Ok(false),
+            Some(record) if is_open(record.status.as_ref()) => Ok(self.end_as_cancelled().await? || is_told),
+            Some(_) => Ok(is_told),
             None => match self.app().kept(self.store_name(), self.id()).await? {
                 Some(kept) if kept.over.is_none() => {
                     kept.end(&**self.app().journal(), self.store_name(), self.id(), Over::Cancelled).await?;
                     Ok(true)
                 }
-                _ => Ok(false),
+                _ => Ok(is_told),
             },
         }
     }

@@ -205,7 +205,8 @@ impl FoundRun {
         })
     }
 
-    fn address(&self) -> RunAddress {
+    /// It, for whoever runs it.
+    pub(super) fn address(&self) -> RunAddress {
         RunAddress::new(self.agent(), self.store_name().clone(), self.id())
     }
 }

@@ -1,43 +1,81 @@
 //! A run that another process drives, as the journal tells of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
-use agent::{Event, engine::EventHub, event::Position, journal::RunStatus, run::RunIds};
+use agent::{
+    Event, core::dispatch::Standing, engine::EventHub, event::Position, journal::RunStatus as Status, run::RunIds,
+};
 use futures::{
     StreamExt,
     future::{self, Either},
     stream::{self, BoxStream},
 };
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus as Standing};
+use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus};
 use crate::error::ApiError;
 
 /// After which time whoever runs the agents is asked again whether a run that the journal calls stopped goes on: at first, and at most.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// After which time whoever runs the agents is asked again whether a run goes on that the journal calls under way.
+const RARELY: Duration = Duration::from_secs(5);
 
 /// Whether anything of a run goes on by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     /// Nothing does, or nobody here waits for it any more.
     Settled,
-    /// It is under way, and the journal tells when it is not.
+    /// It is under way, and the journal tells when it is not; unless it is given up, which whoever runs it tells.
     UnderWay,
+    /// As [`UnderWay`](Self::UnderWay), of a run below another one, of which whoever runs that one knows nothing.
+    Below,
     /// The journal calls it stopped, and whoever runs it goes on with it: what comes of that the journal may not tell.
     GoesOn,
+}
+
+/// When whoever runs the agents is asked.
+struct Look {
+    /// How long a run that goes on is left alone the next time.
+    pause: Duration,
+    /// When it was asked of one that is under way.
+    asked: Option<Instant>,
+    /// It said that the run rests, which the journal may be about to tell.
+    rests: bool,
+}
+
+impl Look {
+    fn new() -> Self {
+        Self { pause: LOOK.0, asked: None, rests: false }
+    }
+
+    /// How long until it is asked of a run that is under way.
+    fn rest(&self) -> Duration {
+        self.asked.map_or(Duration::ZERO, |asked| RARELY.saturating_sub(asked.elapsed()))
+    }
+
+    /// Whether a run goes on that the journal calls under way, and that stands so.
+    fn hears(&mut self, standing: Option<&Standing>) -> Rest {
+        let rested = mem::replace(&mut self.rests, matches!(standing, Some(Standing::AtRest)));
+        self.asked = Some(Instant::now());
+        match standing {
+            Some(Standing::Queued | Standing::Running { .. }) => Rest::UnderWay,
+            Some(Standing::AtRest) if !rested => Rest::UnderWay,
+            _ => Rest::Settled,
+        }
+    }
 }
 
 impl FoundRun {
     /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
     pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
-        let mut look = LOOK.0;
+        let mut look = Look::new();
         let record = loop {
             let newest = self.newest().await?;
             if let Some(record) = self.record().await? {
                 break record;
             }
-            match self.rest().await? {
+            match self.rest(&mut look).await? {
                 Rest::Settled => return Ok(stream::empty().boxed()),
                 rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
@@ -47,7 +85,7 @@ impl FoundRun {
         let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
         hub.grew(self.newest().await?);
         let events = hub.subscribe_after(record.seq, after);
-        if self.rest().await? == Rest::Settled {
+        if self.rest(&mut Look::new()).await? == Rest::Settled {
             hub.grew(self.newest().await?);
             hub.close();
             return Ok(events.boxed());
@@ -78,10 +116,10 @@ impl FoundRun {
 
     /// Tells a hub what the journal has, until the run is at rest.
     async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
-        let mut look = LOOK.0;
+        let mut look = Look::new();
         loop {
             let newest = self.newest().await?;
-            let rest = self.rest().await?;
+            let rest = self.rest(&mut look).await?;
             if rest == Rest::Settled {
                 hub.grew(self.newest().await?);
                 return Ok(());
@@ -93,10 +131,10 @@ impl FoundRun {
 
     /// Waits until the run is at rest, or until this process is about to end.
     pub(super) async fn rests(&self) -> Result<(), ApiError> {
-        let mut look = LOOK.0;
+        let mut look = Look::new();
         loop {
             let newest = self.newest().await?;
-            match self.rest().await? {
+            match self.rest(&mut look).await? {
                 Rest::Settled => return Ok(()),
                 rest => self.wait_for_news(newest, rest, &mut look).await?,
             }
@@ -105,15 +143,19 @@ impl FoundRun {
 
     /// Waits until the session has something after the entry `newest`, or this process is about to end; or, where the journal may tell nothing,
     /// until it is time to `look` again.
-    async fn wait_for_news(&self, newest: u64, rest: Rest, look: &mut Duration) -> Result<(), ApiError> {
+    async fn wait_for_news(&self, newest: u64, rest: Rest, look: &mut Look) -> Result<(), ApiError> {
+        let (asks, pause) = match rest {
+            Rest::GoesOn => (true, look.pause),
+            _ => (rest == Rest::UnderWay && self.app().dispatch().is_some(), look.rest()),
+        };
         tokio::select! {
             news = self.app().journal().news(self.store_name(), newest) => {
-                *look = LOOK.0;
+                look.pause = LOOK.0;
                 Ok(news?)
             }
             () = self.app().ends() => Ok(()),
-            () = sleep(*look), if rest == Rest::GoesOn => {
-                *look = (*look * 2).min(LOOK.1);
+            () = sleep(pause), if asks => {
+                look.pause = (look.pause * 2).min(LOOK.1);
                 Ok(())
             }
         }
@@ -123,19 +165,16 @@ impl FoundRun {
         Ok(self.app().journal().newest(self.store_name()).await?.map_or(0, |entry| entry.seq))
     }
 
-    async fn rest(&self) -> Result<Rest, ApiError> {
+    async fn rest(&self, look: &mut Look) -> Result<Rest, ApiError> {
         if self.app().is_draining() {
             return Ok(Rest::Settled);
         }
-        let goes_on = async || -> Result<Rest, ApiError> {
-            let goes_on = matches!(self.standing().await?, Some((Standing::Queued | Standing::Running, _)));
-            Ok(if goes_on { Rest::GoesOn } else { Rest::Settled })
-        };
         let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
             Some((_, record)) => Some(match record.status {
-                None => Rest::UnderWay,
-                Some(RunStatus::Paused | RunStatus::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
-                Some(RunStatus::Finished(_)) => Rest::Settled,
+                None if record.is_root => Rest::UnderWay,
+                None => Rest::Below,
+                Some(Status::Paused | Status::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
+                Some(Status::Finished(_)) => Rest::Settled,
                 Some(_) => Rest::GoesOn,
             }),
             None => Kept::of_run(index, self.id()).map(|kept| match kept.queued.is_none() || kept.over.is_some() {
@@ -143,9 +182,19 @@ impl FoundRun {
                 false => Rest::UnderWay,
             }),
         });
-        match known.await? {
-            Some(Rest::GoesOn) | None => goes_on().await,
-            Some(known) => Ok(known),
+        match known.await?.unwrap_or(Rest::GoesOn) {
+            Rest::GoesOn if !self.goes_on().await? => Ok(Rest::Settled),
+            // Its process may have died, as often as that may be: then nobody writes its end.
+            Rest::UnderWay if look.rest().is_zero() => match self.app().dispatch() {
+                Some(dispatch) => Ok(look.hears(dispatch.standing(&self.address()).await?.as_ref())),
+                None => Ok(Rest::UnderWay),
+            },
+            known => Ok(known),
         }
+    }
+
+    /// True if whoever runs it says that it goes on.
+    async fn goes_on(&self) -> Result<bool, ApiError> {
+        Ok(matches!(self.standing().await?, Some((RunStatus::Queued | RunStatus::Running, _))))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Checkpoint, RunRequest, run::Answer};
+use agent::{Checkpoint, RunRequest, exec::check_answer, run::Answer};
 
 use super::{
     App, FoundRun,
@@ -37,6 +37,10 @@ impl App {
         }
         self.allow()?;
         if let Some(dispatch) = self.dispatch() {
+            // Whoever goes on with it can refuse an answer only when nobody is there to be told.
+            if let Some(open) = run.checkpoint().await? {
+                answers.iter().try_for_each(|(id, answer)| check_answer(&open, id, answer))?;
+            }
             let found = run.answer_elsewhere(&**dispatch, answers).await?;
             self.tell_when_at_rest(&found);
             return Ok(found);

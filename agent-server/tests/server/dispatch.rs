@@ -9,7 +9,9 @@ use std::{
 use agent::{
     Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
     async_trait,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Upkeep, Wanted},
+    core::dispatch::{
+        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, RunAddress, Signal, Standing, Upkeep, Wanted,
+    },
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
     run::Answer,
@@ -277,6 +279,26 @@ impl Queued {
     }
 }
 
+/// A worker that has begun the run which is next, and dies with it.
+pub(crate) async fn dies_with_one(queue: &dyn Queue, journal: &MemoryJournal) -> Claimed {
+    let claim = Claim::new("dies", ["support".into()], Duration::from_secs(600));
+    let claimed = queue.claim(&claim).await.expect("works").expect("there is one");
+    let agent = Agent::builder("support", Gated::new([])).store(journal.clone()).build().expect("an agent");
+    let run = agent.start(claimed.job.request());
+    let mut events = run.handle().events();
+    let task = tokio::spawn(run);
+    while events.next().await.is_some_and(|event| event.position.after != 0) {}
+    task.abort();
+    drop(task.await);
+    claimed
+}
+
+/// Its worker was not heard of, as often as that may be.
+pub(crate) async fn give_up(queue: &dyn Queue, claimed: &Claimed) {
+    let outcome = Outcome::Dead { error: "it was tried 5 times".into() };
+    assert!(queue.release(claimed.receipt, outcome, &[]).await.expect("works"));
+}
+
 fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
     Agent::builder("support", ScriptedModel::new(turns)).tool(refund).middleware(Approval::new().ask("refund"))
 }
@@ -327,4 +349,97 @@ async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
     assert_eq!(client.rest(&run).await["status"], "cancelled");
     let jobs = queued.queue.jobs(&Wanted::default()).await.expect("lists");
     assert_eq!(jobs[0].standing, Standing::Done);
+}
+
+/// Whatever its journal, which has no end of it, tells.
+#[tokio::test]
+async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_that_was_dropped_or_paused() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    for (now, status, error) in [
+        ("given up", "failed", json!("it was tried 5 times")),
+        ("dropped", "stopped", Value::Null),
+        ("paused", "stopped", Value::Null),
+    ] {
+        let run = client.start(&json!({"input": "Hi."})).await;
+        let id = run["run"].as_str().expect("an id").to_owned();
+        let claimed = dies_with_one(&*queued.queue, &queued.journal).await;
+        let watching = tokio::spawn({
+            let (client, path) = (queued.serving.client(), format!("/api/runs/{id}/events"));
+            async move { frames(&client.get(&path).await.text).pop().expect("an end") }
+        });
+        let waiting = tokio::spawn({
+            let (client, run) = (queued.serving.client(), run.clone());
+            async move { client.rest(&run).await }
+        });
+        assert_eq!(client.get(&format!("/api/runs/{id}?wait=1")).await.json()["status"], "running");
+        let at = &claimed.job.at;
+        if now == "paused" {
+            let later = Outcome::Later { after: Duration::from_secs(600), error: None };
+            assert!(queued.queue.release(claimed.receipt, later, &[]).await.expect("works"));
+            assert!(queued.queue.signal(at, Signal::Pause).await.expect("works"));
+        } else {
+            give_up(&*queued.queue, &claimed).await;
+        }
+        if now == "dropped" {
+            assert!(queued.queue.remove(at).await.expect("works"));
+        }
+        let rested = tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it rests").expect("no panic");
+        assert_eq!((&rested["status"], &rested["error"]), (&json!(status), &error), "{rested}");
+        let end = tokio::time::timeout(Duration::from_secs(20), watching).await.expect("it ends").expect("no panic");
+        assert_eq!((end.event.as_deref(), &end.data["status"]), (Some("end"), &json!(status)));
+        let again = frames(&client.get(&format!("/api/runs/{id}/events")).await.text).pop();
+        assert_eq!(again.expect("an end").data["status"], status, "whoever comes later is not kept waiting either");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_hold_is_refused_at_once_and_leaves_those_alone_that_wait() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let both = call("c1", "A-1").and_call("c2", "refund", json!({"number": "A-2"}));
+    let (end, ended) = queued.worker(vec![both]);
+    let run = client.start(&json!({"input": "Refund both."})).await;
+    assert_eq!(client.rest(&run).await["questions"].as_array().map(Vec::len), Some(2));
+    end.send(()).expect("it works");
+    ended.await.expect("no panic");
+    let path = format!("/api/runs/{}/answers", run["run"].as_str().expect("an id"));
+    let answer = async |answer: Value| client.post(&path, &json!({"answers": [answer]})).await;
+    assert_eq!(answer(json!({"question": "c1/approval", "allow": true})).await.status, 202);
+    for bad in [
+        json!({"question": "c2/approval", "value": {"decision": 7}}),
+        json!({"question": "c1/approval", "allow": false, "digest": "of another question"}),
+    ] {
+        let refused = answer(bad).await;
+        assert_eq!((refused.status, refused.code().as_str()), (409, "answer_refused"), "{}", refused.text);
+    }
+    let _heir = queued.worker(vec![Turn::text("Refunded.")]);
+    while client.rest(&run).await["questions"].as_array().map(Vec::len) != Some(1) {}
+    assert_eq!(client.rest(&run).await["questions"][0]["id"], "c2/approval", "the first one's was taken");
+    assert_eq!(answer(json!({"question": "c2/approval", "allow": true})).await.status, 202);
+    assert_eq!(client.rest(&run).await["answer"], "Refunded.");
+}
+
+/// A retry does not go on with it either.
+#[tokio::test]
+async fn a_run_that_was_given_up_as_it_waited_is_cancelled_and_asks_nothing_any_more() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let (end, ended) = queued.worker(vec![call("c1", "A-1")]);
+    let run = client.start(&json!({"input": "Refund A-1."})).await;
+    assert_eq!(client.rest(&run).await["status"], "waiting");
+    end.send(()).expect("it works");
+    ended.await.expect("no panic");
+    let path = format!("/api/runs/{}", run["run"].as_str().expect("an id"));
+    let answers = json!({"answers": [{"question": "c1/approval", "allow": true}]});
+    assert_eq!(client.post(&format!("{path}/answers"), &answers).await.status, 202);
+    let claim = Claim::new("changed", ["support".into()], Duration::from_secs(600));
+    let claimed = queued.queue.claim(&claim).await.expect("works").expect("there is one");
+    give_up(&*queued.queue, &claimed).await;
+    assert_eq!(client.rest(&run).await["status"], "failed");
+    assert_eq!(client.post(&format!("{path}/cancel"), &json!({})).await.status, 202);
+    assert_eq!(client.get("/api/questions").await.json()["questions"], json!([]));
+    assert!(queued.queue.retry(&claimed.job.at).await.expect("works"));
+    let _heir = queued.worker(vec![Turn::text("Refunded.")]);
+    assert_eq!(client.rest(&run).await["status"], "cancelled");
 }

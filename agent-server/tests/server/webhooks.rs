@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use agent::{Agent, SqliteJournal, model::Backoff, testing::Turn};
+use agent::{Agent, SqliteJournal, journal::MemoryJournal, model::Backoff, store::MemoryQueue, testing::Turn};
 use agent_server::{Key, Keys, Server, ServerBuilder, Webhook, Webhooks};
 use axum::{
     Router,
@@ -18,7 +18,10 @@ use ring::hmac;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-use crate::support::{Gated, Serving, call, support};
+use crate::{
+    dispatch::{dies_with_one, give_up},
+    support::{Gated, Serving, call, support},
+};
 
 /// What came to a receiver.
 #[derive(Debug)]
@@ -192,6 +195,20 @@ async fn what_a_server_did_not_tell_the_next_one_does() {
     one.stopped().await;
     let _two = serve(webhooks()).await;
     assert_eq!(receiver.next().await.header("webhook-id"), first.header("webhook-id"));
+}
+
+#[tokio::test]
+async fn a_program_is_told_of_a_run_elsewhere_that_was_given_up() {
+    let mut receiver = Receiver::new(Vec::new()).await;
+    let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());
+    let front = served([], webhooks()).store(journal.clone()).queue(queue.clone());
+    let serving = Serving::new(front).await;
+    let run = serving.client().start(&json!({"input": "Hi.", "webhook": receiver.url})).await;
+    let claimed = dies_with_one(&*queue, &journal).await;
+    give_up(&*queue, &claimed).await;
+    let told = receiver.next().await.json();
+    assert_eq!((&told["type"], &told["data"]["run"]), (&json!("run.failed"), &run["run"]));
+    assert_eq!(told["data"]["error"], "it was tried 5 times");
 }
 
 #[tokio::test]

@@ -59,6 +59,8 @@ macro_rules! queue_conformance {
             a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on
             a_pause_does_not_take_back_that_a_run_was_cancelled
             a_job_that_never_began_is_cancelled_and_paused_by_itself
+            a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_given_up
+            a_job_that_was_paused_before_its_time_still_waits_for_it
             failures_are_counted_until_a_run_rests
             what_was_given_up_is_listed_and_tried_again_or_removed
             what_is_listed_was_asked_for_and_is_the_newest_of_that
@@ -66,6 +68,7 @@ macro_rules! queue_conformance {
             no_more_is_taken_than_the_limits_allow
             no_more_runs_at_once_than_the_limits_allow
             a_schedule_makes_one_job_of_each_time
+            a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again
             what_is_nested_too_deeply_is_refused_when_it_is_sent
         }
     };
@@ -434,6 +437,41 @@ pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open
     assert_eq!(next(&*queue).await.job.at, paused);
 }
 
+/// Its end is not taken back: a retry does not go on with what was cancelled. One that was given up is cancelled for the retry.
+pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_given_up(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let [before, after] = [send(&*queue, job("before")).await, send(&*queue, job("after")).await];
+    let (first, second) = (next(&*queue).await, next(&*queue).await);
+    assert!(queue.signal(&before, Signal::Cancel).await.expect("works"));
+    for claimed in [&first, &second] {
+        release(&*queue, claimed, Outcome::Dead { error: "no credit".into() }).await;
+    }
+    assert!(queue.signal(&after, Signal::Cancel).await.expect("works"));
+    assert!(!queue.signal(&after, Signal::Pause).await.expect("works"), "it is stopped");
+    for run in [&before, &after] {
+        assert_eq!(standing(&*queue, run).await, Some(Standing::Dead { error: "no credit".into() }));
+        assert!(queue.retry(run).await.expect("works"));
+        assert_eq!(told(&*queue, &next(&*queue).await).await, [Signal::Cancel]);
+    }
+}
+
+/// However it goes on.
+pub async fn a_job_that_was_paused_before_its_time_still_waits_for_it(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let [retried, answered] = ["r", "a"].map(|run| job(run).not_before(u64::MAX >> 1));
+    let [retried, answered] = [send(&*queue, retried).await, send(&*queue, answered).await];
+    for run in [&retried, &answered] {
+        assert!(queue.signal(run, Signal::Pause).await.expect("works"));
+        assert_eq!(standing(&*queue, run).await, Some(Standing::AtRest));
+    }
+    assert!(queue.retry(&retried).await.expect("works"));
+    queue.answer(&answered, BTreeMap::new()).await.expect("goes on");
+    for run in [&retried, &answered] {
+        assert_eq!(standing(&*queue, run).await, Some(Standing::Queued));
+    }
+    assert_eq!(claim(&*queue).await, None);
+}
+
 /// What was put back without a failure does not count.
 pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
     let queue = open(QueueLimits::default());
@@ -565,6 +603,23 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert!(queue.remove_schedule("tick").await.expect("works"));
     assert!(!queue.remove_schedule("tick").await.expect("works"));
     assert_eq!(queue.schedules().await.expect("lists").len(), 1);
+}
+
+/// As programs do that set their schedules whenever they begin, perhaps with another job. Other times count from now.
+pub async fn a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let says = |text: &str| Job::new("a", &RunRequest::user(text)).expect("data");
+    let each_second = |text: &str| Schedule::new("tick", "* * * * * *", says(text));
+    queue.set_schedule(&each_second("old")).await.expect("set");
+    let due = queue.schedules().await.expect("lists")[0].1;
+    // The queue's clock cannot be paused.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    queue.set_schedule(&each_second("new")).await.expect("set");
+    assert_eq!(queue.schedules().await.expect("lists")[0].1, due, "it is due");
+    queue.fire().await.expect("works");
+    assert_eq!(next(&*queue).await.job.messages, says("new").messages);
+    queue.set_schedule(&Schedule::new("tick", "0 0 1 1 *", says("yearly"))).await.expect("set");
+    assert!(queue.schedules().await.expect("lists")[0].1 > due + 1_000);
 }
 
 /// Else nobody could read it, and it would be in the way of others.

@@ -22,7 +22,7 @@ use crate::answer::ask;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A transaction whose client is not heard of is ended after these milliseconds, so that a machine that was lost or stopped is not in the way of others
 /// with what it locked.
-const SETTINGS: &str = "SET LOCAL idle_in_transaction_session_timeout = 10000";
+pub(super) const SETTINGS: &str = "SET LOCAL idle_in_transaction_session_timeout = 10000";
 /// How often a transaction is tried that others were in the way of.
 const TRIES: u32 = 5;
 

@@ -8,6 +8,7 @@ use tokio_postgres::{IsolationLevel, types::Type};
 
 use super::{
     connect::Location,
+    connections::SETTINGS,
     error::{is_conflict, store_error},
     query::Query,
 };
@@ -62,6 +63,7 @@ async fn attempt(
     session: &str,
 ) -> Result<Option<i64>, tokio_postgres::Error> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
+    transaction.batch_execute(SETTINGS).await?;
     let session = session.as_bytes();
     lock.rows(transaction.client(), &[&session]).await?;
     let deleted = delete.number(transaction.client(), &[&session]).await?;

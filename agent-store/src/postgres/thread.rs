@@ -23,6 +23,7 @@ use tokio::{
 use super::{
     background::Background,
     connect::{Db, Location},
+    connections::SETTINGS,
     delete::Delete,
     error::{is_conflict, is_consequence, is_fatal, lost_connection, store_error},
     job::{Given, Job, Waiting},
@@ -241,6 +242,7 @@ impl Writer {
         let (ttl, holder) = (self.writing.lease_ttl, self.holder.clone());
         let is_sync = self.writing.durability == Durability::Sync || group.iter().any(Job::ends_run);
         let db = self.db().await.map_err(Failure::All)?;
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {SETTINGS}");
         let mut requests: Vec<BoxFuture<'_, Given>> = Vec::with_capacity(group.len() + 2);
         let mut owners = Vec::with_capacity(group.len() + 2);
         for (at, job) in group.iter().enumerate() {
@@ -251,7 +253,7 @@ impl Writer {
         // One request, which is the most frequent case, is a transaction by itself.
         if requests.len() > 1 {
             let simple = |sql| Box::pin(async move { db.client.batch_execute(sql).await.map(|()| None) });
-            requests.insert(0, simple("BEGIN ISOLATION LEVEL READ COMMITTED"));
+            requests.insert(0, simple(&begin));
             requests.push(simple("COMMIT"));
             owners.insert(0, None);
             owners.push(None);

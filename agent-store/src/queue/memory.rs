@@ -323,7 +323,10 @@ impl Upkeep for MemoryQueue {
     async fn set_schedule(&self, schedule: &Schedule) -> Result<()> {
         let next = Times::of(schedule)?.after(self.now())?;
         written(schedule)?;
-        self.lock().schedules.insert(schedule.name.clone(), (schedule.clone(), next));
+        let mut state = self.lock();
+        let before = state.schedules.get(&schedule.name).filter(|(before, _)| before.cron == schedule.cron);
+        let due = before.map_or(next, |(_, due)| *due);
+        state.schedules.insert(schedule.name.clone(), (schedule.clone(), due));
         Ok(())
     }
 

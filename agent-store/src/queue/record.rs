@@ -161,16 +161,20 @@ impl Record {
                 self.rest(None, now);
                 Taken::ByJob
             }
+            // One that was given up stays so: its run is told if somebody retries it.
+            (StandingKind::Dead, Signal::Cancel) => Taken::ForRun,
             (StandingKind::Running | StandingKind::Queued, _) => Taken::ForRun,
             _ => Taken::No,
         }
     }
 
-    /// True if a signal that no run has heard is still of use where the job stands. A run that rests is stopped, and hears a message when it goes on.
+    /// True if a signal that no run has heard is still of use where the job stands. A run that rests is stopped, and hears a message when it goes on;
+    /// one that was given up is retried, and then ends if it was to.
     pub(crate) fn keeps(&self, signal: &Signal) -> bool {
         match self.standing {
             StandingKind::Queued | StandingKind::Running => true,
-            StandingKind::AtRest | StandingKind::Dead => matches!(signal, Signal::Steer(_)),
+            StandingKind::Dead => matches!(signal, Signal::Steer(_) | Signal::Cancel),
+            StandingKind::AtRest => matches!(signal, Signal::Steer(_)),
             _ => false,
         }
     }
@@ -187,7 +191,9 @@ impl Record {
 
     fn requeue(&mut self, after: Duration, now: u64) {
         self.leave(StandingKind::Queued, now);
-        self.ready_at = later(now, after);
+        // One that never began waits for its time, whatever it was told meanwhile.
+        let not_before = self.job.not_before.filter(|_| !self.begun).map_or(0, |at| at.min(NEVER));
+        self.ready_at = later(now, after).max(not_before);
     }
 
     fn rest(&mut self, after: Option<Duration>, now: u64) {

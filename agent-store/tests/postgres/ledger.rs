@@ -8,7 +8,7 @@ use agent_core::{
 };
 use agent_store::PostgresLedger;
 
-use crate::Place;
+use crate::{Place, stalling::Stalling};
 
 pub(crate) async fn open(place: &Place) -> PostgresLedger {
     open_with(place, Duration::from_secs(30)).await
@@ -82,4 +82,27 @@ async fn two_processes_never_pass_a_cap_together_whatever_isolation_is_the_datab
 async fn a_time_too_short_to_say_that_one_lives_is_refused() {
     let e = PostgresLedger::connect_with("host=/nowhere", "s", Duration::from_millis(9)).await.expect_err("too short");
     assert!(e.kind() == ErrorKind::Config && e.message().contains("set 1s or more"), "{e}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_is_lost_in_the_middle_of_a_reservation_holds_up_the_others_for_a_part_of_their_time() {
+    let Some(place) = Place::new() else { return };
+    let (lost, dead_after) = (Stalling::new().await, Duration::from_secs(8));
+    let (theirs, ours) = (open_with(&lost.place(&place), dead_after).await, open_with(&place, dead_after).await);
+    // It has the account while its last statement takes a moment, in which nobody hears of it any more.
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    IF NEW.tokens = 7 THEN PERFORM pg_sleep(0.3); END IF; RETURN NEW; END $$;
+                CREATE TRIGGER slow BEFORE INSERT ON reservation FOR EACH ROW EXECUTE FUNCTION slow()";
+    place.execute(slow).await;
+    let reserving = tokio::spawn(async move { theirs.reserve("x", &Caps::default(), tokens(7)).await });
+    let holds = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND state = 'active'";
+    while place.count(holds).await == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    lost.stall();
+    let began = Instant::now();
+    reserved(&ours).await;
+    assert!(began.elapsed() < dead_after / 2, "{:?}", began.elapsed());
+    assert_eq!(ours.balance("x").await.expect("reads"), Balance::new(Amounts::none(), tokens(10)), "theirs is undone");
+    reserving.abort();
 }

@@ -188,6 +188,25 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_claim_holds_up_the_others_for
     claiming.abort();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stalls_with_one_job_costs_a_worker_that_job_alone() {
+    let Some(place) = Place::new() else { return };
+    let queue = open(&place, QueueLimits::default(), false).await;
+    let mut receipts = Vec::new();
+    for run in ["stalled", "one", "two"] {
+        queue.dispatch(job(run)).await.expect("takes it");
+        receipts.push(queue.claim(&by("w")).await.expect("works").expect("there is one").receipt);
+    }
+    let other = place.client().await;
+    other.batch_execute("BEGIN; SELECT FROM job WHERE run = 'stalled' FOR UPDATE").await.expect("locks");
+    let (began, lease) = (std::time::Instant::now(), Duration::from_secs(6));
+    let mut renewed = queue.renew(&receipts, lease).await.expect("works");
+    renewed.sort_unstable();
+    assert_eq!((&renewed[..], began.elapsed() < lease / 3), (&receipts[1..], true), "{:?}", began.elapsed());
+    other.batch_execute("COMMIT").await.expect("makes way");
+    assert_eq!(queue.renew(&receipts, lease).await.expect("works").len(), 3, "nobody has claimed it meanwhile");
+}
+
 #[tokio::test]
 async fn a_claim_among_many_jobs_reads_the_first_of_each_tenant_alone() {
     let Some(place) = Place::new() else { return };

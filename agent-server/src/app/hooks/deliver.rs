@@ -33,17 +33,21 @@ enum Sent {
 
 impl Happened {
     async fn of(run: &FoundRun) -> Result<Option<Self>, ApiError> {
-        let view = run.view().await?;
+        Ok(Self::seen(run.view().await?))
+    }
+
+    /// What the run's view tells; none if it is not at rest.
+    fn seen(view: RunView) -> Option<Self> {
         let event = match view.status {
             RunStatus::Finished => HookEvent::Finished,
             RunStatus::Failed => HookEvent::Failed,
             RunStatus::Waiting => HookEvent::Waiting,
             RunStatus::Cancelled => HookEvent::Cancelled,
-            _ => return Ok(None),
+            _ => return None,
         };
         let ended = view.ended.unwrap_or_default().to_string();
         let id = format!("msg_{}", names::of_key(&[&view.run, &format!("{event:?}"), &ended]));
-        Ok(Some(Self { event, id, view }))
+        Some(Self { event, id, view })
     }
 }
 
@@ -62,10 +66,14 @@ impl App {
         });
     }
 
-    /// Tells what became of a run that is at rest, if that is not told yet; true if there is something.
+    /// Tells what became of a run that is at rest, if that is not told yet; true if there is something, or will be of which its session may not tell:
+    /// it is under way elsewhere.
     pub(super) async fn tell(&self, run: &FoundRun) -> Result<bool, ApiError> {
-        let (Some(hooks), Some(happened)) = (&self.0.hooks, Happened::of(run).await?) else { return Ok(false) };
+        let Some(hooks) = &self.0.hooks else { return Ok(false) };
         let notes = self.notes_of(run.store_name(), run.id()).await?;
+        let view = run.view().await?;
+        let is_elsewhere = self.dispatch().is_some() && matches!(view.status, RunStatus::Queued | RunStatus::Running);
+        let Some(happened) = Happened::seen(view) else { return Ok(is_elsewhere && !notes.is_empty()) };
         let untold = notes.into_iter().filter(|(_, note)| note.told.as_ref() != Some(&happened.id));
         let mut is_left = false;
         for (key, _) in untold {

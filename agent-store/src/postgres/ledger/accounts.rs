@@ -25,6 +25,14 @@ use crate::{
 /// From nothing to format 1, and so on; see the journal's.
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 
+/// A settlement is on disk when it is acknowledged. Others are not waited for so long that reservations could not be renewed meanwhile, and who is not heard
+/// of in the middle of a transaction loses it before those give up who wait for its account.
+const SETTINGS: &str = "SET LOCAL synchronous_commit TO on; SET LOCAL lock_timeout = {patience};
+SET LOCAL idle_in_transaction_session_timeout = {silence}";
+
+/// How long others are waited for at most.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// One reservation of an account at a time, whoever makes it.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, {lock_space}))";
 
@@ -104,6 +112,7 @@ pub(super) struct Accounts {
 
 /// What is asked of the database.
 struct Statements {
+    settings: String,
     lock: Query,
     bury: Query,
     balance: Query,
@@ -114,10 +123,14 @@ struct Statements {
 }
 
 impl Statements {
-    fn new(location: &Location) -> Self {
+    fn new(location: &Location, dead_after: Duration) -> Self {
+        let patience = (dead_after / 3).min(LONGEST);
+        let millis = |time: Duration| time.as_millis().to_string();
+        let settings = SETTINGS.replace("{patience}", &millis(patience));
         let query = |text: &str, types: &'static [Type]| Query::new(location.sql(text), types);
         let account = const { &[Type::TEXT] };
         Self {
+            settings: settings.replace("{silence}", &millis(patience * 3 / 4)),
             lock: query(LOCK, account),
             bury: query(BURY, account),
             balance: query(BALANCE, account),
@@ -145,7 +158,7 @@ impl Accounts {
     pub(super) async fn open(location: Location, dead_after: Duration) -> Result<Self> {
         location.migrate(MIGRATIONS).await?;
         let client = Some(location.attach().await?);
-        let statements = Arc::new(Statements::new(&location));
+        let statements = Arc::new(Statements::new(&location, dead_after));
         Ok(Self { location, client, held: BTreeSet::new(), dead_after, renewed: Instant::now(), statements })
     }
 
@@ -243,7 +256,7 @@ impl Accounts {
             let done = timeout(patience, async {
                 let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
                 let transaction = begin.start().await?;
-                transaction.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+                transaction.batch_execute(&statements.settings).await?;
                 let done = work(&statements, transaction.client()).await?;
                 transaction.commit().await.map(|()| done)
             });

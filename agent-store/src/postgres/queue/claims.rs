@@ -6,7 +6,7 @@ use agent_core::{
     Result,
     dispatch::{Claim, Claimed, Outcome, Schedule, StandingKind, Told},
 };
-use tokio_postgres::{Client, Error, types::Type};
+use tokio_postgres::{Client, Error, error::SqlState, types::Type};
 
 use super::{
     row::Stored,
@@ -28,6 +28,10 @@ const OVERDUE: &str = "WHERE standing = 'running' AND expires <= $1 OR standing 
 const AT_ONCE: i64 = 100;
 
 const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
+
+/// Others are waited for, or left out.
+const RENEW: &str = "UPDATE {schema}.job SET expires = (extract(epoch FROM clock_timestamp()) * 1000)::int8 + $2
+    WHERE id IN (SELECT id FROM {schema}.job WHERE receipt = ANY($1) ORDER BY id FOR UPDATE {others}) RETURNING receipt";
 
 /// How long a claim waits for others at most, and others for it when it is not heard of any more.
 fn patience(lease: Duration) -> Duration {
@@ -136,10 +140,21 @@ pub(super) async fn renew(
     receipts: Vec<u64>,
     lease: Duration,
 ) -> Done<Vec<u64>> {
-    let sql = "UPDATE {schema}.job SET expires = (extract(epoch FROM clock_timestamp()) * 1000)::int8 + $2
-               WHERE receipt = ANY($1) RETURNING receipt";
-    let (receipts, lease) = (signed(&receipts), millis(lease).cast_signed());
-    let rows = statements.rows(client, sql, &[(&receipts, Type::INT8_ARRAY), (&lease, Type::INT8)]).await?;
+    let (receipts, millis) = (signed(&receipts), millis(lease).cast_signed());
+    let renew = async |others: &str| {
+        let sql = RENEW.replace("{others}", others);
+        statements.rows(client, &sql, &[(&receipts, Type::INT8_ARRAY), (&millis, Type::INT8)]).await
+    };
+    // Half of the time after which leases are renewed.
+    statements.wait_for_others(client, lease / 6).await?;
+    let rows = match renew("").await {
+        // One job is with somebody who is not heard of: its lease alone is lost.
+        Err(e) if e.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            statements.undo(client).await?;
+            renew("SKIP LOCKED").await?
+        }
+        renewed => renewed?,
+    };
     Ok(Ok(rows.iter().map(|row| Ok(row.try_get::<_, i64>(0)?.cast_unsigned())).collect::<Result<_, Error>>()?))
 }
 

@@ -18,6 +18,9 @@ const LOCK: &str = "
 SET LOCAL lock_timeout = {patience}; SET LOCAL idle_in_transaction_session_timeout = {patience};
 SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock_space}))";
 
+/// How long others are waited for at most, in milliseconds.
+const LONGEST: u64 = 60_000;
+
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// True if a claim may find something, as far as one who holds no lock sees.
@@ -106,6 +109,16 @@ impl Statements {
     pub(super) async fn lock_claims(&self, client: &Client, patience: Duration) -> Result<(), Error> {
         let sql = LOCK.replace("{patience}", &millis(patience).to_string());
         client.batch_execute(&self.location.sql(&sql)).await
+    }
+
+    /// From here on others are not waited for longer than `patience`; what they were in the way of can be [undone](Self::undo).
+    pub(super) async fn wait_for_others(&self, client: &Client, patience: Duration) -> Result<(), Error> {
+        let patience = millis(patience).clamp(1, LONGEST);
+        client.batch_execute(&format!("SET LOCAL lock_timeout = {patience}; SAVEPOINT waits")).await
+    }
+
+    pub(super) async fn undo(&self, client: &Client) -> Result<(), Error> {
+        client.batch_execute("ROLLBACK TO SAVEPOINT waits").await
     }
 
     pub(super) async fn now(&self, client: &Client) -> Result<u64, Error> {

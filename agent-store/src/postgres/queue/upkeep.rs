@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::dispatch::{QueuedJob, RunAddress, Schedule, StandingKind, Wanted};
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{Client, Error, types::Type};
 
 use super::{ours, row::unreadable, statements::Statements};
 use crate::{
@@ -67,11 +67,21 @@ pub(super) async fn set_schedule(client: &Client, statements: &Statements, sched
     let now = statements.now(client).await?;
     let due = ours!(Times::of(&schedule).and_then(|times| times.after(now))).cast_signed();
     let (name, body) = (schedule.name.as_bytes(), ours!(written(&schedule)));
+    let due = due_before(client, statements, &schedule).await?.unwrap_or(due);
     let sql = "INSERT INTO {schema}.schedule (name, body, due) VALUES ($1, $2, $3)
                ON CONFLICT (name) DO UPDATE SET body = excluded.body, due = excluded.due";
     let values: [(Parameter<'_>, Type); 3] = [(&name, Type::BYTEA), (&body, Type::TEXT), (&due, Type::INT8)];
     statements.rows(client, sql, &values).await?;
     Ok(Ok(()))
+}
+
+/// When the schedule of this name is due, if its times are the same; none if there is none that can be read.
+async fn due_before(client: &Client, statements: &Statements, schedule: &Schedule) -> Result<Option<i64>, Error> {
+    let (sql, name) = ("SELECT body, due FROM {schema}.schedule WHERE name = $1 FOR UPDATE", schedule.name.as_bytes());
+    let rows = statements.rows(client, sql, &[(&name, Type::BYTEA)]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let before = serde_json::from_str::<Schedule>(row.try_get(0)?).ok().filter(|before| before.cron == schedule.cron);
+    before.map(|_| row.try_get(1)).transpose()
 }
 
 pub(super) async fn remove_schedule(client: &Client, statements: &Statements, name: String) -> Done<bool> {
