@@ -37,29 +37,6 @@ impl<T: BlobStore + ?Sized> BlobStore for Arc<T> {
     }
 }
 
-/// The store that a configuration names: a folder that all processes share, or a bucket as `s3://BUCKET/FOLDER` (feature `s3`, see
-/// `S3Blobs::from_env`).
-///
-/// # Errors
-/// [`ErrorKind::Config`] if the bucket's address cannot be, or the program was built without buckets.
-///
-/// ```
-/// use agent_restate::{AgentEndpoint, open_blobs};
-///
-/// let builder = AgentEndpoint::builder().blobs(open_blobs("/mnt/shared/blobs")?);
-/// # drop(builder);
-/// # Ok::<(), agent_core::Error>(())
-/// ```
-pub fn open_blobs(place: &str) -> Result<Arc<dyn BlobStore>> {
-    if !place.starts_with("s3://") {
-        return Ok(Arc::new(FileBlobs::new(place)));
-    }
-    #[cfg(feature = "s3")]
-    return Ok(Arc::new(crate::S3Blobs::from_env(place)?));
-    #[cfg(not(feature = "s3"))]
-    Err(Error::config("this program was built without buckets: build it with the feature s3, or name a folder"))
-}
-
 /// Blobs as files of a folder that all processes share.
 #[derive(Clone, Debug)]
 pub struct FileBlobs(PathBuf);

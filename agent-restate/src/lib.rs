@@ -32,6 +32,7 @@ mod known;
 mod notes;
 mod outcome;
 mod past;
+mod place;
 mod record;
 #[cfg(feature = "s3")]
 mod s3;
@@ -43,11 +44,12 @@ mod tell;
 #[cfg(feature = "s3")]
 pub use self::s3::S3Blobs;
 pub use self::{
-    blobs::{BlobStore, FileBlobs, open_blobs},
+    blobs::{BlobStore, FileBlobs},
     client::{Restate, RestateBuilder},
     endpoint::{AgentEndpoint, AgentEndpointBuilder},
     journal::RestateJournal,
     outcome::Outcome,
+    place::open_blobs,
 };
 
 /// The name of the service unless another is given.
