@@ -265,7 +265,9 @@ impl RunLog {
         if self.has_changes() {
             let _ = self.flush_after(|open| record.take().map(|record| record(open))); // the run's next commit fails with it
         }
-        record.map(|record| record(&mut self.open()));
+        if let Some(record) = record {
+            record(&mut self.open());
+        }
     }
 
     /// Records entries of child runs, which are not made again.
