@@ -288,10 +288,10 @@ async fn what_hooks_changed_is_kept_together_with_what_they_do_not_see_again() {
         for body in &batch {
             match body {
                 EntryBody::ModelAccepted { .. } | EntryBody::ToolAnswered { .. } | EntryBody::TurnEnded { .. } => {
-                    seen += 1
+                    seen += 1;
                 }
                 EntryBody::StateChanged { globals, .. } => {
-                    kept = globals["count"].as_ref().map_or(0, |n| n.as_u64().unwrap_or(0))
+                    kept = globals["count"].as_ref().map_or(0, |n| n.as_u64().unwrap_or(0));
                 }
                 _ => {}
             }
