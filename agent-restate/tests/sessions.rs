@@ -17,8 +17,8 @@ use std::{
 };
 
 use agent_core::{
-    Answer, ErrorKind, Journal, Message, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec, WhenWaiting,
-    async_trait,
+    Answer, ErrorKind, Journal, Message, Question, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec,
+    WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::{EntryBody, RunStatus},
 };
@@ -83,6 +83,25 @@ impl World {
         panic!("it stands at {:?}: {}", self.restate.standing(at).await, self.server.log());
     }
 
+    /// What a run asks, once it waits.
+    async fn question(&self, at: &RunAddress) -> Question {
+        self.stands(at, |standing| *standing == Standing::AtRest).await;
+        let index = self.journal().index(&at.session).await.expect("is read");
+        index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0)
+    }
+
+    fn journal(&self) -> RestateJournal {
+        RestateJournal::new(self.restate.clone())
+    }
+
+    /// A process of another agent of the same name, in the place of the one that runs: it takes answers, and cannot drive what that one began.
+    async fn replace(&mut self, steps: &[Call], leaves_after: Duration) -> Process {
+        let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(self.deed.clone()).tool(Other).build();
+        let other = AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(leaves_after).build();
+        self.process.take().expect("it runs").kill().await;
+        Process::start(&other.expect("an endpoint"), self.address)
+    }
+
     fn deeds(&self) -> u32 {
         self.deed.0.load(Ordering::SeqCst)
     }
@@ -108,7 +127,7 @@ async fn anybody_reads_a_session_as_a_whole_and_in_pages() {
     assert_eq!(two.answer.as_deref(), Some("heard 2"));
     assert_eq!(world.deeds(), 2);
 
-    let journal = RestateJournal::new(world.restate.clone());
+    let journal = world.journal();
     let session = "a session/with any name";
     assert_eq!(journal.sessions().await.expect("are listed"), [session]);
     let index = journal.index(session).await.expect("is read");
@@ -130,7 +149,7 @@ async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() 
     let mut steps: Vec<Call> = (0..200).map(|_| ("d1", "deed", json!({}))).collect();
     steps.extend([("d1", "deed", json!({"counts": true})), ("d1", "deed", json!({"asks": true}))]);
     let Some(world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
-    let journal = RestateJournal::new(world.restate.clone());
+    let journal = world.journal();
     for n in 1..=4 {
         let at = world.dispatch("hello", &format!("r{n}")).await;
         world.stands(&at, |standing| *standing == Standing::AtRest).await;
@@ -162,7 +181,7 @@ async fn a_question_is_answered_after_the_run_left_its_process_and_the_server_di
     let refused = world.restate.answer(&at, wrong).await.expect_err("is refused");
     assert_eq!(refused.kind(), agent_core::ErrorKind::Stale, "{refused}");
 
-    let journal = RestateJournal::new(world.restate.clone());
+    let journal = world.journal();
     let index = journal.index(&at.session).await.expect("is read");
     let questions = index.look(|index| index.unfinished("clerk")).expect("it waits").questions;
     world.restate.answer(&at, BTreeMap::from([(questions[0].id.clone(), json!(true).into())])).await.expect("is taken");
@@ -183,10 +202,7 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
         return;
     };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
-    let journal = RestateJournal::new(world.restate.clone());
-    let index = journal.index(&at.session).await.expect("is read");
-    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+    let question = world.question(&at).await;
 
     let second = AgentEndpoint::builder().name("second").agent(agent(&steps, &world.deed)).leaves_after(short).build();
     world.process.take().expect("it runs").kill().await;
@@ -194,7 +210,7 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
 
-    let entries = journal.read(&at.session, 0, 1_000).await.expect("is read");
+    let entries = world.journal().read(&at.session, 0, 1_000).await.expect("is read");
     let drivers = entries.iter().filter_map(|entry| match &entry.body {
         EntryBody::RunStarted { ids, .. } => Some(("begins", ids.worker.clone()?)),
         EntryBody::RunResumed { ids, .. } => Some(("goes on", ids.worker.clone()?)),
@@ -203,7 +219,10 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
     // It goes on when the second worker takes it over, and when the answer has come.
     let told = [("begins", "first".into()), ("goes on", "second".into()), ("goes on", "second".into())];
     assert_eq!(drivers.collect::<Vec<_>>(), told);
-    assert_eq!(journal.index(&at.session).await.expect("is read").look(|index| index.history("clerk").len()), 6);
+    assert_eq!(
+        world.journal().index(&at.session).await.expect("is read").look(|index| index.history("clerk").len()),
+        6
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,7 +283,7 @@ async fn what_is_large_is_kept_by_its_content_and_read_back() {
     assert_eq!(world.run("hello", "r1").await.answer.as_deref(), Some("heard 1"));
     assert_eq!(world.run("again", "r2").await.answer.as_deref(), Some("heard 2"));
     assert!(std::fs::read_dir(folder.path()).expect("a folder").count() >= 2);
-    let journal = RestateJournal::new(world.restate.clone());
+    let journal = world.journal();
     let all = journal.read("a session/with any name", 0, 1_000).await.expect("is read");
     assert!(json!(all).to_string().len() > 200_000);
 }
@@ -284,7 +303,7 @@ async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_aga
     assert_eq!((world.deeds(), away.load(Ordering::SeqCst)), (1, 0));
 
     tokio::time::sleep(short * 3).await; // it leaves the process
-    let journal = RestateJournal::new(world.restate.clone()).blobs(FileBlobs::new(folder.path()));
+    let journal = world.journal().blobs(FileBlobs::new(folder.path()));
     let index = journal.index(&at.session).await.expect("is read");
     let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
     away.store(u32::MAX, Ordering::SeqCst);
@@ -344,24 +363,17 @@ async fn an_answer_that_is_corrected_while_the_run_is_away_is_taken() {
     let steps = [("d1", "deed", json!({"chooses": ["yes", "no"]}))];
     let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
-    let journal = RestateJournal::new(world.restate.clone());
-    let index = journal.index(&at.session).await.expect("is read");
-    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+    let question = world.question(&at).await;
 
     tokio::time::sleep(short * 3).await; // it leaves the process, which ends
-    world.process.take().expect("it runs").kill().await;
-    // Who answers needs a process that takes answers: one that cannot drive the run, since its agent is another one.
-    let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
-    let other = AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build();
-    let wrong = Process::start(&other.expect("an endpoint"), world.address);
+    let wrong = world.replace(&steps, short).await;
     for answer in ["perhaps", "no"] {
         world.restate.answer(&at, BTreeMap::from([question.answer(answer)])).await.expect("is taken");
     }
     wrong.kill().await;
     world.process = Some(Process::start(&world.endpoint, world.address));
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
-    let history = journal.index(&at.session).await.expect("is read").look(|index| index.history("clerk"));
+    let history = world.journal().index(&at.session).await.expect("is read").look(|index| index.history("clerk"));
     assert!(json!(history.iter().collect::<Vec<_>>()).to_string().contains("it is no"));
 }
 
@@ -403,16 +415,9 @@ async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the
     let short = Duration::from_millis(200);
     let Some(mut world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
-    let journal = RestateJournal::new(world.restate.clone());
-    let index = journal.index(&at.session).await.expect("is read");
-    let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
+    let question = world.question(&at).await;
 
-    let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(world.deed.clone()).tool(Other).build();
-    let other =
-        AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(short).build().expect("an endpoint");
-    world.process.take().expect("it runs").kill().await;
-    let wrong = Process::start(&other, world.address);
+    let wrong = world.replace(&steps, short).await;
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let told = world.restate.standing(&at).await.expect("is known");

@@ -207,8 +207,7 @@ impl EventHub {
         ring.position.after += 1;
         let position = ring.position;
         if self.is_observed() {
-            ring.room += if was_held { 2 } else { 0 };
-            ring.push(Item::Passing(Event { position, ids, kind }));
+            ring.push(Item::Passing(Event { position, ids, kind }), was_held);
         }
         position
     }
@@ -217,7 +216,7 @@ impl EventHub {
         let mut ring = self.ring();
         ring.reached(entry.seq, entry.seq);
         if self.is_observed() {
-            ring.push(Item::Entry(entry));
+            ring.push(Item::Entry(entry), false);
         }
     }
 
@@ -271,8 +270,9 @@ impl Ring {
         }
     }
 
-    fn push(&mut self, item: Item) {
-        self.room = RING.max(self.room - 1);
+    /// One that was held back makes room for itself, which those that come later take back one by one.
+    fn push(&mut self, item: Item, was_held: bool) {
+        self.room = if was_held { self.room + 1 } else { RING.max(self.room - 1) };
         while self.items.len() >= self.room {
             self.items.pop_front();
             self.first += 1;
