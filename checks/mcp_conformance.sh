@@ -53,11 +53,12 @@ done
 
 "$tests" conformance::server --ignored --exact >/dev/null 2>&1 &
 server=$!
-for _ in $(seq 100); do
-    (: </dev/tcp/127.0.0.1/39111) 2>/dev/null && break
+for _ in $(seq 600); do
+    (: </dev/tcp/127.0.0.1/19111) 2>/dev/null && break
+    kill -0 "$server" 2>/dev/null || { echo "The server ended: is port 19111 taken?"; exit 1; }
     sleep 0.1
 done
-if "${suite[@]}" server --url http://127.0.0.1:39111/mcp --suite all --expected-failures "$expected" >"$work/log" 2>&1; then
+if "${suite[@]}" server --url http://127.0.0.1:19111/mcp --suite all --expected-failures "$expected" >"$work/log" 2>&1; then
     sed -n 's/^[^a-z]* \([a-z0-9-]*\): \([0-9]* passed, [0-9]* failed\).*/server \1: \2/p' "$work/log"
 else
     cat "$work/log"

@@ -32,12 +32,13 @@ tests=$(sed -n 's/.*(\(.*protocols-.*\)).*/\1/p' <<<"$built" | tail -1)
 "$tests" served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
-for _ in $(seq 100); do
-    (: </dev/tcp/127.0.0.1/39112) 2>/dev/null && break
+for _ in $(seq 600); do
+    (: </dev/tcp/127.0.0.1/19112) 2>/dev/null && break
+    kill -0 "$server" 2>/dev/null || { echo "The server ended: is port 19112 taken?"; exit 1; }
     sleep 0.1
 done
 
-export SERVER=http://127.0.0.1:39112
+export SERVER=http://127.0.0.1:19112
 if [ -z "${AGENT:-}" ]; then
     # With the tests, so that nothing is built for another set of features than theirs.
     cargo build --quiet --workspace --bins --tests

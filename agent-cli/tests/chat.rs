@@ -16,7 +16,7 @@ use serde_json::json;
 use support::{Gate, Model, Reply};
 
 /// How long something may take to be seen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal with the program in it.
 struct Terminal {

@@ -81,6 +81,9 @@ impl Receiver {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (mut stream, mut head) = (BufReader::new(stream), String::new());
                 while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap_or(0) > 0 {}
+                if head.is_empty() {
+                    continue; // whoever called died
+                }
                 let length = header(&head, "content-length").parse().unwrap();
                 let mut body = vec![0; length];
                 stream.read_exact(&mut body).unwrap();
@@ -120,7 +123,7 @@ fn a_served_run_goes_through_workers_and_its_answer_comes_to_another_one() {
     assert_eq!(server.get(&format!("/api/runs/{run}"))["status"], "queued", "nobody is at work");
 
     let worker =
-        |name| Worker::begin(dir.path(), &model, &["--dir", ".", "--store", &store, "--lease", "1", "--worker", name]);
+        |name| Worker::begin(dir.path(), &model, &["--dir", ".", "--store", &store, "--lease", "4", "--worker", name]);
     let first = worker("first");
     server.until(&run, "waiting");
     first.kill();
@@ -176,7 +179,7 @@ fn a_call_of_the_clients_tool_waits_without_a_worker_and_its_result_comes_to_ano
     std::fs::write(dir.path().join("agent.yaml"), file).unwrap();
     let server = Server::begin(dir.path(), &model, &["agent.yaml", "--engine", "workers", "--store", &store]);
     let worker =
-        |name| Worker::begin(dir.path(), &model, &["agent.yaml", "--store", &store, "--lease", "1", "--worker", name]);
+        |name| Worker::begin(dir.path(), &model, &["agent.yaml", "--store", &store, "--lease", "4", "--worker", name]);
     let function = json!({"name": "pick_color", "description": "Asks the user.", "parameters": {"type": "object"}});
     let ask = |messages: &[Value]| {
         let tools = json!([{"type": "function", "function": function}]);

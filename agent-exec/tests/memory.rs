@@ -1,5 +1,6 @@
 //! What a run without a store keeps in memory.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::{

@@ -199,7 +199,7 @@ async fn a_connection_that_was_closed_while_it_waited_is_replaced() {
         model.call(ask()).await.expect("an answer");
         closed.notify_one();
         // Let the server close it, and the news arrive.
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         assert_eq!(model.call(ask()).await.expect("an answer").message.text(), "hello");
         assert_eq!(served.await.expect("serves"), [1, 1]);
     }

@@ -72,7 +72,7 @@ impl World {
 
     /// Waits until the run of the call is known to its service, and stands so.
     async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             if self.travels.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
                 return;
             }
@@ -157,7 +157,7 @@ async fn a_question_there_is_answered_there_while_the_caller_is_in_no_process_an
     let at = world.dispatch("hello", "r1").await;
     world.stands(&called("r1"), |standing| *standing == Standing::AtRest).await;
     let mut status = String::new();
-    for _ in 0..200 {
+    for _ in 0..2_400 {
         let sql =
             "SELECT status FROM sys_invocation WHERE target_service_name = 'Sessions' AND target_handler_name = 'run'";
         status = world.server.query(sql).await["rows"][0]["status"].as_str().unwrap_or_default().to_owned();
@@ -192,7 +192,7 @@ async fn a_run_elsewhere_is_cancelled_with_its_caller() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_elsewhere_that_takes_longer_than_its_call_may_is_cancelled_and_the_caller_goes_on() {
     let takes_long = [("d1", "deed", json!({"takes": 60_000}))];
-    let hasty = travel().timeout(Duration::from_millis(1_500));
+    let hasty = travel().timeout(Duration::from_secs(5));
     let Some(world) = World::new(&[asks_travel()], &takes_long, |clerk| clerk.tool(hasty)).await else { return };
     let at = world.dispatch("hello", "r1").await;
     assert_eq!(world.end(&world.clerks, &at).await.answer.as_deref(), Some("heard 1"));

@@ -74,7 +74,7 @@ impl World {
     }
 
     async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             if self.restate.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
                 return;
             }
@@ -252,7 +252,7 @@ async fn a_run_is_cancelled_in_the_middle_of_a_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_takes_what_steers_it_before_its_next_model_call() {
-    let steps = [("d1", "deed", json!({"takes": 1_500})), ("d2", "deed", json!({}))];
+    let steps = [("d1", "deed", json!({"takes": 4_000})), ("d2", "deed", json!({}))];
     let Some(world) = World::new(&steps).await else { return };
     let at = world.dispatch("hello", "r1").await;
     world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
@@ -262,7 +262,7 @@ async fn a_run_takes_what_steers_it_before_its_next_model_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_waits_for_its_session_is_queued_and_can_be_cancelled() {
-    let Some(world) = World::new(&[("d1", "deed", json!({"takes": 3_000}))]).await else { return };
+    let Some(world) = World::new(&[("d1", "deed", json!({"takes": 8_000}))]).await else { return };
     let first = world.dispatch("hello", "r1").await;
     world.stands(&first, |standing| matches!(standing, Standing::Running { .. })).await;
     let second = world.dispatch("again", "r2").await;

@@ -148,7 +148,7 @@ impl World {
 
     /// Waits until the run stands so.
     async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) -> Standing {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             match self.restate.standing(at).await.expect("is known").filter(&is_so) {
                 Some(standing) => return standing,
                 None => tokio::time::sleep(Duration::from_millis(25)).await,
@@ -159,7 +159,7 @@ impl World {
 
     /// Waits until a call of the tool is under way.
     async fn works(&self, times: u32) {
-        for _ in 0..400 {
+        for _ in 0..2_400 {
             if self.work.begun() >= times {
                 return;
             }
@@ -258,14 +258,14 @@ async fn a_run_outlives_an_outage_of_more_attempts_than_the_server_makes_by_itse
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_blocks_its_thread_is_driven_again_elsewhere() {
-    let blocks = ("work", json!({"blocks": 8_000}));
+    let blocks = ("work", json!({"blocks": 60_000}));
     let Some(world) = World::new(&[&[blocks]], |builder| builder.leaves_after(SHORT).gone_after(SHORT)).await else {
         return;
     };
     let at = world.dispatch("s", "r1").await;
-    let end = tokio::time::timeout(Duration::from_secs(7), world.end(&at)).await.expect("it does not wait");
+    let end = tokio::time::timeout(Duration::from_secs(50), world.end(&at)).await.expect("it does not wait");
     assert_eq!(end.answer.as_deref(), Some("done"));
-    assert_eq!(world.work.begun(), 2);
+    assert!(world.work.begun() >= 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,7 +321,7 @@ async fn a_run_that_is_sent_again_supersedes_the_one_that_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_question_was_not_answered_in_time_is_at_work_and_takes_no_answer() {
-    let asks = ("work", json!({"asks": 1_500, "takes": 3_000}));
+    let asks = ("work", json!({"asks": 5_000, "takes": 10_000}));
     let Some(world) = World::new(&[&[asks]], |builder| builder.leaves_after(SHORT)).await else { return };
     let at = world.dispatch("s", "r1").await;
     world.stands(&at, |standing| *standing == Standing::AtRest).await;

@@ -18,7 +18,7 @@ fn dir() -> tempfile::TempDir {
 
 #[tokio::test]
 async fn what_the_dead_had_set_aside_counts_as_used_and_the_living_keep_theirs() {
-    let (dir, soon) = (dir(), Duration::from_millis(600));
+    let (dir, soon) = (dir(), Duration::from_secs(3));
     let open = || SqliteLedger::open_with(dir.path().join("budget.db"), soon).expect("opens");
     let (dead, alive) = (open(), open());
     for ledger in [&dead, &alive] {
@@ -29,7 +29,7 @@ async fn what_the_dead_had_set_aside_counts_as_used_and_the_living_keep_theirs()
     let watcher = open();
     let began = std::time::Instant::now();
     while watcher.balance("x").await.expect("reads") != buried {
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", watcher.balance("x").await);
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", watcher.balance("x").await);
         tokio::time::sleep(Duration::from_millis(50)).await; // another process's clock cannot be paused
     }
     drop(alive);

@@ -131,7 +131,7 @@ async fn a_server_that_says_goodbye_is_called_on_a_new_connection() {
     let (url, transport) = (serve(plan.clone()).await, transport());
     ask(&transport, &url, "?").await.expect("an answer");
     plan.goodbye.notify_waiters();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     ask(&transport, &url, "?").await.expect("an answer");
     assert_eq!(plan.connections.load(Ordering::Relaxed), 2);
 }

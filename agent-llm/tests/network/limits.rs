@@ -44,6 +44,17 @@ async fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     (url, counts.0, counts.1)
 }
 
+/// Waits until so many are counted.
+async fn reaches(count: &AtomicUsize, wanted: usize) {
+    let counted = async {
+        while count.load(Ordering::Relaxed) < wanted {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), counted).await.expect("as many as are wanted");
+    assert_eq!(count.load(Ordering::Relaxed), wanted);
+}
+
 #[tokio::test]
 async fn calls_wait_for_one_of_the_connections_that_there_may_be() {
     let (url, opened, _) = serve().await;
@@ -69,8 +80,8 @@ async fn no_more_idle_connections_are_kept_than_may_be() {
     let transport = HttpTransport::builder().max_idle(1).build().expect("a transport");
     let answers = join_all((0..4).map(|_| ask(&transport, &url, "?"))).await;
     assert!(answers.iter().all(Result::is_ok));
-    tokio::time::sleep(Duration::from_millis(30)).await;
-    assert_eq!((opened.load(Ordering::Relaxed), closed.load(Ordering::Relaxed)), (4, 3));
+    reaches(&closed, 3).await;
+    assert_eq!(opened.load(Ordering::Relaxed), 4);
 }
 
 #[test]
@@ -83,7 +94,7 @@ fn idle_connections_are_closed_again_after_a_runtime_has_ended() {
     drop(first);
     runtime().block_on(async {
         ask(&transport, &url, "?").await.expect("an answer");
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        reaches(&closed, 2).await;
     });
-    assert_eq!((opened.load(Ordering::Relaxed), closed.load(Ordering::Relaxed)), (2, 2));
+    assert_eq!(opened.load(Ordering::Relaxed), 2);
 }

@@ -1,11 +1,10 @@
 //! What programs write into the journal.
 
 use agent_core::{Effect, Journal, MemoryJournal, RunRequest, ToolOutput, testing::Turn};
-use agent_middleware::CodeMode;
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
-use crate::world::{Outside, builder, finished, program};
+use crate::world::{Outside, builder, code_mode, finished, program};
 
 /// The bytes of a run's journal whose program makes this many calls, each with this value.
 async fn written(calls: usize, value: fn() -> Value) -> usize {
@@ -19,7 +18,7 @@ async fn written(calls: usize, value: fn() -> Value) -> usize {
         Ok::<_, agent_core::Error>(ToolOutput::value(value()))
     });
     let agent = agent.tool(rows.with_options(|options| options.effect(Effect::Idempotent))).store(journal.clone());
-    let agent = agent.middleware(CodeMode::new()).max_steps(100).build().expect("builds");
+    let agent = agent.middleware(code_mode()).max_steps(100).build().expect("builds");
     finished(agent.start(RunRequest::user("go").session("s")).await);
     assert_eq!(model.requests()[1].results()[0].1, (calls * 100_000).to_string());
     let entries = journal.read("s", 0, usize::MAX).await.expect("reads");

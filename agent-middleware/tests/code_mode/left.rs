@@ -5,10 +5,10 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::{CodeMode, Delegation, before_model_fn, before_tool_fn};
+use agent_middleware::{Delegation, before_model_fn, before_tool_fn};
 use serde_json::json;
 
-use crate::world::{Outside, builder, finished, program, said, with_tools};
+use crate::world::{Outside, builder, code_mode, finished, program, said, with_tools};
 
 const THREE: &str = "say('a')\nsay('b')\nsay('c')";
 
@@ -25,7 +25,7 @@ fn at_call(
         true => hook(cx).map(|()| Flow::<ToolOutput>::Continue),
         false => Ok(Flow::Continue),
     });
-    (agent.middleware(CodeMode::new()).middleware(hook).store(journal.clone()).build().expect("builds"), model)
+    (agent.middleware(code_mode()).middleware(hook).store(journal.clone()).build().expect("builds"), model)
 }
 
 /// What the next run in the session is told.
@@ -103,7 +103,7 @@ async fn a_tool_that_a_hook_took_away_meanwhile_ends_the_program_with_what_it_di
         }
         Ok(Flow::Continue)
     });
-    let agent = agent.middleware(hides).middleware(CodeMode::new()).build().expect("builds");
+    let agent = agent.middleware(hides).middleware(code_mode()).build().expect("builds");
     let end = finished(agent.run("go").await);
     let ended = "p!: The program was stopped: there is no tool 'say' any more. It had called add.";
     assert_eq!(said(end.history.iter()), ["user: go", "calls run_code(p)", ended, "assistant: so"]);
@@ -118,7 +118,7 @@ async fn sub_agents_that_failed_in_the_middle_leave_nothing_in_the_shared_storag
         true => Err(Error::config("no")),
         false => Ok(Flow::<ToolOutput>::Continue),
     });
-    let below = with_tools(Agent::builder("below", below), &outside).middleware(CodeMode::new()).middleware(fails);
+    let below = with_tools(Agent::builder("below", below), &outside).middleware(code_mode()).middleware(fails);
     let delegation = Delegation::new().to("below", "Helps.", below.build().expect("builds"));
     let ask = |id: &str| Turn::call(id, "delegate", json!({"agent": "below", "message": "help"}));
     let model = ScriptedModel::new([ask("a"), ask("b"), ask("c"), Turn::text("so")]);

@@ -1,10 +1,9 @@
 //! What programs are given, and what they give.
 
 use agent_core::testing::Turn;
-use agent_middleware::CodeMode;
 use serde_json::json;
 
-use crate::world::{Outside, builder, finished, program, result_of, result_with};
+use crate::world::{Outside, builder, code_mode, finished, program, result_of, result_with};
 
 #[tokio::test]
 async fn what_is_printed_and_the_last_value_are_the_result() {
@@ -83,12 +82,12 @@ async fn wrong_calls_and_wrong_programs_are_errors_that_cost_no_call() {
 async fn the_model_is_offered_programs_and_what_they_do_not_call() {
     let outside = Outside::default();
     let (agent, model) = builder([Turn::text("so")], &outside);
-    let mode = CodeMode::new().tools("a*").tools("say").except("ask").tool_name("python");
+    let mode = code_mode().tools("a*").tools("say").except("ask").tool_name("python");
     finished(agent.middleware(mode).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[0].tools, ["item", "fail", "ask", "python"]);
     // What is hidden can be called all the same.
     let (agent, model) = builder([Turn::call("c", "say", json!({"name": "x"})), Turn::text("so")], &outside);
-    finished(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+    finished(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[1].results(), [("c".into(), "x".into())]);
 }
 
@@ -104,7 +103,7 @@ async fn the_tool_tells_of_the_functions_in_an_order_of_their_own() {
         Ok(agent_core::Flow::Continue)
     });
     let (agent, _) = builder([Turn::text("so")], &Outside::default());
-    finished(agent.middleware(CodeMode::new().calls(7)).middleware(looks).build().expect("builds").run("go").await);
+    finished(agent.middleware(code_mode().calls(7)).middleware(looks).build().expect("builds").run("go").await);
     let told = told.lock().expect("lock").clone();
     let stubs: Vec<_> = told.lines().filter(|line| line.starts_with("async def")).collect();
     let wanted = ["add(a: int, b: int)", "ask(name: str)", "fail(name: str)", "item(name: str)", "say(name: str)"];
@@ -114,16 +113,16 @@ async fn the_tool_tells_of_the_functions_in_an_order_of_their_own() {
 
 #[tokio::test]
 async fn a_program_may_call_and_say_so_much() {
-    let (text, done) = result_with("for n in range(9):\n    print(n)\n    add(n, n)", CodeMode::new().calls(2)).await;
+    let (text, done) = result_with("for n in range(9):\n    print(n)\n    add(n, n)", code_mode().calls(2)).await;
     assert_eq!(
         text,
         "0\n1\n2\nRuntimeError: a program may call tools 2 times, and this one wants more\n[It had called add, add.]"
     );
     assert_eq!(done.len(), 2);
     let endless = "calls = []\nwhile True:\n    calls.append(add(1, 1))\nawait calls[0]";
-    let (text, done) = result_with(endless, CodeMode::new().calls(5)).await;
+    let (text, done) = result_with(endless, code_mode().calls(5)).await;
     assert!(text.contains("may call tools 5 times") && done.is_empty(), "{text}");
-    let (text, _) = result_with("print('x' * 1000)\n'y' * 10", CodeMode::new().output(100)).await;
+    let (text, _) = result_with("print('x' * 1000)\n'y' * 10", code_mode().output(100)).await;
     assert_eq!(text, format!("{}\n[911 bytes left out]\nyyyyyyyyyy", "x".repeat(90)));
 }
 
@@ -141,12 +140,12 @@ async fn calls_that_are_never_awaited_are_not_made_and_the_model_is_told() {
 async fn a_program_without_arguments_or_with_broken_ones_is_refused_as_a_call() {
     for arguments in [json!({}), json!({"code": 5}), json!({"source": "1"})] {
         let (agent, model) = builder([Turn::call("p", "run_code", arguments), Turn::text("so")], &Outside::default());
-        finished(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+        finished(agent.middleware(code_mode()).build().expect("builds").run("go").await);
         let results = model.requests()[1].results();
         assert!(results[0].1.contains("code") || results[0].1 == "5", "{results:?}");
     }
     let (agent, model) = builder([program("p", "1"), program("p", "2"), Turn::text("so")], &Outside::default());
-    let end = finished(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+    let end = finished(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[2].results().last(), Some(&("p".into(), "2".into())), "the id is the same");
     assert_eq!(end.tool_calls["run_code"], 2);
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use agent_core::{Checkpoint, Effect, RunEnd, RunRequest, Tool, ToolOutput, testing::Turn, tool::Doubt};
 use agent_exec::AgentBuilder;
-use agent_middleware::{Approval, CodeMode};
+use agent_middleware::Approval;
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
-use crate::world::{Outside, builder, finished, program, said};
+use crate::world::{Outside, builder, code_mode, finished, program, said};
 
 fn waits(end: agent_core::Result<RunEnd>) -> Checkpoint {
     match end.expect("does not fail") {
@@ -31,10 +31,10 @@ async fn answered(checkpoint: Checkpoint, agent: AgentBuilder, value: impl Fn(&s
 async fn a_question_of_a_call_inside_is_asked_and_the_program_goes_on_with_the_answer() {
     let outside = Outside::default();
     let (agent, _) = builder([program("p", "a = say('a')\nb = ask('well?')\na + b + say('c')")], &outside);
-    let checkpoint = waits(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+    let checkpoint = waits(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(checkpoint.questions.len(), 1);
     let (agent, model) = builder([Turn::text("so")], &outside);
-    let said = answered(checkpoint, agent.middleware(CodeMode::new()), |_| json!("B")).await;
+    let said = answered(checkpoint, agent.middleware(code_mode()), |_| json!("B")).await;
     assert_eq!(said, ["user: go", "calls run_code(p)", "p: aBc", "assistant: so"]);
     assert_eq!(model.calls(), 1);
     let says = outside.done().into_iter().filter(|line| line.contains("say")).collect::<Vec<_>>();
@@ -46,10 +46,10 @@ async fn a_question_of_one_of_several_calls_waits_and_the_others_are_not_made_ag
     let outside = Outside::default();
     let code = "import asyncio\nawait asyncio.gather(say('a'), ask('well?'), add(1, 2), ask('and?'))";
     let (agent, _) = builder([program("p", code)], &outside);
-    let checkpoint = waits(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+    let checkpoint = waits(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(checkpoint.questions.len(), 2, "both are asked at once");
     let (agent, _) = builder([Turn::text("so")], &outside);
-    let said = answered(checkpoint, agent.middleware(CodeMode::new()), |id| id.split('/').next().into()).await;
+    let said = answered(checkpoint, agent.middleware(code_mode()), |id| id.split('/').next().into()).await;
     assert_eq!(said, ["user: go", "calls run_code(p)", "p: ['a', 'p.2', 3, 'p.4']", "assistant: so"]);
     let made = |what: &str| outside.done().iter().filter(|line| line.contains(what)).count();
     assert_eq!((made("say"), made("add")), (1, 1));
@@ -64,14 +64,13 @@ async fn approval_of_the_program_itself_is_asked_for_before_it_makes_a_call() {
         let outside = Outside::default();
         let ask = || Approval::new().ask("run_code");
         let (agent, _) = builder([program("p", "say('a') + say('b')")], &outside);
-        let agent = agent.middleware(CodeMode::new()).middleware(ask()).build().expect("builds");
+        let agent = agent.middleware(code_mode()).middleware(ask()).build().expect("builds");
         let checkpoint = waits(agent.run("go").await);
         let shown = checkpoint.questions[0].payload.to_string();
         assert!(shown.contains("say('a') + say('b')"), "whoever decides sees the program: {shown}");
         assert!(outside.done().is_empty());
         let (agent, _) = builder([Turn::text("so")], &outside);
-        let said =
-            answered(checkpoint, agent.middleware(CodeMode::new()).middleware(ask()), |_| decision.clone()).await;
+        let said = answered(checkpoint, agent.middleware(code_mode()).middleware(ask()), |_| decision.clone()).await;
         assert!(said.len() == 4 && said[2].contains(wanted), "{said:?}");
         assert_eq!(outside.done().len(), calls);
     }
@@ -106,7 +105,7 @@ async fn a_call_of_a_program_that_may_have_happened_is_asked_about_and_never_mad
         let code = "' '.join([say('a'), pay('Ada'), say('b')])";
         let agent = |turns: Vec<Turn>, cut_off| {
             let (agent, _) = builder(turns, &outside);
-            agent.tool(pay(&outside, cut_off)).middleware(CodeMode::new())
+            agent.tool(pay(&outside, cut_off)).middleware(code_mode())
         };
         let cut_off = agent(vec![program("p", code)], true).build().expect("builds");
         let end = cut_off.run("go").await.expect("is cancelled");

@@ -8,10 +8,9 @@ use agent_core::{
     testing::{MortalJournal, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_middleware::CodeMode;
 use serde_json::json;
 
-use crate::world::{Outside, finished, program, said, with_tools};
+use crate::world::{Outside, code_mode, finished, program, said, with_tools};
 
 const SESSION: &str = "s";
 
@@ -91,7 +90,7 @@ async fn answers(journal: &MemoryJournal) -> usize {
 async fn agent(case: usize, store: &MortalJournal, below: &MemoryJournal, outside: &Outside) -> Agent {
     let turns = cases().swap_remove(case).into_iter().skip(answers(below).await);
     let builder = with_tools(Agent::builder("a", ScriptedModel::new(turns)), outside);
-    builder.middleware(CodeMode::new()).store(store.clone()).build().expect("builds")
+    builder.middleware(code_mode()).store(store.clone()).build().expect("builds")
 }
 
 async fn whole(case: usize) -> (Finished, Vec<String>, u64) {

@@ -1,16 +1,16 @@
 //! A program's calls as steps of the run: what else happens while it is under way.
 
 use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunRequest, ToolOutput, testing::Turn};
-use agent_middleware::{Approval, CodeMode, before_model_fn, before_tool_fn};
+use agent_middleware::{Approval, before_model_fn, before_tool_fn};
 use serde_json::json;
 
-use crate::world::{Outside, builder, finished, program, said};
+use crate::world::{Outside, builder, code_mode, finished, program, said};
 
 #[tokio::test]
 async fn approval_decides_on_each_call_of_a_program() {
     let outside = Outside::default();
     let (agent, model) = builder([program("p", "say('a')\nadd(1, 2)\nsay('b')"), Turn::text("so")], &outside);
-    let agent = agent.middleware(CodeMode::new()).middleware(Approval::new().deny("add"));
+    let agent = agent.middleware(code_mode()).middleware(Approval::new().deny("add"));
     finished(agent.build().expect("builds").run("go").await);
     let result = &model.requests()[1].results()[0].1;
     assert!(
@@ -32,7 +32,7 @@ async fn arguments_that_a_hook_changed_are_those_of_the_tool_and_the_program_goe
         req.args = std::sync::Arc::new(json!({"name": name}));
         Ok(Flow::<ToolOutput>::Continue)
     });
-    let agent = agent.middleware(CodeMode::new()).middleware(edits).build().expect("builds");
+    let agent = agent.middleware(code_mode()).middleware(edits).build().expect("builds");
     finished(agent.run("go").await);
     assert_eq!(model.requests()[1].results(), [("p".into(), "AB".into())]);
 }
@@ -45,7 +45,7 @@ async fn what_is_said_while_a_program_is_under_way_comes_after_it() {
         cx.steer(Message::user(format!("at {}", req.call.id)))?;
         Ok(Flow::<ToolOutput>::Continue)
     });
-    let agent = agent.middleware(CodeMode::new()).middleware(speaks).build().expect("builds");
+    let agent = agent.middleware(code_mode()).middleware(speaks).build().expect("builds");
     let end = finished(agent.run("go").await);
     let wanted = ["user: go", "calls run_code(p)", "p: ab", "user: at p", "user: at p.1", "user: at p.2"];
     assert_eq!(said(&model.requests()[1].messages), wanted);
@@ -57,7 +57,7 @@ async fn a_program_that_the_run_has_no_steps_for_is_ended_and_the_conversation_s
     for final_answer in [false, true] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "for n in range(9): say(str(n))"), Turn::text("so")], &outside);
-        let agent = agent.middleware(CodeMode::new()).max_steps(4).final_answer(final_answer).build().expect("builds");
+        let agent = agent.middleware(code_mode()).max_steps(4).final_answer(final_answer).build().expect("builds");
         let end = finished(agent.run("go").await);
         assert_eq!(end.reason, ExitReason::StepLimit);
         let said = said(end.history.iter());
@@ -75,7 +75,7 @@ async fn a_program_that_the_run_has_no_steps_for_is_ended_and_the_conversation_s
 async fn a_tool_that_ends_the_run_ends_it_in_a_program_too() {
     let outside = Outside::default();
     let (agent, _) = builder([program("p", "say('end')\nsay('never')")], &outside);
-    let end = finished(agent.middleware(CodeMode::new()).exit_on(["say"]).build().expect("builds").run("go").await);
+    let end = finished(agent.middleware(code_mode()).exit_on(["say"]).build().expect("builds").run("go").await);
     assert_eq!((end.reason, end.answer.as_str()), (ExitReason::Tool("say".into()), "end"));
     let said = said(end.history.iter());
     assert!(said.len() == 3 && said[2].starts_with("p!: The program was stopped: the run was over."), "{said:?}");
@@ -107,7 +107,7 @@ async fn a_program_whose_results_were_taken_away_ends_with_an_error_that_says_so
     for (shorten, first) in [(away, "user: In short: go."), (changed, "user: go")] {
         let outside = Outside::default();
         let (agent, model) = builder([program("p", "say('a')\nsay('b')\nsay('c')"), Turn::text("so")], &outside);
-        let agent = agent.middleware(shortens(4, shorten)).middleware(CodeMode::new()).build().expect("builds");
+        let agent = agent.middleware(shortens(4, shorten)).middleware(code_mode()).build().expect("builds");
         let end = finished(agent.run("go").await);
         let said = said(end.history.iter());
         assert_eq!(said[..2], [first, "calls run_code(p)"], "{said:?}");
@@ -123,7 +123,7 @@ async fn what_the_model_thought_goes_back_to_it_as_it_was() {
     blocks.push(Block::tool_call("p", "run_code", json!({"code": "say('a') + say('b')"}).to_string()));
     let message = AssistantMessage::new(blocks);
     let (agent, model) = builder([Turn::message(message.clone()), Turn::text("so")], &outside);
-    let end = finished(agent.middleware(CodeMode::new()).build().expect("builds").run("go").await);
+    let end = finished(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[1].messages[1], Message::Assistant(message.clone()));
     assert_eq!(end.history.get(1), Some(&Message::Assistant(message)));
 }
@@ -133,7 +133,7 @@ async fn runs_at_once_have_programs_of_their_own() {
     let outside = Outside::default();
     let runs = (0..4).map(|n| {
         let (agent, model) = builder([program("p", &format!("say('{n}') + say('x')")), Turn::text("so")], &outside);
-        (agent.middleware(CodeMode::new()).build().expect("builds"), model)
+        (agent.middleware(code_mode()).build().expect("builds"), model)
     });
     let runs: Vec<_> = runs.collect();
     let ends = futures::future::join_all(runs.iter().map(|(agent, _)| agent.run("go"))).await;
@@ -147,7 +147,7 @@ async fn runs_at_once_have_programs_of_their_own() {
 async fn a_run_that_does_not_offer_programs_offers_its_tools() {
     let outside = Outside::default();
     let (agent, model) = builder([Turn::text("so")], &outside);
-    let agent = agent.middleware(CodeMode::new()).build().expect("builds");
+    let agent = agent.middleware(code_mode()).build().expect("builds");
     finished(agent.start(RunRequest::user("go").tools_named(["say", "add"])).await);
     assert_eq!(model.requests()[0].tools, ["add", "say"]);
 }

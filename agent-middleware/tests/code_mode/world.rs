@@ -1,6 +1,9 @@
 //! An agent whose tools write down what they did, and a model that writes the programs of a test.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use agent_core::{
     Effect, Finished, Message, Result, RunEnd, Tool, ToolOutput, ToolRequest,
@@ -36,6 +39,11 @@ where
         run(args, req)
     };
     from_schema(name, "", parameters, run).with_options(|options| options.effect(Effect::Idempotent))
+}
+
+/// Programs with more time than they take on a machine that is busy.
+pub(crate) fn code_mode() -> CodeMode {
+    CodeMode::new().time(Duration::from_secs(60))
 }
 
 /// The tools `add`, `item`, `say`, `fail` and `ask`.
@@ -80,7 +88,7 @@ pub(crate) fn finished(end: Result<RunEnd>) -> Finished {
 
 /// What a program gives, and what was done.
 pub(crate) async fn result_of(code: &str) -> (String, Vec<String>) {
-    result_with(code, CodeMode::new()).await
+    result_with(code, code_mode()).await
 }
 
 pub(crate) async fn result_with(code: &str, mode: CodeMode) -> (String, Vec<String>) {

@@ -3,9 +3,11 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::{
+    collections::BTreeSet,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -35,10 +37,16 @@ pub(crate) fn program() -> Option<PathBuf> {
     found
 }
 
-/// A port that nobody has now.
+/// A port that nobody has now, and that nobody else of this process was given: the kernel may name one twice.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
-    listener.local_addr().expect("it has an address").port()
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let port = listener.local_addr().expect("it has an address").port();
+        if GIVEN.lock().expect("no panic").insert(port) {
+            return port;
+        }
+    }
 }
 
 impl Server {

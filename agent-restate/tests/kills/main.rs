@@ -32,6 +32,8 @@ use self::{agent::World, common::Server};
 
 /// How many runs are under way at the same time.
 const SIDE_BY_SIDE: usize = 12;
+/// How many kills there are at most for each run: on a machine that does nothing between two of them, no run would ever end.
+const MOST_KILLS: usize = 15;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args().collect();
@@ -71,7 +73,7 @@ async fn check() -> ExitCode {
     let ended = async { stream::iter(0..runs).map(drive).buffer_unordered(SIDE_BY_SIDE).collect::<Vec<_>>().await };
     let ended = tokio::select! {
         ended = ended => ended,
-        () = killer.kill_and_kill() => unreachable!("it goes on killing"),
+        () = killer.kill_and_kill(runs) => unreachable!("it goes on killing"),
     };
     let took = began.elapsed();
     let mut faults: Vec<_> = ended.iter().flat_map(|seen| seen.faults.clone()).collect();
@@ -233,8 +235,9 @@ impl Killer {
         Self { server, address, world: world.clone(), service, rng, of_service: 0, of_server: 0 }
     }
 
-    async fn kill_and_kill(&mut self) {
-        loop {
+    /// Kills until so many runs must have had a chance to end, whatever the machine's speed; does not end.
+    async fn kill_and_kill(&mut self, runs: usize) {
+        while ((self.of_service + self.of_server) as usize) < runs * MOST_KILLS {
             tokio::time::sleep(Duration::from_millis(100 + self.rng.below(500))).await;
             if self.rng.below(4) == 0 {
                 self.server.kill_and_start().await;
@@ -250,6 +253,7 @@ impl Killer {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
+        std::future::pending().await
     }
 }
 

@@ -105,7 +105,7 @@ impl Answer {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "serves until it is killed"]
 async fn until_it_is_killed() {
-    let listener = TcpListener::bind("127.0.0.1:39112").await.expect("the port is free");
+    let listener = TcpListener::bind("127.0.0.1:19112").await.expect("the port is free");
     let router = Server::builder().agent(actor()).build().expect("builds").router();
     axum::serve(listener, router).await.expect("serves");
 }

@@ -307,7 +307,7 @@ fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
 async fn a_run_that_a_worker_puts_back_as_it_ends_is_not_at_rest_for_those_who_watch() {
     let queued = Queued::new().await;
     let client = queued.serving.client();
-    let (end, ended) = queued.worker(vec![call("c1", "A-1").delay(Duration::from_millis(600))]);
+    let (end, ended) = queued.worker(vec![call("c1", "A-1").delay(Duration::from_secs(3))]);
     let run = client.start(&json!({"input": "Hi."})).await;
     let id = run["run"].as_str().expect("an id").to_owned();
     while client.get(&format!("/api/runs/{id}")).await.json()["status"] != "running" {

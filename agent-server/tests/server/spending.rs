@@ -1,5 +1,7 @@
 //! What keys may spend in a day and in a month.
 
+use std::time::{Duration, SystemTime};
+
 use agent::{
     Agent, SqliteJournal, SqliteLedger, Usage,
     model::PriceTable,
@@ -28,6 +30,15 @@ fn keys(cost_per_day: u64) -> (Keys, [String; 2]) {
     (Keys::new([of_ada.limits(limits), of_bob]).expect("keys"), [ada, bob])
 }
 
+/// Waits for the next day if there is little left of this one: what a test spends and what it reads are of one day.
+async fn within_a_day() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let left = 86_400 - now % 86_400;
+    if left < 60 {
+        tokio::time::sleep(Duration::from_secs(left + 1)).await;
+    }
+}
+
 /// An answer that costs 100,000.
 fn dear() -> Turn {
     Turn::text("Hello.").usage(Usage::new(60_000, 40_000))
@@ -35,6 +46,7 @@ fn dear() -> Turn {
 
 #[tokio::test]
 async fn a_key_that_has_spent_its_money_begins_nothing_in_any_process() {
+    within_a_day().await;
     let dir = tempfile::tempdir().expect("a directory");
     let (keys, [ada, bob]) = keys(100_000);
     let process = || {
@@ -88,6 +100,7 @@ async fn a_run_ends_where_the_money_of_its_key_does() {
 
 #[tokio::test]
 async fn figures_say_what_keys_and_tenants_have_spent_and_may_still_spend_and_name_no_key_but_by_its_name() {
+    within_a_day().await;
     let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
     let (eye, of_eye) = Key::generate("eye", "teapots").expect("a key");
     let limits = |limits| serde_json::from_value(limits).expect("limits");

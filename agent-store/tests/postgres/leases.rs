@@ -60,7 +60,7 @@ async fn a_session_whose_holder_died_can_be_deleted_when_the_lease_has_expired()
 #[tokio::test]
 async fn a_writer_whose_lease_ran_out_has_it_again_unless_another_process_took_it_over() {
     let Some(place) = Place::new() else { return };
-    let ttl = std::time::Duration::from_secs(1);
+    let ttl = std::time::Duration::from_secs(3);
     let journal = place.builder().lease_ttl(ttl).connect().await.expect("connects");
     let [ours, others] = ["s", "t"].map(|session| journal.open(session, "a"));
     let (ours, others) = (ours.await.expect("is free"), others.await.expect("is free"));

@@ -118,7 +118,7 @@ async fn a_connection_that_a_firewall_forgot_is_replaced_and_the_read_done_again
     let Some(place) = Place::new() else { return };
     let firewall = Firewall::new().await;
     let url = format!("postgres://tests:secret@localhost:{}/postgres?sslmode=disable", firewall.port);
-    let patience = Duration::from_secs(1);
+    let patience = Duration::from_secs(4);
     let journal = PostgresJournal::builder(&url).schema(&place.schema).read_timeout(patience);
     let journal = journal.connect().await.expect("connects");
     append(&*journal.open("s", "a").await.expect("is free"), &["1"]).await;

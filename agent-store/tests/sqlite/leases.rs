@@ -137,9 +137,11 @@ async fn processes_that_append_to_one_session_in_turn_share_its_numbers() {
 async fn an_open_that_nobody_waited_for_holds_nothing() {
     let place = Place::new();
     let journal = place.open();
+    let lock = place.locked();
     let mut opening = journal.open("s", "a");
-    assert!(opening.as_mut().now_or_never().is_none(), "the thread has not answered yet");
+    assert!(opening.as_mut().now_or_never().is_none(), "the thread cannot answer");
     drop(opening);
+    lock.execute_batch("COMMIT").expect("commits");
     journal.delete("nothing").await.expect("a turn of the thread");
     assert_eq!(kind(journal.open("s", "a").await), None);
 }

@@ -60,7 +60,7 @@ struct Redirected;
 #[agent_core::async_trait]
 impl Authorizer for Redirected {
     fn redirect_uri(&self) -> String {
-        "http://127.0.0.1:39112/callback".into()
+        "http://127.0.0.1:19112/callback".into()
     }
 
     async fn authorize(&self, url: &str) -> agent_core::Result<String> {
@@ -157,7 +157,7 @@ fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
     server.tool(logs).tool(samples).tool(of_2020)
 }
 
-/// The server of the suite: what it names, at `127.0.0.1:39111` until it is killed.
+/// The server of the suite: what it names, at `127.0.0.1:19111` until it is killed.
 #[tokio::test]
 #[ignore = "spoken to by the conformance suite"]
 async fn server() {
@@ -217,6 +217,6 @@ async fn server() {
     let server = server.tool(asks("test_elicitation_sep1034_defaults", &defaults));
     let server = server.tool(asks("test_elicitation_sep1330_enums", &enums));
     let server = with_tools_that_call_back(with_resources_and_prompts(server));
-    let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 39111).into()).await.expect("serves");
+    let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 19111).into()).await.expect("serves");
     tokio::time::sleep(Duration::from_secs(120)).await;
 }

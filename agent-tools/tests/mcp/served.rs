@@ -27,6 +27,9 @@ use crate::support::*;
 /// How often a tool decided.
 static DECIDED: AtomicUsize = AtomicUsize::new(0);
 
+/// How often a tool began to wait.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
 /// How often a tool saw that it was cancelled.
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
 
@@ -54,6 +57,7 @@ fn server() -> ServerBuilder {
     });
     let wait = from_schema("wait", "Waits.", any(), async |_: Value, req: ToolRequest| {
         let guard = Noticed(req.cx.cancellation().clone());
+        WAITING.fetch_add(1, Ordering::AcqRel);
         req.cx.cancellation().cancelled().await;
         drop(guard);
         "too late"
@@ -189,12 +193,12 @@ async fn progress_goes_to_the_client_and_cancellation_to_the_tool() {
         call_in(run.cx(), &client, "s_count", json!({})).await.expect("counts");
         until(|| told.lock().expect("free").len() == 3).await;
 
-        let before = CANCELLED.load(Ordering::Acquire);
+        let (waiting, before) = (WAITING.load(Ordering::Acquire), CANCELLED.load(Ordering::Acquire));
         let cancel = CancellationToken::new();
         let stopped = run_with(cancel.clone());
         let called = async { call_in(stopped.cx(), &client, "s_wait", json!({})).await };
         let cancelled = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            until(|| WAITING.load(Ordering::Acquire) == waiting + 1).await;
             cancel.cancel();
         };
         let (called, ()) = tokio::join!(called, cancelled);
@@ -272,7 +276,15 @@ async fn a_server_over_http_that_was_away_is_found_again() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let error = call(&client, "s_double", json!({"n": 1})).await.expect_err("away");
     assert_eq!(error.kind(), ErrorKind::Tool, "{error}");
-    let _second = server().build().expect("builds").serve_http(address).await.expect("serves");
+    let began = std::time::Instant::now();
+    let _second = loop {
+        match server().build().expect("builds").serve_http(address).await {
+            Ok(second) => break second,
+            // Another test may have the port for a moment.
+            Err(e) => assert!(began.elapsed() < Duration::from_secs(30), "{e}"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
     let mut last = None;
     for _ in 0..20 {
         last = Some(call(&client, "s_double", json!({"n": 2})).await);

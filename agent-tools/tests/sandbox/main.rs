@@ -19,7 +19,10 @@ mod service;
 mod suite;
 mod whole;
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use agent_tools::sandbox::{Command, Exit, Isolation, LocalSandbox, LocalSandboxBuilder, Sandbox};
 use tempfile::TempDir;
@@ -52,6 +55,20 @@ impl Place {
     /// What a line of shell writes, and how it ends.
     async fn run(&self, line: &str) -> (String, Exit) {
         run(&self.sandbox, Command::shell(line)).await
+    }
+}
+
+/// Waits until nothing writes to this file any more.
+fn rests(beat: &Path, what: &str) {
+    let written = || std::fs::metadata(beat).and_then(|beat| beat.modified()).ok();
+    let began = Instant::now();
+    loop {
+        let before = written();
+        std::thread::sleep(Duration::from_millis(300));
+        if written() == before {
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(50), "{what}: it still beats");
     }
 }
 

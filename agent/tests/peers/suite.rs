@@ -60,7 +60,7 @@ async fn a_run_that_is_cancelled_cancels_what_its_peer_does() {
 async fn a_peer_that_has_no_more_time_is_cancelled_and_its_caller_goes_on() {
     for kind in KINDS {
         let peer = Peer::start(kind).await;
-        let limited = peer.agent().deadlines(Deadlines::new().run(ms(1500)));
+        let limited = peer.agent().deadlines(Deadlines::new().run(ms(5000)));
         let end = finished(boss(limited, "hang").build().expect("builds").run("go").await);
         assert!(end.answer.contains("time"), "{kind:?}: {}", end.answer);
         peer.noted("cancelled").await;

@@ -49,7 +49,9 @@ pub(super) async fn measure(pieces: usize) -> Result<bool, BoxError> {
             watched.seconds, watched.processor, watched.behind
         );
         let (times, seconds) = SLOWER;
-        let is_slowed = !after.is_zero() && watched.processor > alone.processor * times + seconds;
+        // A build without optimisation says nothing of time.
+        let is_slowed =
+            !cfg!(debug_assertions) && !after.is_zero() && watched.processor > alone.processor * times + seconds;
         holds &= each <= MOST && watched.behind == 0 && !is_slowed;
     }
     Ok(holds)

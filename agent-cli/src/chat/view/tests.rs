@@ -59,10 +59,11 @@ fn megabytes_of_output_are_drawn_as_fast_as_little_and_cannot_act_on_the_termina
     state.items.fold();
     let began = std::time::Instant::now();
     let shown = screen(&mut view, &mut state, (80, 24));
+    let once = began.elapsed();
     assert!(!shown.contains('\x1b') && !shown.contains('\x07'));
     (0..30).for_each(|_| drop(screen(&mut view, &mut state, (80, 24))));
     let took = began.elapsed();
-    assert!(took.as_secs() < 5, "one picture is made, and then drawn again: {took:?}");
+    assert!(took < once * 10, "one picture is made, and then drawn again: {once:?}, {took:?}");
 }
 
 #[test]

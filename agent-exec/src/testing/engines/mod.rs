@@ -116,5 +116,5 @@ pub fn run<W: EngineWorld>(claim: impl Future<Output = ()>) {
 
 /// How long a wait takes: long beside everything that is no wait.
 fn nap<W: EngineWorld>() -> Duration {
-    Duration::from_secs(if W::REAL_TIME { 4 } else { 60 })
+    Duration::from_secs(if W::REAL_TIME { 8 } else { 60 })
 }

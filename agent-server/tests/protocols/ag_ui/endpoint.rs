@@ -205,14 +205,14 @@ async fn what_cannot_be_is_refused_before_anything_happens() {
 #[tokio::test]
 async fn who_goes_away_cancels_the_run_unless_it_is_to_go_on() {
     let served = Served::start().await;
-    for (detach, status) in [(false, "cancelled"), (true, "running")] {
+    for (detach, status, wait) in [(false, "cancelled", 30), (true, "running", 1)] {
         let message = json!({"id": "u1", "role": "user", "content": "slow"});
         let body = json!({"threadId": format!("gone {detach}"), "runId": "r", "messages": [message],
             "forwardedProps": {"detach": detach}});
         let seen = served.leave_at("/ag-ui/actor", &body, "TOOL_CALL_END").await;
         let run =
             seen.split("parentMessageId\":\"").nth(1).and_then(|rest| rest.split("-1\"").next()).expect("its run");
-        let found = served.get(&format!("/api/runs/{run}?wait=1")).await.json();
+        let found = served.get(&format!("/api/runs/{run}?wait={wait}")).await.json();
         assert_eq!(found["status"], status, "{found}");
     }
 }

@@ -1,0 +1,8 @@
+//! What users of Haystack's Agent know by its names: prompts and run inputs, confirmation, snapshots, agents as data.
+
+mod confirmation;
+mod definitions;
+mod lifecycle;
+mod prompts;
+mod results;
+mod snapshots;

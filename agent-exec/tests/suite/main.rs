@@ -1,0 +1,40 @@
+//! The suites of agent-exec, in one program.
+
+mod arguments;
+mod bad_input;
+mod build_checks;
+mod coming_back;
+mod common;
+mod control;
+mod delegation;
+mod durable;
+mod dynamic_tools;
+#[cfg(feature = "testing")]
+mod engines;
+mod events;
+mod haystack;
+mod hook_errors;
+mod hooks;
+mod interrupts;
+mod journal;
+mod limits;
+mod loop_and_exit;
+mod model_calls;
+mod panics;
+mod properties;
+mod recovery;
+mod replay;
+mod safety;
+#[cfg(feature = "schema")]
+mod schemas;
+mod sessions;
+#[cfg(feature = "testing")]
+mod stacks;
+mod state;
+mod stop_anywhere;
+mod stopped;
+mod structured;
+mod sub_agents;
+mod tools;
+mod tower_layers;
+mod worker;

@@ -1,0 +1,4 @@
+//! Whole runs under guards, and under attack.
+
+mod guardrails;
+mod injection;

@@ -1,0 +1,95 @@
+//! What becomes of jobs.
+
+use std::time::Duration;
+
+use agent_core::{
+    Error, ErrorKind, Retry,
+    dispatch::{Claim, Queue, Standing, StandingKind, Upkeep},
+    journal::EntryBody,
+    testing::Turn,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Shared, job};
+
+fn fails(retry: Retry) -> Turn {
+    Turn::error(move || Error::new(ErrorKind::Overloaded, "no capacity").with_retry(retry))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_temporary_failure_is_tried_again_later_and_the_run_goes_on_where_it_failed() {
+    let shared = Shared::default();
+    let asked = Duration::from_secs(7);
+    let turns = [fails(Retry::Temporary(None)), fails(Retry::Temporary(Some(asked))), Turn::text("hello")];
+    let _process = shared.process(shared.agent(turns));
+    let (run, began) = (shared.send(job("r")).await, Instant::now());
+    shared.comes_to(&run, StandingKind::Done).await;
+    assert!(began.elapsed() >= Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_too_often_is_a_dead_letter_that_goes_on_when_it_is_retried() {
+    let shared = Shared::default();
+    let turns = (0..3).map(|_| fails(Retry::Temporary(None))).chain([Turn::text("hello")]);
+    let _process = shared.process(shared.agent(turns));
+    let run = shared.send(job("r")).await;
+    let standing = shared.comes_to(&run, StandingKind::Dead).await;
+    assert!(matches!(&standing, Standing::Dead { error } if error.contains("no capacity")), "{standing:?}");
+    assert!(shared.queue.retry(&run).await.expect("works"));
+    shared.comes_to(&run, StandingKind::Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lasting_failure_is_a_dead_letter_at_once() {
+    let shared = Shared::default();
+    let _process = shared.process(shared.agent([fails(Retry::Permanent)]));
+    let (run, began) = (shared.send(job("r")).await, Instant::now());
+    shared.comes_to(&run, StandingKind::Dead).await;
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_kills_its_workers_is_given_up_in_the_end() {
+    let shared = Shared::default();
+    let run = shared.send(job("r")).await;
+    let claim = Claim::new("dies", ["a".into()], Duration::ZERO);
+    for _ in 0..3 {
+        shared.queue.claim(&claim).await.expect("works").expect("there is one");
+    }
+    let _process = shared.process(shared.agent([Turn::text("hello")]));
+    let standing = shared.comes_to(&run, StandingKind::Dead).await;
+    assert!(
+        matches!(&standing, Standing::Dead { error } if error.contains("tried 3 times") && error.contains("worker 'dies'")),
+        "{standing:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_the_journal_has_already_is_not_run_again() {
+    let shared = Shared::default();
+    let agent = shared.agent([Turn::text("hello")]);
+    let outside = agent.build().expect("builds");
+    outside.start(job("r").request()).await.expect("finishes");
+    let _process = shared.process(shared.agent([]));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_request_of_a_job_is_shaped_by_what_its_sender_tells() {
+    let shared = Shared::default();
+    let worker =
+        shared.worker(shared.agent([Turn::text("hello")])).shape(|job, request| match job.extra["fits"] == true {
+            true => Ok(request.on_behalf_of("ada")),
+            false => Err(Error::config("the job's extra is none of ours")),
+        });
+    let _process = shared.start(worker);
+    let (good, bad) = (shared.send(job("r1").extra(json!({"fits": true}))).await, shared.send(job("r2")).await);
+    shared.comes_to(&good, StandingKind::Done).await;
+    let standing = shared.comes_to(&bad, StandingKind::Dead).await;
+    assert!(matches!(&standing, Standing::Dead { error } if error.contains("none of ours")), "{standing:?}");
+    let for_ada =
+        |body: &EntryBody| matches!(body, EntryBody::RunStarted { ids, .. } if ids.user.as_deref() == Some("ada"));
+    assert_eq!(shared.count("s", for_ada).await, 1);
+}
