@@ -1,14 +1,10 @@
 //! Who runs the runs: this process, workers over PostgreSQL, or services of Restate.
 
-use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
-use agent::{
-    Error, PostgresJournal, PostgresQueue, Result, async_trait, config::StoreAddress, core::Journal,
-    store::PostgresQueueBuilder,
-};
+use agent::{Error, PostgresQueue, Result, async_trait, config::StoreAddress, store::PostgresQueueBuilder};
 use agent_restate::{BlobStore, Restate, RestateJournal, open_blobs};
 use agent_server::Notes;
-use clap::Args;
 use serde_json::Value;
 use url::Url;
 
@@ -25,14 +21,6 @@ pub(crate) enum Engine {
     Workers,
     /// Services of a Restate server.
     Restate(RestateAddress),
-}
-
-/// What is said of the database by all whose runs are in it.
-#[derive(Debug, Default, Args)]
-pub(crate) struct DatabaseOptions {
-    /// The database is behind a pooler that gives each transaction another connection: nothing is prepared, and workers ask for news once a second
-    #[arg(long)]
-    pub(crate) pooled: bool,
 }
 
 /// Where a Restate server is, and what its services share beside it.
@@ -155,30 +143,6 @@ pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
     match address {
         StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url)),
         _ => Err(Error::config("workers share a queue in PostgreSQL: name the database, with --store postgres://..")),
-    }
-}
-
-impl DatabaseOptions {
-    /// The queue beside a store, for a process that stays.
-    ///
-    /// # Errors
-    /// If the store is in no database that workers can share.
-    pub(crate) fn queue_at(&self, address: &StoreAddress) -> Result<PostgresQueueBuilder> {
-        Ok(queue_at(address)?.listen(!self.pooled))
-    }
-
-    /// The journal of a store, of which a process that died keeps sessions from others for so long.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub(crate) async fn open(&self, address: &StoreAddress, lease: Duration) -> Result<Arc<dyn Journal>> {
-        match address {
-            StoreAddress::Postgres(url) if self.pooled => {
-                let journal = PostgresJournal::builder(url).lease_ttl(lease).prepared_statements(false);
-                Ok(Arc::new(journal.connect().await?))
-            }
-            _ => address.open_leased(lease).await,
-        }
     }
 }
 

@@ -280,8 +280,7 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
         let (code, _, err) = end(&mut agent(dir.path()), args);
         assert!(code == 2 && err.contains(option), "{args:?}: {code} {err}");
     };
-    for option in [&["--per-tenant", "2"][..], &["--pooled"], &["--at-once", "4"], &["--lease", "9"], &["--drain", "9"]]
-    {
+    for option in [&["--per-tenant", "2"][..], &["--at-once", "4"], &["--lease", "9"], &["--drain", "9"]] {
         refused(&[&["worker"][..], &restate, option].concat(), option[0]);
     }
     for option in [["--per-tenant", "2"], ["--lease", "9"]] {

@@ -56,6 +56,8 @@ mod memories;
 mod messages;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod prefix;
 #[cfg(feature = "queue")]
 mod queue;
 mod retention;

@@ -9,7 +9,7 @@ use clap::{
 };
 
 use super::LogOptions;
-use crate::engine::{DatabaseOptions, Engine};
+use crate::engine::Engine;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -43,8 +43,6 @@ pub(crate) struct Worker {
     /// For workers: how many runs of one tenant are under way at once, on all machines; give all workers the same
     #[arg(long, value_name = "N")]
     pub(crate) per_tenant: Option<u64>,
-    #[command(flatten)]
-    pub(crate) database: DatabaseOptions,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
     /// For workers: how long runs have to reach a safe point when the worker is told to end [default: 20]

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use tracing_subscriber::filter::Targets;
 
-use crate::engine::{DatabaseOptions, Engine};
+use crate::engine::Engine;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -83,8 +83,6 @@ pub(crate) struct Serve {
     /// For workers: how many runs of one tenant may wait in the queue; more are refused [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) queued_per_tenant: Option<u64>,
-    #[command(flatten)]
-    pub(crate) database: DatabaseOptions,
     /// Take files that clients upload, and keep them in this folder
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    engine::{Engine, LEASE, RestateNotes},
+    engine::{Engine, LEASE, RestateNotes, queue_at},
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
@@ -66,17 +66,17 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     Ok(match &wanted.engine {
         Engine::Here => {
             wanted.engine.refuse(&of_queue)?;
-            server.store(wanted.database.open(&address, lease).await?)
+            server.store(address.open_leased(lease).await?)
         }
         Engine::Workers => {
             let limits = wanted.queued.into_iter().fold(QueueLimits::default(), QueueLimits::queued);
             let limits = wanted.queued_per_tenant.into_iter().fold(limits, QueueLimits::queued_per_tenant);
-            let queue = wanted.database.queue_at(&address)?.limits(limits).connect().await?;
-            server.store(wanted.database.open(&address, lease).await?).queue(Arc::new(queue))
+            let queue = queue_at(&address)?.limits(limits).connect().await?;
+            server.store(address.open_leased(lease).await?).queue(Arc::new(queue))
         }
         Engine::Restate(restate) => {
             wanted.engine.refuse(&of_queue)?;
-            wanted.engine.refuse(&[("--pooled", wanted.database.pooled), ("--lease", wanted.lease.is_some())])?;
+            wanted.engine.refuse(&[("--lease", wanted.lease.is_some())])?;
             let journal = restate.journal()?;
             let restate = journal.restate().clone();
             server.notes(RestateNotes(restate.clone())).store(journal).dispatch(Arc::new(restate))

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Global, Worker},
-    engine::{Engine, LEASE, RestateAddress},
+    engine::{Engine, LEASE, RestateAddress, queue_at},
     load::assemble_all,
     output::{End, announce, cannot, plain, print_json},
     telemetry,
@@ -28,7 +28,6 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let of_workers = [
         ("--at-once", wanted.at_once.is_some()),
         ("--per-tenant", wanted.per_tenant.is_some()),
-        ("--pooled", wanted.database.pooled),
         ("--drain", wanted.drain.is_some()),
         ("--lease", wanted.lease.is_some()),
     ];
@@ -50,9 +49,9 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
 /// A worker of the queue beside the store.
 async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker, global: &Global) -> Result<End> {
     let limits = wanted.per_tenant.into_iter().fold(QueueLimits::default(), QueueLimits::running_per_tenant);
-    let queue = wanted.database.queue_at(address)?.limits(limits).connect().await?;
+    let queue = queue_at(address)?.limits(limits).connect().await?;
     let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
-    let journal = wanted.database.open(address, lease).await?;
+    let journal = address.open_leased(lease).await?;
     let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
     worker = worker.drain_within(Duration::from_secs(wanted.drain.unwrap_or(20)));
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);

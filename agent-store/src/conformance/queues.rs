@@ -574,6 +574,16 @@ pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
         send(&*queue, job(&format!("l{n}")).tenant("large")).await;
     }
     assert_eq!(rest(&*queue).await, ["l0", "s0", "l1", "s1", "l2"]);
+    let queue = open(QueueLimits::default().running_per_tenant(0).running_of_tenant("large", 1));
+    for tenant in ["small", "large"] {
+        send(&*queue, job(tenant).tenant(tenant)).await;
+    }
+    assert_eq!(rest(&*queue).await, ["large"]);
+    let queue = open(QueueLimits::default().running_of_tenant("small", 0));
+    for tenant in ["small", "large"] {
+        send(&*queue, job(tenant).tenant(tenant)).await;
+    }
+    assert_eq!(rest(&*queue).await, ["large"]);
 }
 
 /// Its run has an id of the schedule's name and the time; what was missed is made up for once. Workers that have no room fire it too.

@@ -35,7 +35,6 @@ pub struct PostgresBuilder {
     schema: String,
     connect_timeout: Option<Duration>,
     reading: Reading,
-    prepared_statements: bool,
     writing: Writing,
 }
 
@@ -46,7 +45,6 @@ impl PostgresBuilder {
             schema: "agent_journal".to_owned(),
             connect_timeout: None,
             reading: Reading::default(),
-            prepared_statements: true,
             writing: Writing::default(),
         }
     }
@@ -82,14 +80,6 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets whether the statements that write are prepared: appends cost the server a quarter of what they cost else. Default:
-    /// true. They must not be behind a [pooler](PostgresJournal#poolers) that gives each transaction another
-    /// connection and does not follow prepared statements.
-    pub fn prepared_statements(mut self, prepared: bool) -> Self {
-        self.prepared_statements = prepared;
-        self
-    }
-
     writing_setters!();
 
     /// Connects, and creates the tables or brings older ones up to date.
@@ -101,9 +91,8 @@ impl PostgresBuilder {
     pub async fn connect(self) -> Result<PostgresJournal> {
         let writing = self.writing;
         writing.check()?;
-        let location = Location::new(&self.url, &self.schema, writing.heartbeat())?
-            .connect_timeout(self.connect_timeout)
-            .prepares(self.prepared_statements);
+        let location =
+            Location::new(&self.url, &self.schema, writing.heartbeat())?.connect_timeout(self.connect_timeout);
         let thread = Arc::new(JournalThread::start(location.clone(), writing).await?);
         let readers = Readers::new(location, self.reading, thread.runtime().clone());
         let (schema, blob_bytes) = (self.schema, writing.blob_bytes);
@@ -124,7 +113,6 @@ impl fmt::Debug for PostgresBuilder {
             .field("schema", &self.schema)
             .field("connect_timeout", &self.connect_timeout)
             .field("reading", &self.reading)
-            .field("prepared_statements", &self.prepared_statements)
             .field("writing", &self.writing)
             .finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{
     error::{cannot_connect, connecting_takes_too_long, lost_connection, store_error},
     statements::Statements,
-    tls,
+    tls, url,
 };
 
 /// How long a connection is waited for, unless somebody said so.
@@ -37,8 +37,8 @@ pub(super) struct Location {
     connect_timeout: Duration,
     /// How long a lost connection is tried again.
     patience: Duration,
-    /// True if statements are prepared.
-    prepares: bool,
+    /// True if a pooler gives each transaction another connection.
+    is_pooled: bool,
 }
 
 /// A connection with its statements.
@@ -49,7 +49,18 @@ pub(super) struct Db {
 
 impl Location {
     pub(super) fn new(url: &str, schema: &str, patience: Duration) -> Result<Self> {
-        let (mut config, tls) = tls::configure(url)?;
+        let (rest, asked) = url::split(url);
+        // The parser's message does not repeat the URL, which may hold a password.
+        let mut config = rest.parse::<Config>().map_err(|e| {
+            let message = "the database's URL cannot be read: write postgres://user:password@host/database";
+            Error::config(message).with_context("postgres", e.to_string())
+        })?;
+        let tls = tls::configure(&mut config, &asked)?;
+        let is_pooled = match asked.pooled.as_deref() {
+            Some("true") => true,
+            None | Some("false") => false,
+            Some(_) => return Err(Error::config("pooled is neither true nor false in the database's URL")),
+        };
         if schema.is_empty() || schema.contains('\0') {
             return Err(Error::config("the schema needs a name"));
         }
@@ -61,7 +72,7 @@ impl Location {
         config.keepalives_retries(config.get_keepalives_retries().unwrap_or(KEEPALIVE_RETRIES));
         config.tcp_user_timeout(config.get_tcp_user_timeout().copied().unwrap_or(UNACKNOWLEDGED));
         let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
-        Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, prepares: true })
+        Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, is_pooled })
     }
 
     /// Sets how long one connection is waited for, if somebody said so.
@@ -70,10 +81,9 @@ impl Location {
         self
     }
 
-    /// Sets whether statements are prepared.
-    pub(super) fn prepares(mut self, prepares: bool) -> Self {
-        self.prepares = prepares;
-        self
+    /// True if a pooler gives each transaction another connection.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.is_pooled
     }
 
     /// The schema's name as it stands in SQL.
@@ -97,7 +107,7 @@ impl Location {
     /// As [`connect`](Self::connect), with the statements prepared that write.
     pub(super) async fn connect_writer(&self) -> Result<Db> {
         let mut db = self.connect().await?;
-        if self.prepares {
+        if !self.is_pooled {
             let preparing = timeout(self.connect_timeout, db.statements.prepare(&db.client)).await;
             let prepared = preparing.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
             prepared.map_err(|e| store_error(&e))?;

@@ -27,7 +27,7 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
             "the database is shutting down or starting: try again when it is up"
         }
         SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
-            "a pooler gives each transaction another connection: set prepared_statements to false (the program: --pooled)"
+            "a pooler gives each transaction another connection: write pooled=true in the URL"
         }
         SqlState::LOCK_NOT_AVAILABLE => "others were in the way for too long: try again",
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {

@@ -17,6 +17,7 @@ mod statements;
 mod thread;
 mod tls;
 mod upkeep;
+mod url;
 mod vectors;
 mod writer;
 
@@ -70,8 +71,8 @@ use crate::{answer::ask, stats::Stats};
 /// The journal and the [ledger](PostgresLedger) keep nothing in the server's session: no settings, no locks beyond a transaction, no
 /// `LISTEN`. So they work behind a pooler that gives each transaction another connection (PgBouncer with
 /// `pool_mode = transaction`), and none of their work needs a direct one. What such a pooler may not know is prepared statements:
-/// switch them [off](PostgresBuilder::prepared_statements) unless yours follows them, as PgBouncer does from 1.21 on with
-/// `max_prepared_statements`. The ledger has none.
+/// write `pooled=true` into the URL, and nothing is prepared, unless yours follows them, as PgBouncer does from 1.21 on with
+/// `max_prepared_statements`. The ledger has none; a [queue](PostgresQueue) does not `LISTEN` then.
 ///
 /// # Encryption
 ///
@@ -152,6 +153,10 @@ impl Journal for PostgresJournal {
 
     async fn sessions(&self) -> Result<Vec<String>> {
         self.0.readers.sessions().await
+    }
+
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        self.0.readers.list(prefix, after, limit).await
     }
 
     async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {

@@ -9,7 +9,7 @@ use agent_core::{
 use tokio_postgres::{Row, types::ToSql};
 
 use super::readers::{Parameters, Readers};
-use crate::{blob::Blob, encode::Encoded};
+use crate::{blob::Blob, encode::Encoded, prefix::above};
 
 impl Readers {
     /// At most `limit` entries of a session after `after`, oldest first.
@@ -63,8 +63,19 @@ impl Readers {
     /// The names of all sessions, sorted.
     pub(super) async fn sessions(&self) -> Result<Vec<String>> {
         let rows = self.rows(|s| &s.sessions, Parameters::new()).await?;
-        rows.iter().map(|row| name(row, 0).map(ToOwned::to_owned)).collect()
+        names(&rows)
     }
+
+    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
+    pub(super) async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let range: Parameters = vec![bytes(after), bytes(prefix), Box::new(above(prefix)), Box::new(limit)];
+        names(&self.rows(|s| &s.list, range).await?)
+    }
+}
+
+fn names(rows: &[Row]) -> Result<Vec<String>> {
+    rows.iter().map(|row| name(row, 0).map(ToOwned::to_owned)).collect()
 }
 
 /// A name as it is kept.

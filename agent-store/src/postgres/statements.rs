@@ -110,6 +110,9 @@ const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {sch
 
 const SESSIONS: &str = "SELECT name FROM {schema}.session ORDER BY name";
 
+const LIST: &str = "
+SELECT name FROM {schema}.session WHERE name > $1 AND name >= $2 AND name < $3 ORDER BY name LIMIT $4";
+
 /// What a connection can do.
 pub(super) struct Statements {
     pub(super) open: Query,
@@ -123,6 +126,7 @@ pub(super) struct Statements {
     pub(super) has_run: Query,
     pub(super) info: Query,
     pub(super) sessions: Query,
+    pub(super) list: Query,
 }
 
 impl Statements {
@@ -140,6 +144,7 @@ impl Statements {
             has_run: query(HAS_RUN, const { &[Type::BYTEA, Type::BYTEA] }),
             info: query(INFO, const { &[Type::BYTEA] }),
             sessions: query(SESSIONS, &[]),
+            list: query(LIST, const { &[Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::INT8] }),
         }
     }
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use tokio::sync::Semaphore;
 
 use super::{connect::Location, error::store_error, upkeep::problems};
-use crate::{Problem, blob::Blob, encode::Encoded};
+use crate::{Problem, blob::Blob, encode::Encoded, prefix::above};
 
 /// Connections that read; made when they are needed and kept.
 pub(super) struct Readers {
@@ -157,11 +157,11 @@ impl Reader {
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
     pub(super) fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let sql = "SELECT name FROM session WHERE name > ?1 AND name >= ?2 AND substr(name, 1, length(?2)) = ?2
-                   ORDER BY name LIMIT ?3";
+        let sql = "SELECT name FROM session WHERE name > ?1 AND name >= ?2 AND name < CAST(?3 AS TEXT)
+                   ORDER BY name LIMIT ?4";
         let read = || {
             let mut statement = self.connection.prepare_cached(sql)?;
-            let names = statement.query_map((after, prefix, limit), |row| row.get(0))?;
+            let names = statement.query_map((after, prefix, above(prefix), limit), |row| row.get(0))?;
             names.collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|e| store_error(&self.path, &e))

@@ -17,11 +17,11 @@ use crate::{
 
 /// A place that is reached through the pooler.
 fn pooled() -> Option<Place> {
-    Some(Place { url: Server::get()?.pooled_url()?, schema: Server::schema() })
+    Some(Place { url: format!("{} pooled=true", Server::get()?.pooled_url()?), schema: Server::schema() })
 }
 
 async fn open(place: &Place) -> PostgresJournal {
-    place.builder().prepared_statements(false).connect().await.expect("connects")
+    place.builder().connect().await.expect("connects")
 }
 
 mod journal {
@@ -76,7 +76,8 @@ async fn many_journals_of_several_schemas_share_a_few_connections_and_leave_no_s
         assert!(written.eq(read.expect("no panic")));
     }
     assert!(ledger.balance("x").await.is_ok());
-    let (client, connection) = tokio_postgres::connect(&one.url, NoTls).await.expect("connects");
+    let (client, connection) =
+        tokio_postgres::connect(&one.url.replace("pooled=true", ""), NoTls).await.expect("connects");
     drop(tokio::spawn(connection));
     for _ in 0..20 {
         let sql = "SELECT current_setting('search_path'), current_setting('synchronous_commit'),

@@ -45,8 +45,8 @@ impl PostgresQueueBuilder {
         self
     }
 
-    /// Sets whether workers are woken by `LISTEN`. Default: true. It must not be behind a pooler that gives each transaction another connection; who only
-    /// sends jobs needs it neither.
+    /// Sets whether workers are woken by `LISTEN`. Default: true; who only sends jobs needs it not. Nobody listens through a
+    /// [pooler](crate::PostgresJournal#poolers) of which the URL says `pooled=true`: workers look once a second then.
     pub fn listen(mut self, listen: bool) -> Self {
         self.listen = listen;
         self
@@ -72,7 +72,7 @@ impl PostgresQueueBuilder {
         };
         let connections = Connections::open(location.clone(), "agent-queue", self.connections, set_up).await?;
         let news = News::default();
-        if self.listen {
+        if self.listen && !location.is_pooled() {
             let channel = Statements::new(location.clone()).channel().to_owned();
             // It ends with the runtime of the connections.
             drop(connections.runtime().spawn(listen(location, channel, news.clone())));

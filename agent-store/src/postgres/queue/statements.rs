@@ -30,13 +30,19 @@ SELECT EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'queued' AND age
     OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'running' AND expires <= now)
     OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'at_rest' AND ready_at <= now)";
 
-/// The job that is next: of the tenant whose turn was longest ago, the first that fits.
+/// The job that is next: of the tenant whose turn was longest ago, the first that fits. Tenants with nothing to do are passed over one by one, so
+/// what is asked of each is one look into an index.
 const CANDIDATE: &str = "
 WITH busy AS MATERIALIZED (
     SELECT agent, tenant FROM {schema}.job WHERE standing = 'running'
 ), mine AS MATERIALIZED (
     SELECT agent FROM unnest($1::bytea[], $2::int8[]) AS mine (agent, most)
     WHERE (SELECT count(*) FROM busy WHERE busy.agent = mine.agent) < most
+), own AS MATERIALIZED (
+    SELECT name, most FROM unnest($4::bytea[], $5::int8[]) AS own (name, most)
+), filled AS MATERIALIZED (
+    SELECT name FROM (SELECT tenant AS name, 1 AS jobs FROM busy UNION ALL SELECT name, 0 FROM own) AS counted
+    LEFT JOIN own USING (name) GROUP BY name HAVING sum(jobs) >= coalesce(min(most), $3)
 )
 SELECT next.id, tenant.name
 FROM {schema}.tenant CROSS JOIN LATERAL (
@@ -51,8 +57,7 @@ FROM {schema}.tenant CROSS JOIN LATERAL (
       )
     ORDER BY job.priority DESC, job.id LIMIT 1 FOR UPDATE OF job SKIP LOCKED
 ) AS next
-WHERE (SELECT count(*) FROM busy WHERE busy.tenant = tenant.name)
-    < coalesce((SELECT most FROM unnest($4::bytea[], $5::int8[]) AS own (name, most) WHERE own.name = tenant.name), $3)
+WHERE tenant.name NOT IN (SELECT name FROM filled) AND ($3 > 0 OR tenant.name = ANY ($4))
 ORDER BY tenant.turn, tenant.name LIMIT 1";
 
 const STORE: &str = "

@@ -1,7 +1,6 @@
 //! How the connection is protected: what libpq's `sslmode` and `sslrootcert` say of it.
 
 mod roots;
-mod url;
 mod verify;
 
 use std::sync::Arc;
@@ -11,12 +10,7 @@ use rustls::{ClientConfig, crypto::CryptoProvider};
 use tokio_postgres::{Config, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The settings of a URL that the client itself does not know.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Asked {
-    mode: Option<String>,
-    roots: Option<String>,
-}
+use super::url::Asked;
 
 /// What is checked of the server's certificate.
 #[derive(Clone, Copy)]
@@ -29,40 +23,32 @@ enum Check {
     Host,
 }
 
-/// The client's settings in a URL, and how to begin TLS.
-pub(super) fn configure(text: &str) -> Result<(Config, MakeRustlsConnect)> {
-    let (rest, asked) = url::split(text);
-    // The parser's message does not repeat the URL, which may hold a password.
-    let mut config = rest.parse::<Config>().map_err(|e| {
-        let message = "the database's URL cannot be read: write postgres://user:password@host/database";
-        Error::config(message).with_context("postgres", e.to_string())
-    })?;
-    let (mode, check) = asked.meaning()?;
+/// Sets whether connections are encrypted, and gives how TLS is begun.
+pub(super) fn configure(config: &mut Config, asked: &Asked) -> Result<MakeRustlsConnect> {
+    let roots = asked.sslrootcert.as_deref();
+    let (mode, check) = meaning(asked.sslmode.as_deref(), roots.is_some())?;
     config.ssl_mode(mode);
-    Ok((config, connector(check, asked.roots.as_deref())?))
+    connector(check, roots)
 }
 
-impl Asked {
-    fn meaning(&self) -> Result<(SslMode, Check)> {
-        let has_roots = self.roots.is_some();
-        let (mode, check) = match self.mode.as_deref() {
-            Some("disable") => (SslMode::Disable, Check::Nothing),
-            None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
-            Some("require") if has_roots => (SslMode::Require, Check::Authority),
-            Some("require") => (SslMode::Require, Check::Nothing),
-            Some("verify-ca") => (SslMode::Require, Check::Authority),
-            Some("verify-full") => (SslMode::Require, Check::Host),
-            Some(_) => {
-                let message = "sslmode is none of disable, prefer, require, verify-ca and verify-full";
-                return Err(Error::config(message));
-            }
-        };
-        if has_roots && mode != SslMode::Require {
-            let message = "sslrootcert checks nothing without TLS: add sslmode=verify-full to the database's URL";
+fn meaning(mode: Option<&str>, has_roots: bool) -> Result<(SslMode, Check)> {
+    let (mode, check) = match mode {
+        Some("disable") => (SslMode::Disable, Check::Nothing),
+        None | Some("prefer") => (SslMode::Prefer, Check::Nothing),
+        Some("require") if has_roots => (SslMode::Require, Check::Authority),
+        Some("require") => (SslMode::Require, Check::Nothing),
+        Some("verify-ca") => (SslMode::Require, Check::Authority),
+        Some("verify-full") => (SslMode::Require, Check::Host),
+        Some(_) => {
+            let message = "sslmode is none of disable, prefer, require, verify-ca and verify-full";
             return Err(Error::config(message));
         }
-        Ok((mode, check))
+    };
+    if has_roots && mode != SslMode::Require {
+        let message = "sslrootcert checks nothing without TLS: add sslmode=verify-full to the database's URL";
+        return Err(Error::config(message));
     }
+    Ok((mode, check))
 }
 
 fn connector(check: Check, roots: Option<&str>) -> Result<MakeRustlsConnect> {

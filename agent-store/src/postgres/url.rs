@@ -1,6 +1,12 @@
-//! The settings about TLS in a URL, or in libpq's `key=value` form, apart from the rest.
+//! The settings in a URL, or in libpq's `key=value` form, that the client itself does not know, apart from the rest.
 
-use super::Asked;
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Asked {
+    pub(super) sslmode: Option<String>,
+    pub(super) sslrootcert: Option<String>,
+    /// Whether a pooler between gives each transaction another connection.
+    pub(super) pooled: Option<String>,
+}
 
 /// What is left for the client, and what was taken out.
 pub(super) fn split(text: &str) -> (String, Asked) {
@@ -16,8 +22,9 @@ impl Asked {
     /// Takes a setting if it is one of these.
     fn take(&mut self, key: &str, value: impl FnOnce() -> String) -> bool {
         match key {
-            "sslmode" => self.mode = Some(value()),
-            "sslrootcert" => self.roots = Some(value()),
+            "sslmode" => self.sslmode = Some(value()),
+            "sslrootcert" => self.sslrootcert = Some(value()),
+            "pooled" => self.pooled = Some(value()),
             _ => return false,
         }
         true
@@ -87,12 +94,16 @@ fn value(text: &str) -> (String, usize) {
 mod tests {
     use super::*;
 
-    fn asked(mode: Option<&str>, roots: Option<&str>) -> Asked {
-        Asked { mode: mode.map(str::to_owned), roots: roots.map(str::to_owned) }
+    fn asked(sslmode: Option<&str>, sslrootcert: Option<&str>) -> Asked {
+        let (sslmode, sslrootcert) = (sslmode.map(str::to_owned), sslrootcert.map(str::to_owned));
+        Asked { sslmode, sslrootcert, pooled: None }
     }
 
     #[test]
-    fn only_what_is_about_tls_is_taken_out() {
+    fn only_what_the_client_does_not_know_is_taken_out() {
+        let pooled = || Asked { pooled: Some("true".to_owned()), ..Asked::default() };
+        assert_eq!(split("postgres://h/d?pooled=true&a=b"), ("postgres://h/d?a=b".to_owned(), pooled()));
+        assert_eq!(split("host=h pooled=true"), ("host=h ".to_owned(), pooled()));
         for (text, rest, taken) in [
             ("postgres://u:p@h/d", "postgres://u:p@h/d", asked(None, None)),
             ("postgres://u:p?sslmode=x@h/d", "postgres://u:p?sslmode=x@h/d", asked(None, None)),
