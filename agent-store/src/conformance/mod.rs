@@ -68,6 +68,7 @@ macro_rules! journal_conformance {
             a_session_in_use_is_not_deleted
             a_deleted_session_is_gone_and_can_begin_again
             the_newest_entry_is_found
+            who_waits_for_entries_hears_of_them_whoever_writes
             the_index_of_a_session_is_what_its_entries_mean
             a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_must
             a_run_is_found_by_its_id_before_and_after_an_anchor

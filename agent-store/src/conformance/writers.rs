@@ -1,6 +1,6 @@
 //! Who may write, and what sessions there are.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{ErrorKind, Journal};
 
@@ -95,6 +95,29 @@ pub async fn the_newest_entry_is_found(journal: Arc<dyn Journal>) {
         let newest = journal.newest("s").await.expect("reads").expect("has some");
         assert_eq!((newest.seq, text(&newest)), (end, end.to_string()));
     }
+}
+
+/// Of a session that there is and of one that begins, and of those alone; who goes away while they wait is in nobody's way.
+pub async fn who_waits_for_entries_hears_of_them_whoever_writes(journal: Arc<dyn Journal>) {
+    let (s, t) = (open(&*journal, "s", "a").await, open(&*journal, "t", "a").await);
+    append(&*s, vec![heard("r", "1")]).await;
+    journal.news("s", 0).await.expect("there is one");
+    let gone = tokio::time::timeout(Duration::from_millis(1), journal.news("s", 1)).await;
+    assert!(gone.is_err(), "there is none: {gone:?}");
+    let (mut of_s, mut of_t) = (journal.news("s", 1), journal.news("t", 0));
+    tokio::select! {
+        biased;
+        news = &mut of_t => panic!("nobody wrote it: {news:?}"),
+        news = &mut of_s => panic!("nobody wrote it: {news:?}"),
+        first = async { append(&*open(&*journal, "s", "b").await, vec![heard("r", "2")]).await } => assert_eq!(first, 2),
+    }
+    tokio::select! {
+        biased;
+        news = &mut of_t => panic!("it is of another session: {news:?}"),
+        news = &mut of_s => news.expect("hears"),
+    }
+    append(&*t, vec![heard("r", "1")]).await;
+    of_t.await.expect("hears");
 }
 
 /// By name, as bytes compare.

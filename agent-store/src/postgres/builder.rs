@@ -7,6 +7,7 @@ use agent_core::Result;
 use super::{
     Inner, PostgresJournal,
     connect::Location,
+    news::News,
     readers::{Readers, Reading},
     thread::JournalThread,
 };
@@ -98,6 +99,7 @@ impl PostgresBuilder {
         let (schema, blob_bytes) = (self.schema, writing.blob_bytes);
         Ok(PostgresJournal(Arc::new(Inner {
             schema,
+            news: News::new(readers.clone()),
             readers,
             blob_bytes,
             thread,

@@ -66,6 +66,13 @@ impl Readers {
         names(&rows)
     }
 
+    /// The numbers of the newest entries of these sessions, of those that have any.
+    pub(super) async fn heads(&self, sessions: &[Arc<str>]) -> Result<Vec<(String, u64)>> {
+        let names: Vec<_> = sessions.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let rows = self.rows(|s| &s.heads, vec![Box::new(names)]).await?;
+        rows.iter().map(|row| Ok((name(row, 0)?.to_owned(), row.get::<_, i64>(1).cast_unsigned()))).collect()
+    }
+
     /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
     pub(super) async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);

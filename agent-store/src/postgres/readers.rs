@@ -92,6 +92,11 @@ impl Readers {
         &self.pool.manager().location
     }
 
+    /// Where what reads in the background runs.
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     /// The rows of a statement that changes nothing.
     pub(super) async fn rows(&self, pick: fn(&Statements) -> &Query, parameters: Parameters) -> Result<Vec<Row>> {
         let readers = self.clone();

@@ -110,6 +110,8 @@ const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {sch
 
 const SESSIONS: &str = "SELECT name FROM {schema}.session ORDER BY name";
 
+const HEADS: &str = "SELECT name, head FROM {schema}.session WHERE name = ANY($1)";
+
 const LIST: &str = "
 SELECT name FROM {schema}.session WHERE name > $1 AND name >= $2 AND name < $3 ORDER BY name LIMIT $4";
 
@@ -127,6 +129,7 @@ pub(super) struct Statements {
     pub(super) info: Query,
     pub(super) sessions: Query,
     pub(super) list: Query,
+    pub(super) heads: Query,
 }
 
 impl Statements {
@@ -144,6 +147,7 @@ impl Statements {
             has_run: query(HAS_RUN, const { &[Type::BYTEA, Type::BYTEA] }),
             info: query(INFO, const { &[Type::BYTEA] }),
             sessions: query(SESSIONS, &[]),
+            heads: query(HEADS, const { &[Type::BYTEA_ARRAY] }),
             list: query(LIST, const { &[Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::INT8] }),
         }
     }

@@ -91,7 +91,7 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_reservation_holds_up_the_othe
     let (theirs, ours) = (open_with(&lost.place(&place), dead_after).await, open_with(&place, dead_after).await);
     // It has the account: its statement is not done before somebody opens, and by then nobody hears of it any more.
     let slow = "CREATE TABLE opened ();
-                CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
                     IF NEW.tokens = 7 THEN
                         PERFORM pg_try_advisory_xact_lock(7002);
                         WHILE NOT EXISTS (SELECT FROM opened) LOOP PERFORM pg_sleep(0.01); END LOOP;
@@ -103,6 +103,7 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_reservation_holds_up_the_othe
     let reserving = tokio::spawn(async move { theirs.reserve("x", &Caps::default(), tokens(7)).await });
     let holds = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7002";
     while place.count(holds).await == 0 {
+        assert!(!reserving.is_finished(), "it never came so far");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     lost.stall();

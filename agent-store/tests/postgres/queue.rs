@@ -173,7 +173,7 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_claim_holds_up_the_others_for
     ours.dispatch(job("r")).await.expect("takes it");
     // Its statement is not done before somebody opens, and by then nobody hears of it any more.
     let slow = "CREATE TABLE opened ();
-                CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
                     IF NEW.worker = 'lost' THEN
                         PERFORM pg_try_advisory_xact_lock(7001);
                         WHILE NOT EXISTS (SELECT FROM opened) LOOP PERFORM pg_sleep(0.01); END LOOP;
@@ -185,6 +185,7 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_claim_holds_up_the_others_for
     let claiming = tokio::spawn(async move { theirs.claim(&briefly("lost")).await });
     let holds = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7001";
     while place.count(holds).await == 0 {
+        assert!(!claiming.is_finished(), "it never came so far");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     lost.stall();
