@@ -42,6 +42,7 @@ struct Limits {
     leaves_after: Duration,
     gone_after: Duration,
     retention: Duration,
+    drain: Duration,
 }
 
 /// Makes an [`AgentEndpoint`].
@@ -71,6 +72,7 @@ impl AgentEndpoint {
                 leaves_after: Duration::from_secs(60),
                 gone_after: Duration::from_secs(300),
                 retention: 30 * 24 * HOUR,
+                drain: Duration::from_secs(20),
             },
             to_request: Arc::new(|job| Ok(job.request())),
             wrap: Arc::new(|engine| engine),
@@ -92,13 +94,18 @@ impl AgentEndpoint {
         socket.listen(1024)
     }
 
-    /// Serves until `shutdown` is done. Runs under way are cut off ten seconds later; Restate drives them again elsewhere, or
-    /// here, when there is a process again.
+    /// Serves until `shutdown` is done, and until the runs under way reached a safe point then, which is the end of the calls that they make, or ran out of
+    /// [their time](AgentEndpointBuilder::drain_within). Restate drives them on elsewhere, or here, when there is a process again.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key of [`identity`](AgentEndpointBuilder::identity) is none.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future) -> Result<()> {
-        HttpServer::new(self.endpoint()?).serve_with_cancel(listener, shutdown).await;
+        let server = HttpServer::new(self.endpoint()?);
+        let drained = async {
+            shutdown.await;
+            self.sessions.present.leave(self.limits.drain).await;
+        };
+        server.serve_with_cancel(listener, drained).await;
         Ok(())
     }
 
@@ -196,6 +203,12 @@ impl AgentEndpointBuilder {
     /// For how long a run's end is kept for whoever sends the same run again, or asks for it. Default: 30 days.
     pub fn retention(mut self, time: Duration) -> Self {
         self.limits.retention = time;
+        self
+    }
+
+    /// How long runs have to reach a safe point when the process is told to end. Default: 20 seconds.
+    pub fn drain_within(mut self, time: Duration) -> Self {
+        self.limits.drain = time;
         self
     }
 

@@ -171,7 +171,7 @@ impl Durable for Engine {
             return self.open(&self.found(&kept).await);
         }
         self.begin(step).await?;
-        let running = self.steps.running();
+        let running = self.steps.running().await;
         let made = body.await?;
         let json = raw(&made)?;
         self.blobs.admits("the result of a step", json.get().len(), Blobs::MOST)?;
