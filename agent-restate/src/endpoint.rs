@@ -119,7 +119,10 @@ impl AgentEndpoint {
             .abort_timeout(self.limits.gone_after)
             .enable_lazy_state(true)
             .handler("run", run);
-        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes);
+        let options = LOOKS.iter().fold(options, |options, (name, ..)| options.handler(*name, forgotten()));
+        let of_notes =
+            OF_NOTES.iter().fold(ServiceOptions::new(), |options, (name, ..)| options.handler(*name, forgotten()));
+        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes.options(of_notes));
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
                 Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
@@ -131,29 +134,41 @@ impl AgentEndpoint {
 
     /// What Restate is told of the sessions.
     fn told_of_sessions(&self) -> Result<discovery::Service> {
-        let handlers = [
-            ("run", "EXCLUSIVE", "Runs an agent on new messages."),
-            ("answer", "SHARED", "Answers the questions of the run that waits."),
-            ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
-            ("open", "SHARED", "The run that is under way."),
-            ("head", "SHARED", "How far the session goes."),
-            ("read", "SHARED", "Entries of the session."),
-        ];
+        let run = ("run", "EXCLUSIVE", "Runs an agent on new messages.");
+        let handlers: Vec<_> = std::iter::once(run).chain(LOOKS).collect();
         object(&self.service, "Sessions of agents: each is an object, and a run an invocation of 'run'.", &handlers)
     }
 
     /// What Restate is told of the notes.
     fn told_of_notes(&self) -> Result<discovery::Service> {
-        let handlers = [
-            ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
-            ("all", "SHARED", "All notes of the session."),
-        ];
-        object(&notes::service(&self.service), "What others than runs note of sessions.", &handlers)
+        object(&notes::service(&self.service), "What others than runs note of sessions.", &OF_NOTES)
     }
 }
 
-/// A virtual object with these handlers: name, kind, and what it is for.
-fn object(name: &str, what: &str, handlers: &[(&str, &str, &str)]) -> Result<discovery::Service> {
+/// A handler: its name, its kind, and what it is for.
+type Handles = (&'static str, &'static str, &'static str);
+
+/// What is asked and told of a session beside its runs.
+const LOOKS: [Handles; 5] = [
+    ("answer", "SHARED", "Answers the questions of the run that waits."),
+    ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
+    ("open", "SHARED", "The run that is under way."),
+    ("head", "SHARED", "How far the session goes, and what is known of it without its content."),
+    ("read", "SHARED", "Entries of the session."),
+];
+
+const OF_NOTES: [Handles; 2] = [
+    ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
+    ("all", "SHARED", "All notes of the session."),
+];
+
+/// For calls that are over in a moment: the server would keep what they gave, such as pages of sessions, for a day.
+fn forgotten() -> HandlerOptions {
+    HandlerOptions::new().journal_retention(Duration::ZERO).idempotency_retention(Duration::ZERO)
+}
+
+/// A virtual object with these handlers.
+fn object(name: &str, what: &str, handlers: &[Handles]) -> Result<discovery::Service> {
     let handler = |(name, ty, what): &_| json!({"name": name, "ty": ty, "documentation": what});
     let handlers: Vec<_> = handlers.iter().map(handler).collect();
     let service = json!({"name": name, "ty": "VIRTUAL_OBJECT", "documentation": what, "handlers": handlers});
