@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use agent::{Error, PostgresQueue, Result, async_trait, config::StoreAddress, store::PostgresQueueBuilder};
-use agent_restate::{BlobStore, Restate, RestateJournal, open_blobs};
+use agent_restate::{BlobStore, Restate, RestateBuilder, RestateJournal, open_blobs};
 use agent_server::Notes;
 use serde_json::Value;
 use url::Url;
@@ -30,10 +30,13 @@ pub(crate) struct RestateAddress {
     admin: String,
     /// Where what is too large for its journal is kept.
     blobs: Option<String>,
+    /// The name of the service, if it is not the usual one.
+    service: Option<String>,
 }
 
 /// How an address looks.
-const ADDRESS: &str = "restate://HOST:PORT (restates:// by TLS), with ?admin=URL and &blobs=PLACE as needed";
+const ADDRESS: &str =
+    "restate://HOST:PORT (restates:// by TLS), with ?admin=URL, &blobs=PLACE and &service=NAME as needed";
 
 impl FromStr for Engine {
     type Err = String;
@@ -77,11 +80,12 @@ impl FromStr for RestateAddress {
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| bad("no host is named".to_owned()))?;
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let ingress = format!("{http}://{host}{port}{}", url.path().trim_end_matches('/'));
-        let mut address = Self { ingress, admin: format!("{http}://{host}:9070"), blobs: None };
+        let mut address = Self { ingress, admin: format!("{http}://{host}:9070"), blobs: None, service: None };
         for (name, value) in url.query_pairs() {
             match &*name {
                 "admin" => address.admin = value.into_owned(),
                 "blobs" => address.blobs = Some(value.into_owned()),
+                "service" => address.service = Some(value.into_owned()),
                 other => return Err(bad(format!("'{other}' means nothing"))),
             }
         }
@@ -98,6 +102,11 @@ impl RestateAddress {
         self.blobs.as_deref().map(open_blobs).transpose()
     }
 
+    /// The name of the service, if it is not the usual one.
+    pub(crate) fn service(&self) -> Option<&str> {
+        self.service.as_deref()
+    }
+
     /// The sessions of the server.
     ///
     /// # Errors
@@ -112,6 +121,7 @@ impl RestateAddress {
     /// If an address is none.
     pub(crate) fn open(&self) -> Result<Restate> {
         let restate = Restate::builder(&self.ingress).admin(&self.admin);
+        let restate = self.service().into_iter().fold(restate, RestateBuilder::service);
         match std::env::var("RESTATE_AUTH_TOKEN") {
             Ok(token) if !token.is_empty() => restate.token(token).build(),
             _ => restate.build(),
@@ -189,6 +199,13 @@ mod tests {
         assert_eq!(blobs("restate://r:80"), None);
         assert_eq!(blobs("restate://r:80?blobs=/mnt/all%20of%20us"), Some("/mnt/all of us".to_owned()));
         assert_eq!(blobs("restate://r?admin=http://a:1&blobs=s3://b/f"), Some("s3://b/f".to_owned()));
+    }
+
+    #[test]
+    fn an_address_names_a_service() {
+        let service = |text: &str| text.parse::<RestateAddress>().expect("an address").service;
+        assert_eq!(service("restate://r:80"), None);
+        assert_eq!(service("restate://r:80?service=Billing").as_deref(), Some("Billing"));
     }
 
     #[test]

@@ -6,11 +6,27 @@ use agent::{Error, Message, Result, config::StoreAddress, core::Journal, journal
 
 use crate::{cli::Global, load::loader};
 
+/// The Restate server whose sessions `--store` and `AGENT_STORE` name, which are only read.
+#[cfg(feature = "serve")]
+fn restate(global: &Global) -> Option<crate::engine::RestateAddress> {
+    match global.store.as_deref()?.parse() {
+        Ok(crate::engine::Engine::Restate(restate)) => Some(restate),
+        _ => None,
+    }
+}
+
 /// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
 ///
 /// # Errors
 /// If the address is none, or nothing is named and the user has no such directory.
 pub(crate) fn address(global: &Global, of_file: Option<&StoreAddress>) -> Result<StoreAddress> {
+    #[cfg(feature = "serve")]
+    if restate(global).is_some() {
+        return Err(Error::config(
+            "sessions of Restate are only read: by `agent sessions`, `inspect`, `export`, `diff`, and by `studio` without agents. Runs begin, are answered \
+             and go on at a server: `agent serve FILE --engine restate://..`",
+        ));
+    }
     match (&global.store, of_file) {
         (Some(address), _) => address.parse(),
         (None, Some(of_file)) => Ok(of_file.clone()),
@@ -31,7 +47,7 @@ fn default_file() -> Result<PathBuf> {
 /// Those of the store, and if there is none.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
     #[cfg(feature = "serve")]
-    if let Some(Ok(crate::engine::Engine::Restate(restate))) = global.store.as_deref().map(str::parse) {
+    if let Some(restate) = restate(global) {
         return Ok(Arc::new(restate.journal()?));
     }
     let of_file = match (&global.store, &global.file) {
@@ -45,6 +61,18 @@ pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
         }
         _ => address.open().await,
     }
+}
+
+/// The store as people are told of it.
+///
+/// # Errors
+/// If it is none.
+pub(crate) fn shown(global: &Global) -> Result<String> {
+    #[cfg(feature = "serve")]
+    if let Some(restate) = restate(global) {
+        return Ok(format!("the Restate server {restate:?}"));
+    }
+    Ok(address(global, None)?.to_string())
 }
 
 /// What a session is about: the title that it was given, or else what the user said first.

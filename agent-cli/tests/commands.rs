@@ -280,7 +280,7 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
         let (code, _, err) = end(&mut agent(dir.path()), args);
         assert!(code == 2 && err.contains(option), "{args:?}: {code} {err}");
     };
-    for option in [&["--per-tenant", "2"][..], &["--at-once", "4"], &["--lease", "9"], &["--drain", "9"]] {
+    for option in [&["--per-tenant", "2"][..], &["--at-once", "4"], &["--lease", "9"]] {
         refused(&[&["worker"][..], &restate, option].concat(), option[0]);
     }
     for option in [["--per-tenant", "2"], ["--lease", "9"]] {
@@ -290,6 +290,16 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
         refused(&[&["worker", "--store", "postgres://127.0.0.1:1/a"], &option[..]].concat(), option[0]);
     }
     refused(&["worker", "--engine", "here"], "'workers' or restate://");
+}
+
+#[test]
+fn what_goes_on_with_a_run_of_restate_says_where_that_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in [&["resume", "s"][..], &["approve", "s"], &["queue"], &["studio", "agent.yaml"]] {
+        let args = [command, &["--store", "restate://127.0.0.1:1"]].concat();
+        let (code, _, err) = end(&mut agent(dir.path()), &args);
+        assert!(code == 2 && err.contains("agent serve FILE --engine restate://"), "{args:?}: {code} {err}");
+    }
 }
 
 #[test]

@@ -228,6 +228,43 @@ fn a_served_run_goes_through_a_service_of_restate_that_is_killed_while_it_waits(
     server.kill();
 }
 
+#[test]
+fn what_an_agent_asks_that_is_served_elsewhere_over_restate_is_listed_and_answered_at_the_server() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let Some(engine) = runtime.block_on(restate::Server::start()) else { return };
+    let asks = Reply::Call("ask_user", json!({"questions": [{"question": "By train?"}]}));
+    let calls = Reply::Call("travel", json!({"message": "To Bern, please."}));
+    let model = Model::new([calls, asks, Reply::Text("Booked."), Reply::Text("It is booked.")]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, tools: &str| {
+        let path = dir.path().join(format!("{name}.yaml"));
+        std::fs::write(path, format!("name: {name}\nmodel: openai:scripted@chat\ntools: [{tools}]\n")).unwrap();
+    };
+    file("agent", "{served: {name: travel}}");
+    file("travel", "ask_user");
+    let url = format!("{}&service=Office", engine.engine_url());
+    let (address, files) = (restate::free_address().to_string(), ["agent.yaml", "travel.yaml", "--engine", &url]);
+    let _worker = Worker::begin(dir.path(), &model, &[&files[..], &["--listen", &address]].concat());
+    let server = Server::begin(dir.path(), &model, &files);
+    let run = start(&server, &json!({"input": "Book a trip.", "session": "garden"}));
+    let late = std::time::Instant::now() + Duration::from_secs(60);
+    let waiting = loop {
+        let waiting = server.get("/api/questions?session=garden/agent/travel");
+        if let Some(waiting) = waiting["questions"].as_array().and_then(|all| all.first()) {
+            break waiting.clone();
+        }
+        assert!(std::time::Instant::now() < late, "nothing is asked: {waiting}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let (question, asking) = (&waiting["question"], waiting["run"].as_str().unwrap().replace('/', "%2F"));
+    let answers = json!({"answers": [{"question": question["id"], "digest": question["digest"], "value": ["yes"]}]});
+    let path = format!("/api/runs/{asking}/answers?session=garden/agent/travel");
+    let (status, text) = server.ask("POST", &path, &answers);
+    assert_eq!(status, 202, "{text}");
+    assert_eq!(server.until(&run, "finished")["answer"], "It is booked.");
+    server.kill();
+}
+
 /// A run waits and ends, and a program elsewhere is told of both: of the end by the next server, since the first one dies.
 fn is_told_elsewhere(dir: &Path, model: &Model, serves: &[&str], looks: impl Fn()) {
     let receiver = Receiver::new(&[204, 500]);

@@ -70,12 +70,15 @@ impl Restate {
     /// Tells the server of an endpoint that serves agents, at a URL that the server reaches. New runs go there from now on; runs
     /// that began at another one are driven there to their end.
     ///
+    /// A URL that the server knows is asked again what it serves: after an update of the program in its place the server has the handlers and the options of
+    /// the new one. Runs that began there go on there, with the new program; one whose agent changed waits until the old one is back.
+    ///
     /// # Errors
     /// [`ErrorKind::Config`] if there is no admin address, or the endpoint is not as it should be; [`ErrorKind::Store`] if the
     /// server or the endpoint cannot be reached.
     pub async fn register(&self, endpoint: &str) -> Result<()> {
         let request = self.admin()?.request(Method::POST, &["deployments"]);
-        answer(request.json(&json!({"uri": endpoint}))).await.map(drop)
+        answer(request.json(&json!({"uri": endpoint, "force": true}))).await.map(drop)
     }
 
     /// Waits for the end of a run, however long it takes.
@@ -265,7 +268,7 @@ impl Dispatch for Restate {
             (Output::Open, true) => self.cancel_queued(run).await,
             (Output::Open, false) => {
                 let message = "the run has not begun: it is told by the message that it begins with";
-                Err(Error::new(ErrorKind::Store, message))
+                Err(Error::new(ErrorKind::Stale, message))
             }
             _ => Ok(false),
         }

@@ -42,6 +42,7 @@ struct Limits {
     leaves_after: Duration,
     gone_after: Duration,
     retention: Duration,
+    drain: Duration,
 }
 
 /// Makes an [`AgentEndpoint`].
@@ -71,6 +72,7 @@ impl AgentEndpoint {
                 leaves_after: Duration::from_secs(60),
                 gone_after: Duration::from_secs(300),
                 retention: 30 * 24 * HOUR,
+                drain: Duration::from_secs(20),
             },
             to_request: Arc::new(|job| Ok(job.request())),
             wrap: Arc::new(|engine| engine),
@@ -92,13 +94,18 @@ impl AgentEndpoint {
         socket.listen(1024)
     }
 
-    /// Serves until `shutdown` is done. Runs under way are cut off ten seconds later; Restate drives them again elsewhere, or
-    /// here, when there is a process again.
+    /// Serves until `shutdown` is done, and until the runs under way reached a safe point then, which is the end of the calls that they make, or ran out of
+    /// [their time](AgentEndpointBuilder::drain_within). Restate drives them on elsewhere, or here, when there is a process again.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key of [`identity`](AgentEndpointBuilder::identity) is none.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future) -> Result<()> {
-        HttpServer::new(self.endpoint()?).serve_with_cancel(listener, shutdown).await;
+        let server = HttpServer::new(self.endpoint()?);
+        let drained = async {
+            shutdown.await;
+            self.sessions.present.leave(self.limits.drain).await;
+        };
+        server.serve_with_cancel(listener, drained).await;
         Ok(())
     }
 
@@ -112,7 +119,10 @@ impl AgentEndpoint {
             .abort_timeout(self.limits.gone_after)
             .enable_lazy_state(true)
             .handler("run", run);
-        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes);
+        let options = LOOKS.iter().fold(options, |options, (name, ..)| options.handler(*name, forgotten()));
+        let of_notes =
+            OF_NOTES.iter().fold(ServiceOptions::new(), |options, (name, ..)| options.handler(*name, forgotten()));
+        let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes.options(of_notes));
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
                 Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
@@ -124,29 +134,41 @@ impl AgentEndpoint {
 
     /// What Restate is told of the sessions.
     fn told_of_sessions(&self) -> Result<discovery::Service> {
-        let handlers = [
-            ("run", "EXCLUSIVE", "Runs an agent on new messages."),
-            ("answer", "SHARED", "Answers the questions of the run that waits."),
-            ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
-            ("open", "SHARED", "The run that is under way."),
-            ("head", "SHARED", "How far the session goes."),
-            ("read", "SHARED", "Entries of the session."),
-        ];
+        let run = ("run", "EXCLUSIVE", "Runs an agent on new messages.");
+        let handlers: Vec<_> = std::iter::once(run).chain(LOOKS).collect();
         object(&self.service, "Sessions of agents: each is an object, and a run an invocation of 'run'.", &handlers)
     }
 
     /// What Restate is told of the notes.
     fn told_of_notes(&self) -> Result<discovery::Service> {
-        let handlers = [
-            ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
-            ("all", "SHARED", "All notes of the session."),
-        ];
-        object(&notes::service(&self.service), "What others than runs note of sessions.", &handlers)
+        object(&notes::service(&self.service), "What others than runs note of sessions.", &OF_NOTES)
     }
 }
 
-/// A virtual object with these handlers: name, kind, and what it is for.
-fn object(name: &str, what: &str, handlers: &[(&str, &str, &str)]) -> Result<discovery::Service> {
+/// A handler: its name, its kind, and what it is for.
+type Handles = (&'static str, &'static str, &'static str);
+
+/// What is asked and told of a session beside its runs.
+const LOOKS: [Handles; 5] = [
+    ("answer", "SHARED", "Answers the questions of the run that waits."),
+    ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
+    ("open", "SHARED", "The run that is under way."),
+    ("head", "SHARED", "How far the session goes, and what is known of it without its content."),
+    ("read", "SHARED", "Entries of the session."),
+];
+
+const OF_NOTES: [Handles; 2] = [
+    ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
+    ("all", "SHARED", "All notes of the session."),
+];
+
+/// For calls that are over in a moment: the server would keep what they gave, such as pages of sessions, for a day.
+fn forgotten() -> HandlerOptions {
+    HandlerOptions::new().journal_retention(Duration::ZERO).idempotency_retention(Duration::ZERO)
+}
+
+/// A virtual object with these handlers.
+fn object(name: &str, what: &str, handlers: &[Handles]) -> Result<discovery::Service> {
     let handler = |(name, ty, what): &_| json!({"name": name, "ty": ty, "documentation": what});
     let handlers: Vec<_> = handlers.iter().map(handler).collect();
     let service = json!({"name": name, "ty": "VIRTUAL_OBJECT", "documentation": what, "handlers": handlers});
@@ -196,6 +218,12 @@ impl AgentEndpointBuilder {
     /// For how long a run's end is kept for whoever sends the same run again, or asks for it. Default: 30 days.
     pub fn retention(mut self, time: Duration) -> Self {
         self.limits.retention = time;
+        self
+    }
+
+    /// How long runs have to reach a safe point when the process is told to end. Default: 20 seconds.
+    pub fn drain_within(mut self, time: Duration) -> Self {
+        self.limits.drain = time;
         self
     }
 

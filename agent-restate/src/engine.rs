@@ -22,7 +22,7 @@ use crate::{
     blobs::Blobs,
     callers::Callers,
     past::{SessionHandle, SessionLog},
-    record::{Called, Record, Stored, parsed, raw},
+    record::{Called, Record, Stored, parsed, raw, size},
     step_log::{StepLog, Told, now},
 };
 
@@ -171,7 +171,7 @@ impl Durable for Engine {
             return self.open(&self.found(&kept).await);
         }
         self.begin(step).await?;
-        let running = self.steps.running();
+        let running = self.steps.running().await;
         let made = body.await?;
         let json = raw(&made)?;
         self.blobs.admits("the result of a step", json.get().len(), Blobs::MOST)?;
@@ -216,6 +216,7 @@ impl Durable for Engine {
     async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
         self.callers.let_call(run.service.as_ref(), &run.session, run.max_depth)?;
         let (name, job) = (step.name(), Box::new(self.job(run)?));
+        may_be_sent(&job)?;
         let calls = Record::Calls { name: name.clone(), service: run.service.clone(), job };
         let too_late = async {
             match run.timeout {
@@ -235,6 +236,20 @@ impl Durable for Engine {
         self.sleep_as(step.name(), time).await;
         Ok(())
     }
+}
+
+/// Refuses a job that Restate never takes: it has no place but the journal.
+fn may_be_sent(job: &Job) -> Result<()> {
+    let bytes = size(job);
+    if bytes <= Blobs::MOST {
+        return Ok(());
+    }
+    Err(Error::tool(format!(
+        "Agent '{}' was not called: a message of {bytes} bytes is more than can be sent, which is {}. Send a shorter one, such as the name of a file or of \
+         another place that has the rest.",
+        job.at.agent,
+        Blobs::MOST
+    )))
 }
 
 /// What a run that was called came to, as whoever waits for it is told.
@@ -260,5 +275,18 @@ fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_larger_than_restate_takes_is_not_sent_and_the_model_is_told_what_helps() {
+        let job = |bytes: usize| Job::new("travel", &RunRequest::user("x".repeat(bytes)).run_id("r")).expect("is data");
+        may_be_sent(&job(1_000)).expect("has room");
+        let error = may_be_sent(&job(Blobs::MOST)).expect_err("has none");
+        assert!(error.kind() == ErrorKind::Tool && error.message().contains("Send a shorter one"), "{error}");
     }
 }

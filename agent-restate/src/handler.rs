@@ -2,7 +2,10 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use agent_core::dispatch::{Job, RunAddress};
+use agent_core::{
+    dispatch::{Job, RunAddress},
+    journal::SessionInfo,
+};
 
 use restate_sdk::{
     context::{CallFuture, DurableFuture, RequestTarget, RunFuture, macro_support::SealedDurableFuture},
@@ -265,8 +268,10 @@ async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {
         let (count, anchor) = (noted.len() as u64, Anchoring::of(&noted));
+        let mut info = SessionInfo::default();
+        noted.iter().for_each(|entry| info.apply(entry));
         let entries = blobs.keep(raw(&noted)?).await?;
-        batch.noted = Some(Noted { count, anchor, entries });
+        batch.noted = Some(Noted { count, anchor, info, entries });
     }
     Ok(batch)
 }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     Error, ErrorKind, Journal, Result, async_trait,
-    journal::{Entry, IndexCache, JournalWriter, SharedIndex},
+    journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
 };
 
 use crate::{
@@ -46,6 +46,22 @@ impl RestateJournal {
     async fn head(&self, session: &str) -> Result<Head> {
         self.restate.call(session, "head", &()).await
     }
+
+    /// The entry of this number; none for 0.
+    async fn entry(&self, session: &str, seq: u64) -> Result<Option<Arc<Entry>>> {
+        match seq.checked_sub(1) {
+            Some(before) => Ok(self.read(session, before, 1).await?.pop()),
+            None => Ok(None),
+        }
+    }
+
+    /// The names of the sessions of which this holds too, in this order.
+    async fn named(&self, and: &str) -> Result<Vec<String>> {
+        let service = quoted(self.restate.service());
+        let sql = format!("SELECT service_key FROM state WHERE service_name = {service} AND key = 'head' {and}");
+        let rows = self.restate.query(&sql).await?;
+        Ok(rows.iter().filter_map(|row| row["service_key"].as_str().map(str::to_owned)).collect())
+    }
 }
 
 #[async_trait]
@@ -75,18 +91,29 @@ impl Journal for RestateJournal {
     }
 
     async fn sessions(&self) -> Result<Vec<String>> {
-        let service = self.restate.service().replace('\'', "''");
-        let sql = format!(
-            "SELECT service_key FROM state WHERE service_name = '{service}' AND key = 'head' ORDER BY service_key"
-        );
-        let rows = self.restate.query(&sql).await?;
-        Ok(rows.iter().filter_map(|row| row["service_key"].as_str().map(str::to_owned)).collect())
+        self.named("ORDER BY service_key").await
+    }
+
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
+        let [prefix, after] = [prefix, after].map(quoted);
+        self.named(&format!(
+            "AND service_key > {after} AND starts_with(service_key, {prefix}) ORDER BY service_key LIMIT {limit}"
+        ))
+        .await
     }
 
     async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
-        match self.head(session).await?.newest {
-            0 => Ok(None),
-            newest => Ok(self.read(session, newest - 1, 1).await?.pop()),
+        self.entry(session, self.head(session).await?.newest).await
+    }
+
+    async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
+        Ok(Some(self.head(session).await?.info).filter(|info| info.entries > 0))
+    }
+
+    async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
+        match self.head(session).await?.anchors.last() {
+            Some(place) => self.entry(session, place.seq).await,
+            None => Ok(None),
         }
     }
 
@@ -101,6 +128,11 @@ impl Journal for RestateJournal {
     async fn delete(&self, _: &str) -> Result<bool> {
         Err(only_read())
     }
+}
+
+/// Text in a query.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn only_read() -> Error {

@@ -33,6 +33,7 @@ mod notes;
 mod outcome;
 mod past;
 mod place;
+mod present;
 mod record;
 #[cfg(feature = "s3")]
 mod s3;

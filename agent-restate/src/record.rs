@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use agent_core::{
     Error, ErrorKind, Result,
     dispatch::Job,
-    journal::{Entry, EntryBody},
+    journal::{Entry, EntryBody, SessionInfo},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -78,6 +78,9 @@ pub(crate) struct Noted {
     /// Set if they begin with an anchor: the session need not be read from further back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) anchor: Option<Anchoring>,
+    /// What they say of the session without its content.
+    #[serde(default)]
+    pub(crate) info: SessionInfo,
     pub(crate) entries: Stored,
 }
 

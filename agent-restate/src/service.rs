@@ -1,11 +1,6 @@
 //! The virtual object that every session is, as Restate calls it.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, engine::Durable, journal::RunStatus};
 use agent_exec::Agent;
@@ -26,6 +21,7 @@ use crate::{
     engine::Engine,
     handler::Handler,
     past::SessionLog,
+    present::Present,
     record::{Record, raw},
     session::{self, Open, Page, TO_GO_ON},
     step_log::StepLog,
@@ -47,8 +43,8 @@ pub(crate) struct Sessions {
     pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
     pub(crate) wrap: WrapEngine,
-    /// The runs that this process drives, by their invocations.
-    present: Mutex<HashMap<String, Weak<StepLog>>>,
+    /// The runs that this process drives.
+    pub(crate) present: Present,
 }
 
 /// [`Sessions`] as Restate's kit for services calls it.
@@ -95,7 +91,7 @@ impl Sessions {
         to_request: ToRequest,
         wrap: WrapEngine,
     ) -> Self {
-        Self { agents, blobs, patience, worker, to_request, wrap, present: Mutex::default() }
+        Self { agents, blobs, patience, worker, to_request, wrap, present: Present::default() }
     }
 
     /// Drives a run to its end.
@@ -109,7 +105,7 @@ impl Sessions {
         session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
 
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
-        let _present = self.present(&open.invocation, &steps);
+        let _present = self.present.enter(&open.invocation, &steps)?;
         let log = SessionLog::new(open.run.clone(), job.at.session.clone(), past, steps.clone(), self.blobs.clone());
         let log = Arc::new(log);
         let engine = Arc::new(Engine::new(steps.clone(), self.blobs.clone(), log, callers.clone(), &job));
@@ -151,20 +147,10 @@ impl Sessions {
         TerminalError::new_with_code(422, message) // the ingress has 404 for what it does not know itself
     }
 
-    /// Lets whoever tells the run something find it, until the guard is dropped.
-    fn present<'a>(&'a self, invocation: &str, steps: &'a Arc<StepLog>) -> Gone<'a> {
-        self.lock().insert(invocation.to_owned(), Arc::downgrade(steps));
-        Gone { sessions: self, invocation: invocation.to_owned(), steps }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<StepLog>>> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Tells the run that is under way something; false if it is another one.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
-        let here = self.lock().get(&open.invocation).and_then(Weak::upgrade);
+        let here = self.present.find(&open.invocation);
         let heard = here.as_ref().map(|steps| steps.heard());
         let invocation = ctx.invocation_handle(open.invocation);
         match tell {
@@ -264,24 +250,6 @@ fn end_of(mut outcome: Outcome) -> Result<Box<RawValue>> {
     raw(&outcome)
 }
 
-/// Forgets a run that this process drives no more.
-struct Gone<'a> {
-    sessions: &'a Sessions,
-    invocation: String,
-    steps: &'a Arc<StepLog>,
-}
-
-impl Drop for Gone<'_> {
-    fn drop(&mut self) {
-        let mut present = self.sessions.lock();
-        // The next attempt may be in this process already.
-        let is_own = |steps: &Weak<StepLog>| std::ptr::eq(steps.as_ptr(), Arc::as_ptr(self.steps));
-        if present.get(&self.invocation).is_some_and(is_own) {
-            present.remove(&self.invocation);
-        }
-    }
-}
-
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions")
@@ -312,26 +280,5 @@ mod tests {
         let large = kept(Blobs::MOST);
         assert_eq!((&large.status, large.answer), (&RunStatus::Finished(reason.clone()), None));
         assert!(large.error.is_some_and(|error| error.contains("read them in its session")));
-    }
-
-    #[test]
-    fn an_attempt_that_ends_late_leaves_the_next_one_where_it_is_found() {
-        let to_request: ToRequest = Arc::new(|job| Ok(job.request()));
-        let (worker, patience) = (Arc::<str>::from("worker"), Duration::from_secs(30));
-        let sessions = Sessions::new(
-            HashMap::new(),
-            Blobs::new(None, 0),
-            patience,
-            worker.clone(),
-            to_request,
-            Arc::new(|engine| engine),
-        );
-        let attempts = [(); 2].map(|()| Arc::new(StepLog::new(patience, worker.clone())));
-        let [first, second] = attempts.each_ref().map(|steps| sessions.present("invocation", steps));
-        drop(first);
-        let found = sessions.lock().get("invocation").and_then(Weak::upgrade);
-        assert!(found.is_some_and(|found| Arc::ptr_eq(&found, &attempts[1])));
-        drop(second);
-        assert!(sessions.lock().is_empty());
     }
 }

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Result, journal::Entry};
+use agent_core::{
+    Result,
+    journal::{Entry, SessionInfo},
+};
 use restate_sdk::{
     endpoint::ContextInternal,
     errors::{HandlerResult, TerminalError},
@@ -29,6 +32,9 @@ pub(crate) struct Head {
     /// The anchors, from one that stands for itself on: each goes on from the one before.
     #[serde(default)]
     pub(crate) anchors: Vec<AnchorPlace>,
+    /// What is known of it without its content.
+    #[serde(default)]
+    pub(crate) info: SessionInfo,
 }
 
 /// Where an anchor is.
@@ -37,7 +43,7 @@ pub(crate) struct AnchorPlace {
     /// The piece that begins with it.
     piece: u64,
     /// Its number.
-    seq: u64,
+    pub(crate) seq: u64,
 }
 
 /// What one batch noted.
@@ -147,6 +153,7 @@ impl Head {
         let first = self.newest + 1;
         self.pieces += 1;
         self.newest += noted.count;
+        self.info.extend(&noted.info);
         let place = AnchorPlace { piece: self.pieces, seq: first };
         match noted.anchor.map(|anchor| anchor.base) {
             Some(None) => self.anchors = vec![place],
@@ -240,7 +247,7 @@ mod tests {
 
     fn noted(count: u64, anchor: Option<Option<u64>>) -> Noted {
         let entries = Stored::Here(RawValue::NULL.to_owned());
-        Noted { count, anchor: anchor.map(|base| Anchoring { base }), entries }
+        Noted { count, anchor: anchor.map(|base| Anchoring { base }), info: SessionInfo::default(), entries }
     }
 
     #[test]

@@ -66,6 +66,16 @@ impl World {
         let url = format!("{}/{}/{}/open", self.server.ingress(), self.service, run.session);
         common::post(&url, "null").await
     }
+
+    /// So many of the questions, which wait and which nobody saw yet.
+    fn unseen(&self, open: &Value, questions: Vec<Question>, count: usize) -> Option<Vec<Question>> {
+        let mut seen = self.seen.lock().expect("no panic");
+        let signal = |question: &Question| open["asked"].get(&question.id).map(Value::to_string);
+        let waiting = questions.into_iter().filter_map(|question| Some((signal(&question)?, question)));
+        let new: Vec<_> = waiting.filter(|(signal, _)| !seen.contains(signal)).take(count).collect();
+        let is_all = new.len() == count;
+        is_all.then(|| new.into_iter().map(|(signal, question)| (seen.insert(signal), question).1).collect())
+    }
 }
 
 #[async_trait]
@@ -103,30 +113,27 @@ impl EngineWorld for World {
         end
     }
 
-    async fn asked(&self, run: &RunAddress) -> Question {
+    async fn asked(&self, run: &RunAddress, count: usize) -> Vec<Question> {
         let journal = RestateJournal::new(self.restate.clone());
         loop {
             let open = match self.registered.initialized() {
                 true => self.open(run).await,
                 false => Value::Null,
             };
-            for (id, signal) in open["asked"].as_object().into_iter().flatten() {
-                let index = journal.index(&run.session).await.expect("is read");
-                let questions = index.look(|index| index.unfinished(&run.agent)).map(|stands| stands.questions);
-                let question = questions.into_iter().flatten().find(|question| question.id == *id);
-                if let Some(question) = question
-                    && self.seen.lock().expect("no panic").insert(signal.to_string())
-                {
-                    return question;
-                }
+            let index = journal.index(&run.session).await;
+            let stands = index.ok().and_then(|index| index.look(|index| index.unfinished(&run.agent)));
+            let questions = stands.map(|stands| stands.questions).unwrap_or_default();
+            if let Some(questions) = self.unseen(&open, questions, count) {
+                return questions;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    async fn answer(&self, run: &RunAddress, question: &Question, answer: Value) {
+    async fn answer(&self, run: &RunAddress, answers: Vec<(Question, Value)>) {
+        let answers = answers.into_iter().map(|(question, answer)| question.answer(answer)).collect();
         // Who answers does not die with the process.
-        let (restate, run, answers) = (self.restate.clone(), run.clone(), BTreeMap::from([question.answer(answer)]));
+        let (restate, run) = (self.restate.clone(), run.clone());
         let answering = tokio::spawn(async move { restate.answer(&run, answers).await });
         answering.await.expect("no panic").expect("is taken");
     }

@@ -20,7 +20,7 @@ use agent_core::{
     Answer, ErrorKind, Journal, Message, Question, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec,
     WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
-    journal::{EntryBody, RunStatus},
+    journal::{EntryBody, RunStatus, SessionInfo, each_entry},
 };
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, BlobStore, FileBlobs, Outcome, Restate, RestateJournal};
@@ -69,7 +69,11 @@ impl World {
     }
 
     async fn end(&self, at: &RunAddress) -> Outcome {
-        let end = tokio::time::timeout(Duration::from_secs(60), self.restate.outcome(at)).await;
+        self.end_of(&self.restate, at).await
+    }
+
+    async fn end_of(&self, restate: &Restate, at: &RunAddress) -> Outcome {
+        let end = tokio::time::timeout(Duration::from_secs(60), restate.outcome(at)).await;
         end.unwrap_or_else(|_| panic!("it does not end: {}", self.server.log())).expect("it ended")
     }
 
@@ -143,6 +147,54 @@ async fn anybody_reads_a_session_as_a_whole_and_in_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_listed_and_known_without_their_content_and_no_look_is_kept() {
+    let Some(world) = World::new(&[("d1", "deed", json!({}))]).await else { return };
+    for (session, run) in [("t/it's", "r1"), ("t/a", "r1"), ("t/a", "r2"), ("u/a", "r1")] {
+        let request = RunRequest::user("hello").session(session).run_id(run);
+        let job = Job::new("clerk", &request).expect("is data");
+        world.restate.dispatch(job.clone()).await.expect("is taken");
+        world.end(&job.at).await;
+    }
+    let journal = world.journal();
+    let list = async |prefix: &str, after: &str, limit| journal.list(prefix, after, limit).await.expect("are listed");
+    assert_eq!(list("t/", "", 9).await, ["t/a", "t/it's"]);
+    assert_eq!(list("t/", "", 1).await, ["t/a"]);
+    assert_eq!(list("t/", "t/a", 9).await, ["t/it's"]);
+    assert!(list("t/it's", "t/it's", 9).await.is_empty());
+    for (session, runs) in [("t/a", 2), ("u/a", 1)] {
+        let mut known = SessionInfo::default();
+        each_entry(&journal, session, 0, |entry| known.apply(entry)).await.expect("is read");
+        assert_eq!((known.runs, known.agents.len()), (runs, 1));
+        assert_eq!(journal.info(session).await.expect("is known"), Some(known));
+    }
+    assert_eq!(journal.info("t/none").await.expect("is looked up"), None);
+
+    let looks = "SELECT target_handler_name AS name FROM sys_invocation WHERE target_handler_name <> 'run'";
+    let mut kept = world.server.query(looks).await;
+    for _ in 0..200 {
+        if kept["rows"] == json!([]) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        kept = world.server.query(looks).await;
+    }
+    panic!("the server keeps what was looked at: {kept}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_updated_in_its_place_is_asked_again_what_it_serves() {
+    let Some(mut world) = World::new(&[]).await else { return };
+    world.process.take().expect("it runs").kill().await;
+    let update = AgentEndpoint::builder().service("Updated").agent(agent(&[], &world.deed)).build();
+    let _process = Process::start(&update.expect("an endpoint"), world.address);
+    let updated = world.server.restate_of("Updated");
+    updated.register(&format!("http://{}", world.address)).await.expect("registers");
+    let job = job("hello", "r1");
+    updated.dispatch(job.clone()).await.expect("the server knows of it");
+    assert_eq!(world.end_of(&updated, &job.at).await.answer.as_deref(), Some("heard 1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() {
     let short = Duration::from_millis(200);
     // More than a thousand entries a run, before a question for which it leaves its process: it goes on in another attempt.
@@ -166,6 +218,9 @@ async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() 
     let all = journal.read("a session/with any name", 0, 100_000).await.expect("is read");
     let anchors = all.iter().filter(|entry| matches!(entry.body, EntryBody::Anchored { .. })).count();
     assert_eq!(anchors, 3, "each run but the first begins with one");
+    let newest = all.iter().rfind(|entry| matches!(entry.body, EntryBody::Anchored { .. }));
+    let found = journal.anchor("a session/with any name").await.expect("is looked up");
+    assert_eq!(found.map(|entry| entry.seq), newest.map(|entry| entry.seq));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,6 +322,8 @@ async fn a_run_that_waits_for_its_session_is_queued_and_can_be_cancelled() {
     world.stands(&first, |standing| matches!(standing, Standing::Running { .. })).await;
     let second = world.dispatch("again", "r2").await;
     world.stands(&second, |standing| *standing == Standing::Queued).await;
+    let early = world.restate.signal(&second, Signal::Pause).await.expect_err("there is nothing to pause yet");
+    assert_eq!(early.kind(), ErrorKind::Stale, "{early}");
     assert!(world.restate.signal(&second, Signal::Cancel).await.expect("is told"));
     assert_eq!(world.end(&first).await.answer.as_deref(), Some("heard 1"));
     assert_eq!(world.restate.standing(&second).await.expect("is looked up"), None, "Restate forgets what never began");

@@ -23,6 +23,7 @@ use agent_core::{
     WhenWaiting, async_trait,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
     journal::RunStatus,
+    middleware::ToolNext,
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
@@ -257,6 +258,27 @@ async fn a_run_outlives_an_outage_of_more_attempts_than_the_server_makes_by_itse
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_told_to_end_has_the_call_under_way_made_and_another_one_goes_on() {
+    let takes = |time: u32| ("work", json!({"takes": time}));
+    let steps: &[&[_]] = &[&[takes(3_000)], &[takes(8_000)]];
+    let Some(mut world) = World::new(steps, |builder| builder).await else { return };
+    let clerk = agent("clerk", steps, &world.work).build().expect("an agent");
+    let ending = AgentEndpoint::builder().agent(clerk).build().expect("an endpoint");
+    world.process.take().expect("it runs").kill().await;
+    let listener = AgentEndpoint::listen(world.address).expect("the address is free");
+    let (end, ends) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(async move { ending.serve(listener, ends).await });
+    let at = world.dispatch("s", "r1").await;
+    world.works(1).await;
+    end.send(()).expect("it serves");
+    serving.await.expect("no panic").expect("it served");
+    assert_eq!(world.work.begun(), 1, "nothing more began there");
+    world.process = Some(Process::start(&world.endpoint, world.address));
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
+    assert_eq!(world.work.begun(), 2, "what was under way is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_blocks_its_thread_is_driven_again_elsewhere() {
     let blocks = ("work", json!({"blocks": 60_000}));
     let Some(world) = World::new(&[&[blocks]], |builder| builder.leaves_after(SHORT).gone_after(SHORT)).await else {
@@ -334,6 +356,33 @@ async fn a_run_whose_question_was_not_answered_in_time_is_at_work_and_takes_no_a
     let late = world.restate.answer(&at, answers).await.expect_err("it is too late");
     assert_eq!(late.kind(), ErrorKind::Stale, "{late}");
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
+}
+
+/// Asks before each call, and takes it for granted after two seconds.
+struct Guard;
+
+#[async_trait]
+impl Middleware for Guard {
+    async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
+        req.ask_with(Ask::new("may", json!("May I?")).within(Duration::from_secs(2)).or(true))?;
+        next.run(req).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hooks_question_that_nobody_answered_in_time_is_not_asked_again_when_the_run_is_back_in_a_process() {
+    let (server, work) = match Server::start().await {
+        Some(server) => (server, Work::default()),
+        None => return,
+    };
+    let helper = agent("helper", &[&[("work", json!({}))]], &work).middleware(Guard).build().expect("an agent");
+    let delegates = ("delegate", json!({"agent": "helper", "message": "help"}));
+    let clerk = agent("clerk", &[&[delegates, ("work", json!({}))], &[("work", json!({"asks": 3_000}))]], &work);
+    let clerk = clerk.middleware(Guard).middleware(Delegation::new().to("helper", "Helps.", helper));
+    let world = World::on(server, clerk.build().expect("an agent"), work, |builder| builder.leaves_after(SHORT)).await;
+    let at = world.dispatch("s", "r1").await;
+    assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
+    assert_eq!(world.work.begun(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

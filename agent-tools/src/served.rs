@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{
     Caps, ExitReason, Part, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait,
     engine::{ServedEnd, ServedRun},
+    run::{RunIds, SessionId},
     tool::Effect,
 };
 use schemars::JsonSchema;
@@ -22,8 +23,8 @@ struct ServedArgs {
 /// An agent that is served elsewhere, as a tool that takes a `message`: under an engine that sends runs elsewhere, such as Restate, the message becomes a run of
 /// its own, of that agent, in whichever process serves it. The run of the caller waits for its end, and need not be in any process meanwhile.
 ///
-/// * Each agent of a session has a conversation of its own with it, which goes on with each call: the session `SESSION/AGENT_ID/NAME`. A call under way is
-///   named in the caller's journal, by a decision `CALL/served`: `{agent, service, session, run}`.
+/// * Each agent of a session has a conversation of its own with it, which goes on with each call: the session `SESSION/AGENT_ID/NAME`. Of the
+///   session of a user, a [`SessionId`], it is another one of that user. A call under way is named in the caller's journal, by a decision `CALL/served`: `{agent, service, session, run}`.
 /// * It is cancelled with its caller. Its questions are those of its own session, and are answered there.
 /// * The result is its answer; the result's value has the fields `agent`, `session`, `run`, `answer`, `reason` (why it ended), `usage`, and `value`, the answer as JSON, if
 ///   a tool gave it. What it used counts against the budgets of the caller's run once it is over, however it ended; until then its own [`caps`](Self::caps) hold.
@@ -85,7 +86,7 @@ impl ServedAgent {
     /// The run that a call is.
     fn run(&self, req: &ToolRequest, message: String) -> ServedRun {
         let ids = req.cx.ids();
-        let session = format!("{}/{}/{}", ids.session, ids.agent_id, self.agent);
+        let session = session_below(ids, &self.agent);
         let mut run = ServedRun::new(self.agent.clone(), session, req.idempotency_key(), message, ids);
         (run.service, run.caps, run.timeout) = (self.service.clone(), self.caps, self.timeout);
         run.max_depth = self.max_depth.unwrap_or(run.max_depth);
@@ -115,6 +116,15 @@ impl Tool for ServedAgent {
     }
 }
 
+/// The session that an agent of the caller's session has with another agent. That of a user's is the user's too, so that whoever serves users finds it.
+fn session_below(caller: &RunIds, agent: &str) -> String {
+    let name = format!("{}/{agent}", caller.agent_id);
+    match SessionId::parse(&caller.session) {
+        Some(session) => session.below(&name).to_string(),
+        None => format!("{}/{name}", caller.session),
+    }
+}
+
 /// What the caller is told of the run's end.
 fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> Result<ToolOutput> {
     let (agent, reason) = (&run.agent, reason?);
@@ -134,4 +144,20 @@ fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> 
         value["value"] = given;
     }
     Ok(ToolOutput::value(value).shown_as(vec![Part::text(texts.join("\n\n"))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_with_another_agent_is_one_of_the_same_user() {
+        let below = |session: &str| session_below(&RunIds::root("clerk", session), "travel");
+        assert_eq!(below("garden"), "garden/clerk/travel", "a session of nobody");
+        let garden = SessionId::new("ada/b", "garden");
+        let first = below(&garden.to_string());
+        assert_eq!(SessionId::parse(&first), Some(SessionId::new("ada/b", "garden/clerk/travel")));
+        let second = session_below(&RunIds::root("travel", &*first), "hotel");
+        assert_eq!(SessionId::parse(&second), Some(SessionId::new("ada/b", "garden/clerk/travel/travel/hotel")));
+    }
 }

@@ -1,6 +1,6 @@
 //! What can be said of workers and their queue.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use agent::dispatch::StandingKind;
 use clap::{
@@ -24,8 +24,9 @@ pub(crate) struct Worker {
     /// The agents, each a file (`.yaml`); without one, the agent that the options mean
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070, and
-    /// `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or `s3://BUCKET/FOLDER` (feature `s3`)
+    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070,
+    /// `&service=NAME` for a service that is not `Sessions`, and `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or
+    /// `s3://BUCKET/FOLDER` (feature `s3`)
     #[arg(long, value_name = "ENGINE", default_value = "workers")]
     pub(crate) engine: Engine,
     /// For Restate: the address at which it serves [default: 127.0.0.1:9080]
@@ -45,12 +46,19 @@ pub(crate) struct Worker {
     pub(crate) per_tenant: Option<u64>,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
-    /// For workers: how long runs have to reach a safe point when the worker is told to end [default: 20]
+    /// How long runs have to reach a safe point when the worker is told to end [default: 20]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,
     /// For workers: how long a worker that died keeps its runs from others [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) lease: Option<u64>,
+}
+
+impl Worker {
+    /// How long runs have to reach a safe point.
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain.unwrap_or(20))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -28,8 +28,9 @@ pub(crate) struct Serve {
     /// Keep the agents as they are; without this, runs that begin after a file changed have the agent as it is there
     #[arg(long)]
     pub(crate) no_watch: bool,
-    /// Who runs the runs: `here`, `workers` (see `agent worker`), or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070, and
-    /// `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or `s3://BUCKET/FOLDER` (feature `s3`)
+    /// Who runs the runs: `here`, `workers` (see `agent worker`), or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070,
+    /// `&service=NAME` for a service that is not `Sessions`, and `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or
+    /// `s3://BUCKET/FOLDER` (feature `s3`)
     #[arg(long, value_name = "ENGINE", default_value = "here")]
     pub(crate) engine: Engine,
     /// The address

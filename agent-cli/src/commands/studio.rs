@@ -23,16 +23,16 @@ pub(crate) async fn studio(wanted: Wanted, global: &Global) -> Result<End> {
     }
     let (store, files) = named(&wanted, global);
     let place = Global { store, ..global.clone() };
-    let address = store::address(&place, None)?;
     let journal = match files.is_empty() {
         true => existing(&place).await?,
-        false => address.open().await?,
+        false => store::address(&place, None)?.open().await?,
     };
+    let shown = store::shown(&place)?;
     let mut following = Following::default();
     let server = server(journal, &files, &wanted, global, &mut following)?;
     let listener = TcpListener::bind(wanted.listen).await.map_err(|e| cannot(wanted.listen, e))?;
     let at = listener.local_addr().map_err(|e| cannot("the address", e))?;
-    announce(global, &format!("http://{at}/studio/"), &format!("{address} is at http://{at}/studio/; Ctrl-C ends it"))?;
+    announce(global, &format!("http://{at}/studio/"), &format!("{shown} is at http://{at}/studio/; Ctrl-C ends it"))?;
     let ended = async {
         if let Err(error) = agent::shutdown_signal().await {
             eprintln!("agent: no signal can be waited for: {error}");

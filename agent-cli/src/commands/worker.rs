@@ -28,7 +28,6 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let of_workers = [
         ("--at-once", wanted.at_once.is_some()),
         ("--per-tenant", wanted.per_tenant.is_some()),
-        ("--drain", wanted.drain.is_some()),
         ("--lease", wanted.lease.is_some()),
     ];
     match &wanted.engine {
@@ -53,7 +52,7 @@ async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker,
     let lease = Duration::from_secs(wanted.lease.unwrap_or(LEASE));
     let journal = address.open_leased(lease).await?;
     let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
-    worker = worker.drain_within(Duration::from_secs(wanted.drain.unwrap_or(20)));
+    worker = worker.drain_within(wanted.drain());
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);
     let agents = agents.into_iter().map(|builder| builder.store(journal.clone()).build());
     let agents: Vec<Agent> = agents.collect::<Result<_>>()?;
@@ -93,7 +92,9 @@ async fn serve_restate(
         move |job| shaped(&agents, job)
     });
     endpoint = agents.into_iter().fold(endpoint, AgentEndpointBuilder::agent);
+    endpoint = endpoint.drain_within(wanted.drain());
     endpoint = wanted.worker.iter().fold(endpoint, AgentEndpointBuilder::name);
+    endpoint = restate.service().into_iter().fold(endpoint, AgentEndpointBuilder::service);
     endpoint = restate.blobs()?.into_iter().fold(endpoint, AgentEndpointBuilder::blobs);
     let endpoint = endpoint.build()?;
     let at = |e| cannot(listen, e);

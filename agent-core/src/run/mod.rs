@@ -29,5 +29,7 @@ pub use crate::{
     cx::{Ask, Clock, RunCx},
     deadlines::{DeadlineKind, Deadlines, RunDeadline},
     request::{RunInput, RunRequest, SubAgent, SubAgents, ToolChoices},
-    state::{Answer, Exit, ExitReason, Finished, Question, Refusal, RunEnd, RunIds, WhenBusy, WhenWaiting, new_id},
+    state::{
+        Answer, Exit, ExitReason, Finished, Question, Refusal, RunEnd, RunIds, SessionId, WhenBusy, WhenWaiting, new_id,
+    },
 };

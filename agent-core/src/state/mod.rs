@@ -9,6 +9,7 @@ mod end;
 mod ids;
 mod question;
 mod run_state;
+mod session_id;
 mod status;
 mod suspension;
 mod trail;
@@ -23,6 +24,7 @@ pub use self::{
     ids::{RunIds, new_id},
     question::Question,
     run_state::{Checkpoint, RunState},
+    session_id::SessionId,
     status::RunStatus,
     turn::{Begun, CallState, PendingCall, PendingTurn, Phase},
 };

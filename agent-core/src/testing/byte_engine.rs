@@ -77,9 +77,14 @@ impl ByteEngine {
         self.0.changed.notify_waiters();
     }
 
-    /// Waits for a question that has no answer.
-    pub async fn asked(&self) -> Question {
-        self.find(|kept| kept.asked.iter().find(|asked| !kept.answers.contains_key(&asked.id)).cloned()).await
+    /// Waits until a run waits with so many questions that have no answer: these.
+    pub async fn asked(&self, count: usize) -> Vec<Question> {
+        self.find(|kept| {
+            let open = kept.asked.iter().filter(|asked| !kept.answers.contains_key(&asked.id));
+            let open: Vec<_> = open.take(count).cloned().collect();
+            (open.len() == count).then_some(open)
+        })
+        .await
     }
 
     /// Waits for a run of an agent that is served elsewhere, and is not over.
@@ -109,10 +114,15 @@ impl ByteEngine {
 
     /// What `find` finds, as soon as it does.
     async fn find<T>(&self, find: impl Fn(&Kept) -> Option<T>) -> T {
+        self.take(|kept| find(kept)).await
+    }
+
+    /// What `take` takes, as soon as it does.
+    async fn take<T>(&self, take: impl Fn(&mut Kept) -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.0.changed.notified());
             changed.as_mut().enable(); // what changes from now on is not missed
-            if let Some(found) = find(&self.lock()) {
+            if let Some(found) = take(&mut self.lock()) {
                 return found;
             }
             changed.await;
@@ -188,13 +198,9 @@ impl Durable for ByteAttempt {
 
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let answer = async {
-            self.engine.lock().asked.push(question.clone());
-            self.engine.0.changed.notify_waiters();
-            let given = self.engine.find(|kept| kept.answers.get(&question.id).cloned()).await;
-            let mut kept = self.engine.lock();
-            kept.answers.remove(&question.id); // another wait is for another answer
-            kept.asked.retain(|asked| asked.id != question.id);
-            Ok(given)
+            let _asks = Asks::new(&self.engine, question);
+            // Another wait is for another answer.
+            Ok(self.engine.take(|kept| kept.answers.remove(&question.id)).await)
         };
         self.keep(&step.name(), answer).await
     }
@@ -225,6 +231,26 @@ impl Durable for ByteAttempt {
             Ok(())
         };
         self.keep(&step.name(), slept).await
+    }
+}
+
+/// A question that is asked until this is dropped.
+struct Asks<'a> {
+    engine: &'a ByteEngine,
+    id: &'a str,
+}
+
+impl<'a> Asks<'a> {
+    fn new(engine: &'a ByteEngine, question: &'a Question) -> Self {
+        engine.lock().asked.push(question.clone());
+        engine.0.changed.notify_waiters();
+        Self { engine, id: &question.id }
+    }
+}
+
+impl Drop for Asks<'_> {
+    fn drop(&mut self) {
+        self.engine.lock().asked.retain(|asked| asked.id != self.id);
     }
 }
 

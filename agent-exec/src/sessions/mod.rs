@@ -6,11 +6,10 @@
 
 mod branch;
 mod edit;
-mod id;
 mod list;
 mod session;
 
 pub(crate) use self::branch::branch;
-pub use agent_core::journal::RunRecord;
+pub use agent_core::{journal::RunRecord, run::SessionId};
 
-pub use self::{id::SessionId, list::Sessions, session::Session};
+pub use self::{list::Sessions, session::Session};

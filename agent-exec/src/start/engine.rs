@@ -6,8 +6,13 @@ use agent_core::{
     Answer, Checkpoint, Error, ErrorKind, Question, Result, RunEnd,
     engine::Steps,
     journal::JournalWriter,
-    run::{Clock, RunInput},
+    run::{
+        Clock, RunInput,
+        checkpoint::{CallState, Phase},
+    },
 };
+
+use futures::future::try_join_all;
 
 use super::{AgentParts, Prepared, RunSlot, Terms, answers::accepted, drive};
 
@@ -22,7 +27,7 @@ pub(super) async fn drive_on(
     may_be_driven_again(agent, &prepared)?;
     let terms = prepared.terms.clone();
     loop {
-        let checkpoint = match drive(agent, prepared, slot.clone(), writer.clone()).await? {
+        let mut checkpoint = match drive(agent, prepared, slot.clone(), writer.clone()).await? {
             RunEnd::Interrupted(checkpoint) => checkpoint,
             RunEnd::Paused(checkpoint) => match unless_cancelled(&slot, steps.paused(&checkpoint.ids.run_id)).await {
                 Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Paused(checkpoint)),
@@ -30,7 +35,7 @@ pub(super) async fn drive_on(
             },
             end => return Ok(end),
         };
-        let answers = match unless_cancelled(&slot, answers_to(&checkpoint, steps, &terms)).await {
+        let answers = match unless_cancelled(&slot, answers_to(&mut checkpoint, steps, &terms)).await {
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Interrupted(checkpoint)),
             answers => answers?,
         };
@@ -64,41 +69,62 @@ fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
     Err(Error::config(refusal))
 }
 
-/// The answers to all questions of the run, as its engine has them; none to one whose time is up: asked again, it has its
-/// default.
-async fn answers_to(checkpoint: &Checkpoint, steps: &Steps, terms: &Terms) -> Result<BTreeMap<String, Answer>> {
+/// The answers to all questions of the run, which are open side by side. One whose time is up has none: asked again, it has its default.
+///
+/// Whether an answer came in time is the engine's to say, and what it said holds when the run is driven again: no clock is asked after that.
+async fn answers_to(checkpoint: &mut Checkpoint, steps: &Steps, terms: &Terms) -> Result<BTreeMap<String, Answer>> {
     let clock = terms.resources.get::<Clock>().unwrap_or_default();
-    let (run, mut answers) = (&checkpoint.ids.run_id, BTreeMap::new());
-    for question in &checkpoint.questions {
-        let time_is_up = async {
-            match question.expires {
-                Some(at) => {
-                    let left = Duration::from_millis(at.saturating_sub(clock.now()));
-                    steps.sleep(run, &format!("expires/{}", question.id), left).await
-                }
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            answer = answer_to(question, checkpoint, steps, &clock) => answers.extend(answer?),
-            up = time_is_up => up?,
-        }
-    }
+    let each = checkpoint.questions.iter().map(|question| settled(question, checkpoint, steps, &clock));
+    let answers: BTreeMap<_, _> = try_join_all(each).await?.into_iter().flatten().collect();
+    decide(checkpoint, "", &answers);
     Ok(answers)
 }
 
-/// The first answer that the question admits.
-async fn answer_to(
+/// Notes what was decided in the questions of a run, whose ids begin so, and of the sub-agents that wait with it: no end for those that have an answer, and for the
+/// others one that is over.
+fn decide(stands: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answer>) {
+    for question in &mut stands.questions {
+        let is_answered = answers.contains_key(&format!("{above}{}", question.id));
+        question.expires = question.expires.filter(|_| !is_answered).map(|_| 0);
+    }
+    let Phase::Tools(turn) = &mut stands.phase else { return };
+    for call in &mut turn.calls {
+        if let CallState::Suspended { child: Some(child) } = &mut call.state {
+            decide(child, &format!("{above}{}/", call.call_id), answers);
+        }
+    }
+}
+
+/// The answer to a question; none when its time is up.
+async fn settled(
     question: &Question,
     checkpoint: &Checkpoint,
     steps: &Steps,
     clock: &Clock,
 ) -> Result<BTreeMap<String, Answer>> {
+    let time_is_up = async {
+        match question.expires {
+            Some(at) => {
+                let left = Duration::from_millis(at.saturating_sub(clock.now()));
+                steps.sleep(&checkpoint.ids.run_id, &format!("expires/{}", question.id), left).await
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = answer_to(question, checkpoint, steps) => answer,
+        up = time_is_up => up.map(|()| BTreeMap::new()),
+    }
+}
+
+/// The first answer that the question admits.
+async fn answer_to(question: &Question, checkpoint: &Checkpoint, steps: &Steps) -> Result<BTreeMap<String, Answer>> {
+    const IN_TIME: u64 = 0;
     loop {
         let answer = steps.answer(&checkpoint.ids.run_id, question).await?;
         let given = BTreeMap::from([(question.id.clone(), answer)]);
-        match accepted(checkpoint, given, clock.now()) {
+        match accepted(checkpoint, given, IN_TIME) {
             Err(e) => tracing::warn!(error = %e, "an answer was refused: the run goes on waiting"),
             taken => return taken,
         }

@@ -84,12 +84,14 @@ impl EngineWorld for Bytes {
         Some(end.map(|end| served(Ok(end))))
     }
 
-    async fn asked(&self, _: &RunAddress) -> Question {
-        self.engine.asked().await
+    async fn asked(&self, _: &RunAddress, count: usize) -> Vec<Question> {
+        self.engine.asked(count).await
     }
 
-    async fn answer(&self, _: &RunAddress, question: &Question, answer: Value) {
-        self.engine.answer(question.id.clone(), answer);
+    async fn answer(&self, _: &RunAddress, answers: Vec<(Question, Value)>) {
+        for (question, answer) in answers {
+            self.engine.answer(question.id, answer);
+        }
     }
 
     async fn pause(&self, _: &RunAddress) {

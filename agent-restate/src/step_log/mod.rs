@@ -100,10 +100,16 @@ impl StepLog {
         .await
     }
 
-    /// Counts a body as running until the guard is dropped.
-    pub(crate) fn running(&self) -> Running<'_> {
-        self.act(|state| state.running += 1);
-        Running(self)
+    /// Counts a body as running until the guard is dropped. In a process that ends, none begins any more.
+    pub(crate) async fn running(&self) -> Running<'_> {
+        let begins = self.act(|state| {
+            state.running += usize::from(!state.leaves);
+            !state.leaves
+        });
+        match begins {
+            true => Running(self),
+            false => std::future::pending().await,
+        }
     }
 
     /// Puts a record into the next batch.
@@ -150,6 +156,14 @@ impl StepLog {
     pub(crate) async fn fails<T>(&self, why: Error) -> T {
         self.change(|state| state.failed = Some(why));
         std::future::pending().await
+    }
+
+    /// Ends the attempt as soon as nothing of it is under way, since the process ends.
+    pub(crate) fn leaves(&self, why: Error) {
+        self.change(|state| {
+            state.leaves = true;
+            state.failed.get_or_insert(why);
+        });
     }
 
     /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes

@@ -60,6 +60,8 @@ pub(super) struct State {
     pub(super) looked: Option<Instant>,
     /// Why this attempt cannot go on, and the next one perhaps can.
     pub(super) failed: Option<Error>,
+    /// The attempt ends, and begins nothing more.
+    pub(super) leaves: bool,
     /// What the run was told, and how often.
     pub(super) told: Told,
     pub(super) heard: u64,
@@ -259,7 +261,7 @@ mod tests {
     async fn what_runs_beside_a_call_has_the_handler_speak_and_not_wait() {
         let steps = steps();
         let _waits = wishes(&steps, "call", calls()).await;
-        let running = steps.running();
+        let running = steps.running().await;
         for _ in 0..2 {
             let (batch, took) = next(&steps).await;
             assert!(!batch.waits && batch.records.is_empty(), "{batch:?}");

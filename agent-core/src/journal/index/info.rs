@@ -44,6 +44,24 @@ impl SessionInfo {
             _ => {}
         }
     }
+
+    /// Takes what is known of the entries that come after those that it knows.
+    pub fn extend(&mut self, later: &Self) {
+        if self.entries == 0 {
+            self.created = later.created;
+        }
+        self.entries += later.entries;
+        self.updated = self.updated.max(later.updated);
+        self.runs += later.runs;
+        if later.title.is_some() {
+            self.title.clone_from(&later.title);
+        }
+        for agent in &later.agents {
+            if !self.agents.contains(agent) {
+                self.agents.push(agent.clone());
+            }
+        }
+    }
 }
 
 /// Reads a whole session for what is known of it.

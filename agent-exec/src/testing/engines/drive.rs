@@ -94,25 +94,48 @@ pub(super) async fn drive<W: EngineWorld>(
     deaths: &[Death],
     answer: impl Fn(&Question, u32) -> Option<Value>,
 ) -> Driven {
-    let (mut died, mut asked) = (0, BTreeMap::new());
+    let mut asked = BTreeMap::new();
+    let answering = async || loop {
+        let question = world.asked(&job.at, 1).await.remove(0);
+        let times = asked.entry(question.id.clone()).or_default();
+        let Some(answer) = answer(&question, *times) else { return std::future::pending().await };
+        *times += 1;
+        world.answer(&job.at, vec![(question, answer)]).await;
+    };
+    let driven = drive_beside(world, processes, agent, job, deaths, answering).await;
+    Driven { asked, ..driven }
+}
+
+/// The same, where whoever calls this answers.
+pub(super) async fn drive_unanswered<W: EngineWorld>(
+    world: &W,
+    processes: &Processes,
+    agent: impl Fn() -> Agent,
+    job: &Job,
+    deaths: &[Death],
+) -> Driven {
+    drive_beside(world, processes, agent, job, deaths, std::future::pending).await
+}
+
+/// The same, while something goes on beside each process, and does not end.
+async fn drive_beside<W: EngineWorld>(
+    world: &W,
+    processes: &Processes,
+    agent: impl Fn() -> Agent,
+    job: &Job,
+    deaths: &[Death],
+    mut beside: impl AsyncFnMut() -> Option<Result<ServedEnd>>,
+) -> Driven {
+    let mut died = 0;
     let mortal = deaths.iter().map(|(step, keeps)| processes.dying_at(*step, *keeps));
     for process in mortal.chain([processes.lasting()]) {
-        let answering = async {
-            loop {
-                let question = world.asked(&job.at).await;
-                let times = asked.entry(question.id.clone()).or_default();
-                let Some(answer) = answer(&question, *times) else { return std::future::pending().await };
-                *times += 1;
-                world.answer(&job.at, &question, answer).await;
-            }
-        };
         let driven = tokio::select! {
             biased;
             driven = world.drive(agent(), job, &process) => driven,
-            never = answering => never,
+            never = beside() => never,
         };
         match driven {
-            Some(end) => return Driven { end: end.expect("it does not fail"), died, asked },
+            Some(end) => return Driven { end: end.expect("it does not fail"), died, asked: BTreeMap::new() },
             None => died += 1,
         }
     }

@@ -11,6 +11,7 @@
 mod deaths;
 mod deeds;
 mod drive;
+mod questions;
 mod runs;
 mod served;
 mod sessions;
@@ -27,7 +28,7 @@ use agent_core::{
 use agent_tools::ServedAgent;
 use serde_json::Value;
 
-pub use self::{deaths::*, runs::*, served::*, sessions::*, waits::*};
+pub use self::{deaths::*, questions::*, runs::*, served::*, sessions::*, waits::*};
 use crate::Agent;
 
 /// A world with an engine. It outlives the processes that drive its runs; of each of these, nothing is left when it is dead.
@@ -47,11 +48,12 @@ pub trait EngineWorld: Send + Sync + Sized + 'static {
     /// Those of a run that was refused or failed.
     async fn drive(&self, agent: Agent, job: &Job, process: &MortalProcess) -> Option<Result<ServedEnd>>;
 
-    /// Waits for a question that the run waits with, and that nobody answered. One that is asked again, since the answer did not do, is another one.
-    async fn asked(&self, run: &RunAddress) -> Question;
+    /// Waits until the run waits with so many questions at once that nobody answered: these. One that is asked again, since the answer did not do, is another
+    /// one.
+    async fn asked(&self, run: &RunAddress, count: usize) -> Vec<Question>;
 
-    /// Answers the question.
-    async fn answer(&self, run: &RunAddress, question: &Question, answer: Value);
+    /// Answers these questions, together.
+    async fn answer(&self, run: &RunAddress, answers: Vec<(Question, Value)>);
 
     /// Tells the run, which is under way, to pause.
     async fn pause(&self, run: &RunAddress);
@@ -79,6 +81,8 @@ macro_rules! engine_conformance {
             an_agent_with_a_store_of_its_own_is_refused
             an_answer_that_does_not_fit_is_asked_for_again
             a_question_that_nobody_answers_in_time_has_its_default
+            questions_that_are_open_at_once_are_answered_together_or_in_any_order
+            an_answer_that_came_in_time_holds_however_late_the_run_goes_on
             a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again
             what_was_said_in_the_session_is_the_past_of_its_next_run
             a_call_is_one_run_elsewhere_at_whichever_step_its_process_died

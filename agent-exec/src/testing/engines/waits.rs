@@ -1,18 +1,17 @@
-//! Runs that wait: for a time, for an answer, for somebody who lets them go on.
+//! Runs that wait: for a time, for somebody who lets them go on.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
-use agent_core::{Ask, ToolOutput, testing::Processes};
-use serde_json::json;
+use agent_core::{ToolOutput, testing::Processes};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
     EngineWorld,
     deeds::{Does, Script, call},
-    drive::{AGENT, Witness, drive, first_job, in_worlds, nobody, one_death},
+    drive::{AGENT, drive, first_job, in_worlds, nobody, one_death},
     nap,
 };
 use crate::{Agent, AgentBuilder};
@@ -50,45 +49,6 @@ pub async fn a_wait_that_was_begun_is_not_begun_again_by_the_next_process<W: Eng
     let steps = sleeps_once(world, vec![]).await;
     assert!(steps.iter().any(|name| name.contains("/sleep/")), "{steps:?}");
     in_worlds(one_death(steps.len()), async |world, deaths| _ = sleeps_once(world, deaths).await).await;
-}
-
-/// An answer that does not fit the question's schema is refused: the run waits for another one.
-///
-/// # Panics
-/// If the claim does not hold.
-pub async fn an_answer_that_does_not_fit_is_asked_for_again<W: EngineWorld>() {
-    let Some(world) = W::new().await else { return };
-    let witness = Witness::default();
-    let agent = || {
-        witness.sees(calls_once(Does::new("act", |req| async move {
-            let sure = req.ask_with(Ask::new("sure", json!(null)).schema(json!({"type": "boolean"})))?;
-            Ok(ToolOutput::text(sure.parse::<bool>()?.to_string()))
-        })))
-    };
-    let answer = |_: &_, times| Some(if times == 0 { json!("perhaps") } else { json!(true) });
-    let driven = drive(&world, &Processes::default(), agent, &first_job(), &[], answer).await;
-    assert_eq!(driven.asked.into_iter().collect::<Vec<_>>(), [("c1/sure".to_owned(), 2)]);
-    assert_eq!(witness.results(), ["true"]);
-}
-
-/// A question that has a time has its default when that is up.
-///
-/// # Panics
-/// If the claim does not hold.
-pub async fn a_question_that_nobody_answers_in_time_has_its_default<W: EngineWorld>() {
-    let Some(world) = W::new().await else { return };
-    let witness = Witness::default();
-    let agent = || {
-        witness.sees(calls_once(Does::new("act", |req| async move {
-            let ask = Ask::new("sure", json!(null)).within(nap::<W>()).or("nobody was there");
-            Ok(ToolOutput::text(req.ask_with(ask)?.parse::<String>()?))
-        })))
-    };
-    let began = Instant::now();
-    drive(&world, &Processes::default(), agent, &first_job(), &[], nobody).await;
-    let took = began.elapsed();
-    assert_eq!(witness.results(), ["nobody was there"]);
-    assert!(nap::<W>() <= took && took < nap::<W>() * 2, "{took:?}");
 }
 
 /// A call that stays until the run was told to pause.

@@ -6,8 +6,7 @@ use std::{fmt, sync::Arc};
 /// have one name, and no name that begins as a user's sessions do belongs to another.
 ///
 /// ```
-/// use agent_core::RunRequest;
-/// use agent_exec::SessionId;
+/// use agent_core::{RunRequest, run::SessionId};
 ///
 /// let mine = SessionId::new("ada", "trip/2");
 /// let forged = SessionId::new("ada/trip", "2");
@@ -44,8 +43,14 @@ impl SessionId {
         &self.session
     }
 
+    /// The session `SESSION/NAME` of the same user, for what belongs to this session and has one of its own.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        Self::new(self.user.as_str(), format!("{}/{name}", self.session))
+    }
+
     /// How the names of all sessions of `user` begin.
-    pub(super) fn prefix(user: &str) -> String {
+    pub fn prefix(user: &str) -> String {
         format!("{}/", escape(user))
     }
 }
