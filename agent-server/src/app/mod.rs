@@ -3,6 +3,7 @@
 mod agents;
 mod at_rest;
 mod brought;
+mod deleted;
 mod dispatched;
 mod drained;
 mod elsewhere;
