@@ -328,19 +328,16 @@ impl FoundRun {
         })
     }
 
-    /// The final text: as the run gave it, or else what was said last in the session, if this was its newest run.
+    /// The final text: as the run gave it, or else what its agent said last before the next run.
     async fn answer(&self) -> Result<Option<String>, ApiError> {
         if let Some(end) = self.end()
             && let Ok(RunEnd::Finished(finished)) = &*end
         {
             return Ok(Some(finished.answer.clone()));
         }
-        let index = self.app.journal().index(self.store_name()).await?;
-        let view = index.look(|index| index.view(&self.agent));
-        let is_newest = view.last_run.is_some_and(|(run, _)| run == self.id);
-        let said =
-            view.history.iter().next_back().filter(|message| is_newest && matches!(message, Message::Assistant(_)));
-        Ok(said.map(Message::text))
+        let history = self.app.look(self.store_name(), |index| index.history_after(&self.id)).await?;
+        let said = history.as_ref().and_then(|history| history.iter().next_back());
+        Ok(said.filter(|message| matches!(message, Message::Assistant(_))).map(Message::text))
     }
 }
 
