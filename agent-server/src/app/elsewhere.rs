@@ -209,6 +209,6 @@ impl FoundRun {
 
     /// True if whoever runs it says that it goes on.
     async fn goes_on(&self) -> Result<bool, ApiError> {
-        Ok(matches!(self.standing().await?, Some((RunStatus::Queued | RunStatus::Running, _))))
+        Ok(matches!(self.standing(true).await?, Some((RunStatus::Queued | RunStatus::Running, _))))
     }
 }
