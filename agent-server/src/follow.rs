@@ -93,16 +93,17 @@ pub(crate) async fn ending(run: &FoundRun) -> Result<Ending, ApiError> {
         return Ok(Ending::of(&end));
     }
     // It was in another process.
+    let view = run.view().await?;
     let questions = run.checkpoint().await?.map(|open| open.questions).unwrap_or_default();
-    if !questions.is_empty() {
+    if !questions.is_empty() && view.status != crate::RunStatus::Failed {
         return Ok(Ending::Interrupted(questions));
     }
-    let view = run.view().await?;
     let record = run.record().await?;
     Ok(match record.and_then(|record| record.status) {
         Some(RunStatus::Finished(reason)) => Ending::Finished { answer: view.answer.unwrap_or_default(), reason },
         Some(RunStatus::Paused) => Ending::Paused,
         Some(RunStatus::Cancelled) => Ending::Cancelled,
+        None if view.status == crate::RunStatus::Cancelled => Ending::Cancelled,
         // It is told no further here: another process goes on with it.
         None if view.status != crate::RunStatus::Failed => Ending::Paused,
         _ => {

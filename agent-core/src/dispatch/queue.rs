@@ -29,13 +29,13 @@ pub trait Queue: Dispatch {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>>;
 
-    /// Gives a job back, and says what becomes of it, and which signals its run has heard, by their ids; false if the lease was lost: then nothing
-    /// is changed. A job that was cancelled and whose run has not heard it does not rest; if it is given up, its run is told when it is retried. Messages that
+    /// Gives a job back, and says what becomes of it, which signals its run has heard, by their ids, and whether its run `stands` in the journal by now; false if
+    /// the lease was lost: then nothing is changed. A job that was cancelled and whose run has not heard it does not rest; if it is given up, its run is told when it is retried. Messages that
     /// a run has not heard stay until the run goes on, unless it is done.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
-    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool>;
+    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64], stands: bool) -> Result<bool>;
 
     /// Makes the jobs of [schedules](super::Schedule) that are due. Workers ask for it all the time, also those that have no room for one more run, so that no
     /// time is missed while one lives.
@@ -95,12 +95,15 @@ pub struct Claimed {
     pub failures: u32,
     /// What failed the last time.
     pub error: Option<String>,
+    /// True if a worker gave it back and said that its run stands in the journal: if it does not any more, somebody deleted it, and it must not begin anew. Whether the
+    /// run of a worker that died stands there, nobody said.
+    pub stands: bool,
 }
 
 impl Claimed {
     /// A job that was never claimed before.
     pub fn new(receipt: u64, job: Job) -> Self {
-        Self { receipt, job, answers: None, failures: 0, error: None }
+        Self { receipt, job, answers: None, failures: 0, error: None, stands: false }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     Answer, Checkpoint, Result, RunIds, RunRequest, WhenBusy,
-    dispatch::{Claimed, Outcome},
+    dispatch::{Claimed, Job, Outcome},
     journal::{Liveness, RunStatus, liveness_of},
     run::{Clock, RunInput},
 };
@@ -25,12 +25,12 @@ impl Beginning {
         let job = &claimed.job;
         let request = Box::new(job.request());
         let Some(journal) = agent.store() else { return Ok(Self::Run(request, None)) };
-        let mut ids = RunIds::root(agent.name(), job.at.session.clone());
-        (ids.run_id, ids.root_run_id) = (job.at.run.clone(), job.at.run.clone());
-        if let Some(agent_id) = &job.agent_id {
-            ids.agent_id = agent_id.clone();
-        }
+        let ids = ids_of(agent, job);
         match liveness_of(&**journal, &ids).await? {
+            // Nothing of it happens again, and nothing of what was deleted comes back.
+            Liveness::Unknown if claimed.stands => {
+                return Ok(Self::Ends(deleted()));
+            }
             Liveness::Unknown => return Ok(Self::Run(request, None)),
             Liveness::Over(_) => return Ok(Self::Ends(Outcome::Done)),
             _ => {}
@@ -72,6 +72,27 @@ impl Beginning {
         // The queue waits for the session, and for what the run is told meanwhile.
         request.when_busy = Some(WhenBusy::Reject);
         Self::Run(request, note)
+    }
+}
+
+/// True if the run of a job stands in the journal, in whatever state.
+pub(super) async fn stands(agent: &Agent, job: &Job) -> Result<bool> {
+    let Some(journal) = agent.store() else { return Ok(false) };
+    Ok(liveness_of(&**journal, &ids_of(agent, job)).await? != Liveness::Unknown)
+}
+
+fn ids_of(agent: &Agent, job: &Job) -> RunIds {
+    let mut ids = RunIds::root(agent.name(), job.at.session.clone());
+    (ids.run_id, ids.root_run_id) = (job.at.run.clone(), job.at.run.clone());
+    if let Some(agent_id) = &job.agent_id {
+        ids.agent_id = agent_id.clone();
+    }
+    ids
+}
+
+fn deleted() -> Outcome {
+    Outcome::Dead {
+        error: "its session was deleted after it had begun: send a new run, if it is to be done again".to_owned(),
     }
 }
 

@@ -35,6 +35,10 @@ impl End<'_> {
     pub(super) fn failed(&self, e: &Error) -> Outcome {
         let error = e.to_string();
         match (e.kind(), e.checkpoint()) {
+            // Perhaps one of them alone: the question may have ended since the worker looked. It is left out the next time, and the others are not.
+            (ErrorKind::AnswerRefused, Some(_)) if self.failures == 0 && self.backoff.delay(1, None).is_some() => {
+                Outcome::Later { after: Duration::ZERO, error: Some(error) }
+            }
             // It still waits, as if they had not been given.
             (ErrorKind::AnswerRefused, Some(stands)) => rests(stands, Some(error)),
             // Another process has the session, or died with it. One that waits for answers is not free before it has them.

@@ -9,7 +9,7 @@ use agent_core::{
 use tokio::time::{sleep, timeout};
 
 use super::{
-    begin::Beginning,
+    begin::{self, Beginning},
     ends::End,
     shift::{Shift, Stay},
 };
@@ -22,7 +22,8 @@ pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
     let lost = stay.lost.clone();
     let live = async {
         let (outcome, heard) = run(&shift, &claimed).await;
-        release(&shift, claimed.receipt, &outcome, &heard).await;
+        let stands = stands(&shift, &claimed, &outcome).await;
+        release(&shift, claimed.receipt, &outcome, &heard, stands).await;
     };
     tokio::select! {
         biased;
@@ -73,11 +74,23 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     }
 }
 
+/// True if the run stands in the journal, so that whoever has the job next does not begin it anew if it is gone from there.
+async fn stands(shift: &Shift, claimed: &Claimed, outcome: &Outcome) -> bool {
+    if claimed.stands || *outcome == Outcome::Done {
+        return claimed.stands; // nothing new, or nobody has it next
+    }
+    let Ok(agent) = shift.worker.agent(&claimed.job.at.agent) else { return false };
+    begin::stands(agent, &claimed.job).await.unwrap_or_else(|e| {
+        tracing::warn!(error = %e, "whether a run stands in the journal was not read");
+        false
+    })
+}
+
 /// Tells the queue until it hears, or the lease is lost.
-async fn release(shift: &Shift, receipt: u64, outcome: &Outcome, heard: &[u64]) {
+async fn release(shift: &Shift, receipt: u64, outcome: &Outcome, heard: &[u64], stands: bool) {
     let queue = &shift.worker.queue;
     loop {
-        match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), heard)).await {
+        match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), heard, stands)).await {
             Ok(Ok(_)) => return,
             Ok(Err(e)) => tracing::warn!(error = %e, "the queue could not be told what became of a run; trying again"),
             Err(_) => tracing::warn!("the queue does not answer; trying again"),

@@ -18,7 +18,7 @@ impl FoundRun {
     pub async fn call_off(&self) -> Result<bool, ApiError> {
         let is_told = self.tell_run(Signal::Cancel).await?;
         // One that was given up hears it when it is retried, and ends here if it waits.
-        if is_told && !matches!(self.standing().await?, Some((Standing::Failed, _))) {
+        if is_told && !matches!(self.standing(true).await?, Some((Standing::Failed, _))) {
             return Ok(true);
         }
         match self.record().await? {

@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use agent::{
-    Agent, Error, Result, RunRequest, SessionId,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing, Wanted},
+    Agent, Error, Result, RunRequest, SessionId, WhenBusy,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Wanted},
     journal::RunRecord,
     run::{Answer, RunInput},
 };
@@ -13,9 +13,8 @@ use serde::Deserialize;
 use super::{
     App, FoundRun,
     brought::{Brought, Kept},
-    view::RunStatus,
 };
-use crate::{caller::Caller, error::ApiError};
+use crate::{caller::Caller, error::ApiError, webhooks::Hook};
 
 /// Sessions that are read at once.
 const PAGE: usize = 500;
@@ -60,20 +59,36 @@ impl App {
         self.0.dispatch.as_ref()
     }
 
-    /// Hands a run over, which keeps it: nothing is written of it here.
+    /// Refuses what workers would pass over: they run what a session is sent one after the other.
+    pub(super) fn check_busy(&self, busy: Option<WhenBusy>) -> Result<(), ApiError> {
+        match (&self.0.queue, busy) {
+            (Some(_), Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork)) => Err(ApiError::invalid(
+                "over workers a run waits for the one that its session is busy with: send it without when_busy, or steer that one (POST /api/runs/{run}/steer)",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands a run over, which keeps it: nothing is written of it here but who is told of it. That is noted first, so that it is not lost with this process.
     pub(super) async fn hand_over(
         &self,
         dispatch: &dyn Dispatch,
         caller: &Caller,
         agent: Arc<str>,
         request: &RunRequest,
+        hooks: Vec<Hook>,
     ) -> Result<FoundRun, ApiError> {
         let kept = Kept::new(agent.clone(), request).queued(request)?;
         let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
         let extra = serde_json::to_value(&kept.brought).unwrap_or_default();
         let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
         let found = FoundRun::elsewhere_of(self.clone(), at);
-        Ok(match dispatch.dispatch(job).await? {
+        let is_told = self.note_hooks(caller, &found, hooks).await?;
+        let dispatched = dispatch.dispatch(job).await?;
+        if is_told {
+            self.tell_when_at_rest(&found);
+        }
+        Ok(match dispatched {
             Dispatched::New => found.started(),
             _ => found,
         })
@@ -192,17 +207,6 @@ impl FoundRun {
     ) -> Result<Self, ApiError> {
         dispatch.answer(&self.address(), answers.into_iter().collect()).await?;
         Ok(self.clone())
-    }
-
-    /// Where it stands, as far as whoever runs it knows more than the journal.
-    pub(super) async fn standing(&self) -> Result<Option<(RunStatus, Option<String>)>, ApiError> {
-        let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
-        Ok(match dispatch.standing(&self.address()).await? {
-            Some(Standing::Queued) => Some((RunStatus::Queued, None)),
-            Some(Standing::Running { .. }) => Some((RunStatus::Running, None)),
-            Some(Standing::Dead { error }) => Some((RunStatus::Failed, Some(error))),
-            _ => None,
-        })
     }
 
     /// It, for whoever runs it.

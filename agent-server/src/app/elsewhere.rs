@@ -3,7 +3,12 @@
 use std::{mem, sync::Arc, time::Duration};
 
 use agent::{
-    Event, core::dispatch::Standing, engine::EventHub, event::Position, journal::RunStatus as Status, run::RunIds,
+    Event,
+    core::dispatch::{RunAddress, Standing},
+    engine::EventHub,
+    event::Position,
+    journal::{RunStatus as Status, SessionIndex},
+    run::RunIds,
 };
 use futures::{
     StreamExt,
@@ -28,7 +33,7 @@ enum Rest {
     Settled,
     /// It is under way, and the journal tells when it is not; unless it is given up, which whoever runs it tells.
     UnderWay,
-    /// As [`UnderWay`](Self::UnderWay), of a run below another one, of which whoever runs that one knows nothing.
+    /// As [`UnderWay`](Self::UnderWay), of a run below another one that is not in this session: whoever runs that one knows nothing of it.
     Below,
     /// The journal calls it stopped, and whoever runs it goes on with it: what comes of that the journal may not tell.
     GoesOn,
@@ -169,32 +174,41 @@ impl FoundRun {
         if self.app().is_draining() {
             return Ok(Rest::Settled);
         }
-        let known = self.app().look(self.store_name(), |index| match index.run(self.id()) {
-            Some((_, record)) => Some(match record.status {
-                None if record.is_root => Rest::UnderWay,
-                None => Rest::Below,
-                Some(Status::Paused | Status::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
-                Some(Status::Finished(_)) => Rest::Settled,
-                Some(_) => Rest::GoesOn,
-            }),
-            None => Kept::of_run(index, self.id()).map(|kept| match kept.queued.is_none() || kept.over.is_some() {
-                true => Rest::Settled,
-                false => Rest::UnderWay,
-            }),
-        });
-        match known.await?.unwrap_or(Rest::GoesOn) {
+        let known = self.app().look(self.store_name(), |index| self.known(index)).await?;
+        let (known, asked_for) = known.unwrap_or_else(|| (Rest::GoesOn, self.address()));
+        match known {
             Rest::GoesOn if !self.goes_on().await? => Ok(Rest::Settled),
             // Its process may have died, as often as that may be: then nobody writes its end.
             Rest::UnderWay if look.rest().is_zero() => match self.app().dispatch() {
-                Some(dispatch) => Ok(look.hears(dispatch.standing(&self.address()).await?.as_ref())),
+                Some(dispatch) => Ok(look.hears(dispatch.standing(&asked_for).await?.as_ref())),
                 None => Ok(Rest::UnderWay),
             },
             known => Ok(known),
         }
     }
 
+    /// What the journal tells, and for which run whoever runs it is asked: for the one at the top of its tree.
+    fn known(&self, index: &SessionIndex) -> Option<(Rest, RunAddress)> {
+        let Some((_, record)) = index.run(self.id()) else {
+            let kept = Kept::of_run(index, self.id())?;
+            let is_settled = kept.queued.is_none() || kept.over.is_some();
+            return Some((if is_settled { Rest::Settled } else { Rest::UnderWay }, self.address()));
+        };
+        let top = index.run(&record.root).filter(|_| !record.is_root);
+        let above =
+            top.map(|(agent, top)| RunAddress::new(agent.clone(), self.store_name().clone(), top.run_id.clone()));
+        let rest = match record.status {
+            None if record.is_root || above.is_some() => Rest::UnderWay,
+            None => Rest::Below,
+            Some(Status::Paused | Status::Cancelled) if is_drained(index, self.id()) => Rest::UnderWay,
+            Some(Status::Finished(_)) => Rest::Settled,
+            Some(_) => Rest::GoesOn,
+        };
+        Some((rest, above.unwrap_or_else(|| self.address())))
+    }
+
     /// True if whoever runs it says that it goes on.
     async fn goes_on(&self) -> Result<bool, ApiError> {
-        Ok(matches!(self.standing().await?, Some((RunStatus::Queued | RunStatus::Running, _))))
+        Ok(matches!(self.standing(true).await?, Some((RunStatus::Queued | RunStatus::Running, _))))
     }
 }

@@ -294,9 +294,14 @@ impl FoundRun {
             RunStatus::Finished | RunStatus::Running => None,
             _ if is_live => None,
             // One that the journal calls stopped goes on if whoever runs it says so: it was put back, is tried again, or has its answers.
-            _ => self.standing().await?,
+            _ => self.standing(record.is_some()).await?,
         };
+        let never_began = record.is_none() && matches!(standing, Some((RunStatus::Paused | RunStatus::Cancelled, _)));
+        if never_began && self.record().await?.is_some() {
+            return Box::pin(self.view()).await; // it began and came to rest in between
+        }
         let (status, given_up) = standing.unwrap_or((status, None));
+        let (given_up, given_up_at) = given_up.map(|given_up| (given_up.error, given_up.at)).unzip();
         let refused = kept.as_ref().and_then(|kept| match &kept.over {
             Some(Over::Refused(why)) => Some(why.replace(&**self.store_name(), &self.session())),
             _ => None,
@@ -313,7 +318,7 @@ impl FoundRun {
             status,
             live: is_live,
             started: record.as_ref().map_or(asked, |record| record.started),
-            ended: record.as_ref().and_then(|record| record.ended).filter(|_| !is_live),
+            ended: given_up_at.flatten().or(record.as_ref().and_then(|record| record.ended)).filter(|_| !is_live),
             steps: record.as_ref().map_or(0, |record| record.steps),
             usage: record.as_ref().map_or_else(Usage::default, |record| record.usage),
             reason: record.as_ref().and_then(reason),
@@ -328,19 +333,16 @@ impl FoundRun {
         })
     }
 
-    /// The final text: as the run gave it, or else what was said last in the session, if this was its newest run.
+    /// The final text: as the run gave it, or else what its agent said last before the next run.
     async fn answer(&self) -> Result<Option<String>, ApiError> {
         if let Some(end) = self.end()
             && let Ok(RunEnd::Finished(finished)) = &*end
         {
             return Ok(Some(finished.answer.clone()));
         }
-        let index = self.app.journal().index(self.store_name()).await?;
-        let view = index.look(|index| index.view(&self.agent));
-        let is_newest = view.last_run.is_some_and(|(run, _)| run == self.id);
-        let said =
-            view.history.iter().next_back().filter(|message| is_newest && matches!(message, Message::Assistant(_)));
-        Ok(said.map(Message::text))
+        let history = self.app.look(self.store_name(), |index| index.history_after(&self.id)).await?;
+        let said = history.as_ref().and_then(|history| history.iter().next_back());
+        Ok(said.filter(|message| matches!(message, Message::Assistant(_))).map(Message::text))
     }
 }
 

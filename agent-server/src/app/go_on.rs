@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agent::{Checkpoint, RunRequest, exec::check_answer, run::Answer};
+use agent::{RunRequest, exec::check_answer, run::Answer};
 
 use super::{
     App, FoundRun,
     brought::Kept,
     live::{Asked, LiveRun, Phase},
-    names::{self, Named},
+    names,
     start::caps,
 };
 use crate::{caller::Caller, error::ApiError};
@@ -81,32 +81,8 @@ impl App {
         Ok(found)
     }
 
-    /// Starts a fork, which is a run of a new session.
-    ///
-    /// # Errors
-    /// What kept the run from beginning.
-    pub(crate) async fn start_fork(&self, caller: &Caller, mut fork: Checkpoint) -> Result<FoundRun, ApiError> {
-        let agent = self.agent(caller, &fork.ids.agent)?.agent().clone();
-        let session = fork.ids.session.clone();
-        let id: Arc<str> = Named::new(caller, agent.name(), Some(&names::public(&session)), None)?.run.into();
-        (fork.ids.run_id, fork.ids.root_run_id) = (id.clone(), id.clone());
-        self.allow()?;
-        let mut request = RunRequest::resume(fork, []).streaming(true);
-        request.caps = caps(caller, request.caps);
-        let request = self.charge(self.allow_spending(caller, request)).await?;
-        let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
-        let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
-        let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
-        let found = self.begun(live).await?;
-        let hooks = self.usual_hooks(caller);
-        if !hooks.is_empty() {
-            self.hook(&found, hooks).await?;
-        }
-        Ok(found)
-    }
-
     /// The run, as soon as it has begun.
-    async fn begun(&self, live: Arc<LiveRun>) -> Result<FoundRun, ApiError> {
+    pub(super) async fn begun(&self, live: Arc<LiveRun>) -> Result<FoundRun, ApiError> {
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {
                 Err(error) => Err(ApiError::of(error).renamed(live.session(), &names::public(live.session()))),

@@ -84,17 +84,22 @@ impl App {
     ///
     /// # Errors
     /// 403 and 404 as the caller may; 400 for a webhook that cannot be; 409 if the session is busy; what else kept the run from beginning.
-    pub async fn start(&self, caller: &Caller, mut start: Start) -> Result<FoundRun, ApiError> {
+    pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         caller.require(Scope::Run)?;
-        let mut hooks = std::mem::take(&mut start.hooks);
-        for hook in &hooks {
+        for hook in &start.hooks {
             self.check_hook(hook).await?;
         }
+        let (hooks, has_key) = (start.hooks.clone(), start.key.is_some());
         let run = self.begin(caller, start).await?;
-        if run.is_new() {
-            hooks.extend(self.usual_hooks(caller));
+        if self.dispatch().is_some() {
+            return Ok(run); // who is told was noted before it was handed over
         }
-        if !hooks.is_empty() {
+        // The process may have ended after the run had begun, and before that was noted: then the key comes again.
+        if run.is_new() || has_key {
+            if self.note_hooks(caller, &run, hooks).await? {
+                self.tell_when_at_rest(&run);
+            }
+        } else if !hooks.is_empty() {
             self.hook(&run, hooks).await?;
         }
         Ok(run)
@@ -110,6 +115,7 @@ impl App {
             return Ok(there);
         }
         self.allow()?;
+        self.check_busy(start.request.when_busy)?;
         let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
         // Who asks for a run again that there is spends nothing.
         let request = match has_key && self.journal().has_run(&store_name, &named.run).await? {
@@ -117,7 +123,7 @@ impl App {
             false => self.charge(request).await?,
         };
         if let Some(dispatch) = self.dispatch() {
-            return self.hand_over(&**dispatch, caller, agent.name().into(), &request).await;
+            return self.hand_over(&**dispatch, caller, agent.name().into(), &request, start.hooks).await;
         }
         let is_queued = matches!(request.when_busy, Some(WhenBusy::Queue { .. }));
         let asked = Asked {
@@ -175,7 +181,7 @@ impl App {
     }
 
     /// The request as the caller's: with what the caller may use.
-    fn of_caller(&self, caller: &Caller, mut request: RunRequest) -> RunRequest {
+    pub(super) fn of_caller(&self, caller: &Caller, mut request: RunRequest) -> RunRequest {
         request.stream = request.stream.or(Some(true));
         request.caps = caps(caller, request.caps);
         request.traceparent = request.traceparent.or_else(|| caller.traceparent());

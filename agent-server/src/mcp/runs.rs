@@ -6,14 +6,15 @@ use std::{
 };
 
 use agent::{
-    Error, ErrorKind, Result, RunEnd, RunRequest, WhenBusy, WhenWaiting,
+    Error, Result, RunEnd, RunRequest, WhenBusy, WhenWaiting,
     core::{BoxFuture, boxed},
-    run::RunInput,
+    history::History,
+    run::{Finished, RunIds, RunInput},
     tools::mcp,
 };
 use tower::Service;
 
-use crate::{ApiError, App, Caller, FoundRun, Scope, Start};
+use crate::{ApiError, App, Caller, FoundRun, RunStatus, Scope, Start, follow::ending, speech::Ending};
 
 /// Runs of an agent for one caller.
 #[derive(Clone)]
@@ -40,13 +41,38 @@ impl Service<RunRequest> for Runs {
             // A client that gives the call up ends the run.
             let _given_up = run.viewer();
             run.ended().await;
-            let gone = || Error::new(ErrorKind::Unexpected, "how the run ended is not known any more");
-            let end = run.end().ok_or_else(gone)?;
-            match &*end {
-                Ok(end) => Ok(end.clone()),
-                Err(error) => Err(Error::new(error.kind(), error.message().to_owned())),
+            match run.end().as_deref() {
+                Some(Ok(end)) => Ok(end.clone()),
+                Some(Err(error)) => Err(Error::new(error.kind(), error.message().to_owned())),
+                None => end_elsewhere(&run).await,
             }
         })
+    }
+}
+
+/// How a run ended that another process drove, as the journal has it.
+async fn end_elsewhere(run: &FoundRun) -> Result<RunEnd> {
+    let told = |error: ApiError| Error::tool(error.message().to_owned());
+    let ending = ending(run).await.map_err(told)?;
+    let (stands, view) = (run.checkpoint().await.map_err(told)?.map(Box::new), run.view().await.map_err(told)?);
+    match (ending, stands) {
+        (Ending::Finished { answer, reason }, _) => {
+            let mut ids = RunIds::root(run.agent(), run.store_name().clone());
+            (ids.run_id, ids.root_run_id) = (run.id().into(), run.id().into());
+            let mut finished = Finished::new(ids, answer, reason, History::default());
+            (finished.steps, finished.usage) = (view.steps, view.usage);
+            Ok(RunEnd::Finished(Box::new(finished)))
+        }
+        (Ending::Interrupted(_), Some(stands)) => Ok(RunEnd::Interrupted(stands)),
+        (Ending::Cancelled, Some(stands)) => Ok(RunEnd::Cancelled(stands)),
+        (Ending::Paused, Some(stands)) if view.status == RunStatus::Paused => Ok(RunEnd::Paused(stands)),
+        (Ending::Failed { kind, message }, _) => Err(Error::new(kind, message)),
+        (Ending::Cancelled, None) => Err(Error::tool("The agent's run was cancelled before it began.")),
+        // Called again, it would do everything twice.
+        _ => Err(Error::tool(format!(
+            "The agent's run '{}' is not at its end, and goes on without this call: ask how it ended before you call the agent for the same again.",
+            run.id()
+        ))),
     }
 }
 

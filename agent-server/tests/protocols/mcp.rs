@@ -1,15 +1,19 @@
 //! An agent as a server of the Model Context Protocol.
 
+use std::{future::pending, sync::Arc};
+
 use agent::{
-    Agent,
+    Agent, Worker,
+    journal::MemoryJournal,
+    store::MemoryQueue,
     testing::{ScriptedModel, Turn},
     tools::mcp::{Client, Http},
 };
-use agent_server::{Key, Keys, Scope, Server};
+use agent_server::{Key, Keys, Scope, Server, shape};
 use serde_json::{Value, json};
 
 use crate::{
-    scenes::actor,
+    scenes::{acting, actor},
     served::{Answer, Served},
 };
 
@@ -39,6 +43,21 @@ async fn an_agent_is_a_tool_whose_calls_are_runs_in_one_session_and_whose_questi
     assert!(session["session"].as_str().is_some_and(|name| name.starts_with("mcp-")), "{session}");
     let runs = served.get("/api/runs").await.json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn a_call_of_an_agent_that_workers_run_gives_its_answer_and_its_questions_go_to_the_clients_user() {
+    let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());
+    let agent = acting().store(journal.clone()).build().expect("builds");
+    let worker = Worker::builder(queue.clone()).agent(agent.clone());
+    let worker = worker.shape(move |job, request| shape(job, &agent, request)).build().expect("builds");
+    let working = tokio::spawn(async move { worker.run_until(pending()).await });
+    let served = Served::of(Server::builder().agent(actor()).store(journal).queue(queue)).await;
+    let answers = given(&served, &["tool", "ask"]).await;
+    assert_eq!(answers, ["So it is: 17 degrees in Bern.", "So it is: refunded \"A-17\"."]);
+    let failed = given(&served, &["fail"]).await;
+    assert!(failed[0].contains("the model fell silent"), "{failed:?}");
+    working.abort();
 }
 
 async fn post(served: &Served, key: &str, session: Option<&str>, body: &Value) -> Answer {

@@ -3,8 +3,8 @@
 use std::{convert::Infallible, time::Duration};
 
 use agent::{
-    Agent, AssistantMessage, Block, Effect, Error, ErrorKind, Message, Model, ModelRequest, ModelResponse, Result,
-    StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, Usage, async_trait,
+    Agent, AgentBuilder, AssistantMessage, Block, Effect, Error, ErrorKind, Message, Model, ModelRequest,
+    ModelResponse, Result, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, Usage, async_trait,
     message::Reasoning,
     middleware::{Approval, Delegation},
     model::{Chunk, ModelInfo},
@@ -16,6 +16,11 @@ use serde_json::{Value, json};
 
 /// The agent.
 pub(crate) fn actor() -> Agent {
+    acting().build().expect("builds")
+}
+
+/// As [`actor`], for one that has a store of its own.
+pub(crate) fn acting() -> AgentBuilder {
     let deep = Agent::builder("deep", Actor).build().expect("builds");
     let helper = Agent::builder("helper", Actor).middleware(Delegation::new().to("deep", "Digs.", deep));
     let helper = helper.build().expect("builds");
@@ -36,8 +41,6 @@ pub(crate) fn actor() -> Agent {
         .middleware(SharedState::of(["plan"]))
         .middleware(Approval::new().ask("refund"))
         .middleware(Delegation::new().to("helper", "Helps.", helper))
-        .build()
-        .expect("builds")
 }
 
 /// Plays the scene that the newest message of the user's names.

@@ -252,14 +252,14 @@ async fn a_run_elsewhere_is_told_to_stop() {
 }
 
 /// A server that runs nothing, and what its workers share with it.
-struct Queued {
-    queue: Arc<MemoryQueue>,
-    journal: MemoryJournal,
-    serving: Serving,
+pub(crate) struct Queued {
+    pub(crate) queue: Arc<MemoryQueue>,
+    pub(crate) journal: MemoryJournal,
+    pub(crate) serving: Serving,
 }
 
 impl Queued {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());
         let front = agent_of(Vec::new()).build().expect("an agent");
         let serving = Serving::new(Server::builder().agent(front).store(journal.clone()).queue(queue.clone())).await;
@@ -267,7 +267,7 @@ impl Queued {
     }
 
     /// Begins a worker, which ends when it is told to.
-    fn worker(&self, turns: Vec<Turn>) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    pub(crate) fn worker(&self, turns: Vec<Turn>) -> (oneshot::Sender<()>, JoinHandle<()>) {
         let agent = agent_of(turns).store(self.journal.clone()).build().expect("an agent");
         let worker = Worker::builder(self.queue.clone()).agent(agent);
         let worker = worker.shape(move |job, request| Ok(request.streaming(job.stream.unwrap_or(false)))).build();
@@ -296,7 +296,7 @@ pub(crate) async fn dies_with_one(queue: &dyn Queue, journal: &MemoryJournal) ->
 /// Its worker was not heard of, as often as that may be.
 pub(crate) async fn give_up(queue: &dyn Queue, claimed: &Claimed) {
     let outcome = Outcome::Dead { error: "it was tried 5 times".into() };
-    assert!(queue.release(claimed.receipt, outcome, &[]).await.expect("works"));
+    assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"));
 }
 
 fn agent_of(turns: Vec<Turn>) -> AgentBuilder {
@@ -376,7 +376,7 @@ async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_th
         let at = &claimed.job.at;
         if now == "paused" {
             let later = Outcome::Later { after: Duration::from_secs(600), error: None };
-            assert!(queued.queue.release(claimed.receipt, later, &[]).await.expect("works"));
+            assert!(queued.queue.release(claimed.receipt, later, &[], true).await.expect("works"));
             assert!(queued.queue.signal(at, Signal::Pause).await.expect("works"));
         } else {
             give_up(&*queued.queue, &claimed).await;

@@ -19,3 +19,4 @@ mod stops;
 mod support;
 mod tenants;
 mod webhooks;
+mod workers;

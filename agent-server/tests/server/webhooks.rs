@@ -25,18 +25,18 @@ use crate::{
 
 /// What came to a receiver.
 #[derive(Debug)]
-struct Got {
+pub(crate) struct Got {
     path: String,
     headers: HeaderMap,
     body: String,
 }
 
 impl Got {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().expect("letters")
     }
 
@@ -51,15 +51,15 @@ impl Got {
 }
 
 /// A program that takes webhooks, and answers with these statuses before it takes one.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     got: UnboundedReceiver<Got>,
 }
 
 type Mood = (UnboundedSender<Got>, Arc<Mutex<Vec<u16>>>);
 
 impl Receiver {
-    async fn new(mut statuses: Vec<u16>) -> Self {
+    pub(crate) async fn new(mut statuses: Vec<u16>) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (sender, got) = mpsc::unbounded_channel();
@@ -69,7 +69,7 @@ impl Receiver {
         Self { url, got }
     }
 
-    async fn next(&mut self) -> Got {
+    pub(crate) async fn next(&mut self) -> Got {
         let got = tokio::time::timeout(Duration::from_secs(30), self.got.recv()).await;
         got.expect("in time").expect("something")
     }
@@ -83,7 +83,7 @@ async fn take(State((sender, statuses)): State<Mood>, request: Request) -> Statu
     StatusCode::from_u16(status).expect("a status")
 }
 
-fn webhooks() -> Webhooks {
+pub(crate) fn webhooks() -> Webhooks {
     let soon = Backoff::new().retries(5).initial_delay(Duration::from_millis(1)).jitter(0.0);
     Webhooks::new("a secret of twenty bytes").allow("127.0.0.1").backoff(soon)
 }

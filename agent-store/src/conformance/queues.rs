@@ -49,6 +49,7 @@ macro_rules! queue_conformance {
             many_who_claim_at_once_get_each_job_once
             a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing
             a_lease_that_is_renewed_is_kept
+            whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_journal
             answers_are_kept_until_a_run_rests_that_had_them
             an_answer_that_comes_before_its_run_rests_is_not_lost
             a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended
@@ -114,7 +115,7 @@ async fn rest(queue: &dyn Upkeep) -> Vec<String> {
 }
 
 async fn release(queue: &dyn Upkeep, claimed: &Claimed, outcome: Outcome) {
-    assert!(queue.release(claimed.receipt, outcome, &[]).await.expect("works"), "the lease is held");
+    assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"), "the lease is held");
 }
 
 fn answers(value: &str) -> BTreeMap<String, Answer> {
@@ -258,10 +259,10 @@ pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(o
     assert_eq!(heir.failures, 1);
     assert!(heir.error.as_ref().is_some_and(|error| error.contains("worker 'w'")), "{heir:?}");
     assert_eq!(queue.renew(&[sleeper.receipt, heir.receipt], LEASE).await.expect("works"), [heir.receipt]);
-    assert!(!queue.release(sleeper.receipt, Outcome::Done, &[]).await.expect("works"));
+    assert!(!queue.release(sleeper.receipt, Outcome::Done, &[], true).await.expect("works"));
     assert_eq!(standing(&*queue, &run).await, Some(Standing::Running { worker: "w".into() }));
     release(&*queue, &heir, Outcome::Done).await;
-    assert!(!queue.release(heir.receipt, Outcome::Done, &[]).await.expect("works"), "it was given back");
+    assert!(!queue.release(heir.receipt, Outcome::Done, &[], true).await.expect("works"), "it was given back");
 }
 
 /// Its holder goes on having it.
@@ -272,6 +273,27 @@ pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
     assert_eq!(queue.renew(&[held.receipt], LEASE).await.expect("works"), [held.receipt]);
     assert_eq!(claim(&*queue).await, None);
     release(&*queue, &held, Outcome::Done).await;
+}
+
+/// However often it fails, is given up and is retried after that; of a worker that died nobody knows.
+pub async fn whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_journal(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let later = || Outcome::Later { after: Duration::ZERO, error: None };
+    assert!(!claim_for(&*queue, Duration::ZERO).await.expect("there is one").stands);
+    for (before, outcome, stands) in [
+        (false, later(), false),
+        (false, later(), true),
+        (true, later(), false),
+        (true, Outcome::Dead { error: "no credit".into() }, false),
+    ] {
+        let claimed = next(&*queue).await;
+        assert_eq!(claimed.stands, before, "before {outcome:?}");
+        assert!(queue.release(claimed.receipt, outcome, &[], stands).await.expect("works"));
+    }
+    assert!(queue.retry(&run).await.expect("works"));
+    assert!(claim_for(&*queue, Duration::ZERO).await.expect("there is one").stands);
+    assert!(next(&*queue).await.stands, "a worker died with it");
 }
 
 /// A worker that dies with them hands them on.
@@ -349,7 +371,7 @@ pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>
     let told = queue.signals(&[heir.receipt]).await.expect("reads");
     assert_eq!(told.iter().map(|told| told.signal.clone()).collect::<Vec<_>>(), said[1..]);
     let heard: Vec<_> = told.iter().map(|told| told.id).collect();
-    assert!(queue.release(heir.receipt, at_rest(), &heard).await.expect("works"));
+    assert!(queue.release(heir.receipt, at_rest(), &heard, true).await.expect("works"));
     assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest));
     for signal in [Signal::Pause, Signal::Steer(Message::user("anybody?"))] {
         assert!(!queue.signal(&run, signal).await.expect("works"), "it is at rest");

@@ -236,14 +236,14 @@ impl Queue for MemoryQueue {
         Ok(state.jobs.values_mut().filter(held).filter_map(renew).collect())
     }
 
-    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
+    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64], stands: bool) -> Result<bool> {
         let (now, mut state) = (self.now(), self.lock());
         let Some(id) = state.held(receipt) else { return Ok(false) };
         state.signals.retain(|(signal, ..)| !heard.contains(signal));
         let is_cancelled = state.is_cancelled(id);
         let State { jobs, signals, .. } = &mut *state;
         let record = jobs.get_mut(&id).expect("it was found there");
-        record.release(outcome, is_cancelled, now);
+        record.release(outcome, stands, is_cancelled, now);
         signals.retain(|(_, job, signal)| *job != id || record.keeps(signal));
         drop(state);
         self.0.news.tell();

@@ -21,6 +21,8 @@ pub(crate) struct Record {
     pub(crate) failures: u32,
     /// True since a worker first had it: a run may stand in the journal.
     pub(crate) begun: bool,
+    /// True since a worker gave it back whose run stands in the journal.
+    pub(crate) stands: bool,
     pub(crate) receipt: Option<u64>,
     pub(crate) worker: String,
     pub(crate) expires: u64,
@@ -54,6 +56,7 @@ impl Record {
             ready_at: job.not_before.unwrap_or(now).min(NEVER),
             failures: 0,
             begun: false,
+            stands: false,
             receipt: None,
             worker: String::new(),
             expires: 0,
@@ -75,7 +78,7 @@ impl Record {
         self.taken = merged(self.taken.take(), self.answers.take());
         let mut claimed = Claimed::new(receipt, self.job.clone());
         claimed.answers.clone_from(&self.taken);
-        (claimed.failures, claimed.error) = (self.failures, self.error.clone());
+        (claimed.failures, claimed.error, claimed.stands) = (self.failures, self.error.clone(), self.stands);
         claimed
     }
 
@@ -97,8 +100,9 @@ impl Record {
         self.requeue(Duration::ZERO, now);
     }
 
-    /// Its worker gives it back. If it was cancelled and its run has not heard it, it does not rest.
-    pub(crate) fn release(&mut self, outcome: Outcome, is_cancelled: bool, now: u64) {
+    /// Its worker gives it back, and its run may stand in the journal. If it was cancelled and its run has not heard it, it does not rest.
+    pub(crate) fn release(&mut self, outcome: Outcome, stands: bool, is_cancelled: bool, now: u64) {
+        self.stands |= stands;
         match outcome {
             Outcome::Later { after, error } => {
                 self.requeue(after, now);

@@ -60,7 +60,7 @@ async fn processes_share_one_queue_and_what_they_do_survives_a_lost_connection()
     assert_eq!(one.claim(&by("w1")).await.expect("works"), None);
     place.cut().await;
     assert_eq!(two.renew(&[claimed.receipt], Duration::from_secs(9)).await.expect("works"), [claimed.receipt]);
-    assert!(two.release(claimed.receipt, Outcome::Done, &[]).await.expect("works"));
+    assert!(two.release(claimed.receipt, Outcome::Done, &[], true).await.expect("works"));
     assert_eq!(one.standing(&run).await.expect("reads"), Some(Standing::Done));
 }
 

@@ -369,6 +369,17 @@ impl SessionIndex {
         Some((agent, self.agents.get(agent)?.runs.get(*at)?))
     }
 
+    /// The conversation of a run's agent when the run had ended, before the next one; none if there is no such run, if it was undone, or if the index is not
+    /// [whole](Self::is_whole) and does not have it.
+    pub fn history_after(&self, run: &str) -> Option<History> {
+        let (agent_id, at) = self.runs.get(run)?;
+        let agent = self.agents.get(agent_id)?;
+        let has_ended = |run: &&RunRecord| !run.undone && run.status.is_some();
+        agent.runs.get(*at).filter(has_ended)?;
+        let history = agent.runs.get(at + 1).map_or_else(|| self.history(agent_id), |next| next.before.clone());
+        (!history.is_empty()).then_some(history)
+    }
+
     /// The sub-agents that the agent known as `caller` called, in the order of their first calls. Those of runs that were
     /// undone are not among them, and of an index that is not [whole](Self::is_whole) none from before its anchor.
     pub fn sub_agents(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {

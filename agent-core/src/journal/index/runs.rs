@@ -44,6 +44,9 @@ pub struct RunRecord {
     pub seq: u64,
     /// True if no other run called it.
     pub is_root: bool,
+    /// The run at the top of its tree: itself, if no other run called it.
+    #[serde(default)]
+    pub root: Arc<str>,
     /// The agent's conversation when it began.
     #[serde(skip)]
     pub(super) before: History,
@@ -69,6 +72,7 @@ impl RunRecord {
             is_edit: false,
             seq,
             is_root: ids.parent_run_id.is_none(),
+            root: ids.root_run_id.clone(),
             before,
             liveness: Liveness::Open { attempt: None },
             liveness_seq: seq,

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use agent_core::{
-    Error, ErrorKind, Retry,
-    dispatch::{Claim, Queue, Standing, StandingKind, Upkeep},
+    Error, ErrorKind, Journal, Retry, ToolOutput,
+    dispatch::{Claim, Dispatch, Queue, Signal, Standing, StandingKind, Upkeep},
     journal::EntryBody,
     testing::Turn,
 };
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{Shared, job};
+use crate::common::tool;
 
 fn fails(retry: Retry) -> Turn {
     Turn::error(move || Error::new(ErrorKind::Overloaded, "no capacity").with_retry(retry))
@@ -73,6 +74,53 @@ async fn a_run_that_the_journal_has_already_is_not_run_again() {
     outside.start(job("r").request()).await.expect("finishes");
     let _process = shared.process(shared.agent([]));
     let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::Done).await;
+}
+
+/// However it came to be with no worker.
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_session_was_deleted_after_it_had_begun_is_given_up_and_does_not_begin_anew() {
+    for (run, kind) in
+        [("failed", StandingKind::Dead), ("rests", StandingKind::AtRest), ("put back", StandingKind::Queued)]
+    {
+        let shared = Shared::default();
+        let run = shared.send(job(run)).await;
+        let turn = match kind {
+            StandingKind::Dead => fails(Retry::Permanent),
+            _ => Turn::call("1", "look", json!({})).delay(Duration::from_secs(5)),
+        };
+        let looks = tool("look", |_| async { Ok(ToolOutput::text("nothing")) });
+        let worker = shared.worker(shared.agent([turn]).tool(looks)).build().expect("builds");
+        let (queue, rests) = (shared.queue.clone(), run.clone());
+        let ends = async move {
+            sleep(Duration::from_secs(1)).await;
+            if kind == StandingKind::AtRest {
+                assert!(queue.signal(&rests, Signal::Pause).await.expect("works"));
+                sleep(Duration::from_secs(10)).await;
+            }
+        };
+        worker.run_until(ends).await;
+        shared.comes_to(&run, kind).await;
+        assert!(shared.journal.delete("s").await.expect("works"));
+        shared.queue.retry(&run).await.expect("works");
+        let _heir = shared.process(shared.agent([Turn::text("begun anew")]));
+        let standing = shared.comes_to(&run, StandingKind::Dead).await;
+        assert!(matches!(&standing, Standing::Dead { error } if error.contains("was deleted")), "{standing:?}");
+        assert!(shared.journal.read("s", 0, 9).await.expect("reads").is_empty(), "nothing of it is back");
+    }
+}
+
+/// Whoever claimed it first died before its first entry.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_no_worker_began_begins_whatever_was_tried() {
+    let shared = Shared::default();
+    let run = shared.send(job("r")).await;
+    shared.queue.claim(&Claim::new("dies", ["a".into()], Duration::ZERO)).await.expect("works").expect("there is one");
+    let worker = shared.worker(shared.agent([])).shape(|_, _| Err(Error::config("not today"))).build().expect("builds");
+    worker.run_until(sleep(Duration::from_secs(1))).await;
+    shared.comes_to(&run, StandingKind::Dead).await;
+    assert!(shared.queue.retry(&run).await.expect("works"));
+    let _process = shared.process(shared.agent([Turn::text("hello")]));
     shared.comes_to(&run, StandingKind::Done).await;
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,6 +13,7 @@ use agent_core::{
     Ask, Error, ErrorKind, Message, Retry, RunRequest, ToolOutput, ToolRequest,
     dispatch::{Dispatch, Signal, StandingKind},
     journal::{EntryBody, RunStatus},
+    run::RunInput,
     testing::Turn,
 };
 use serde_json::{Value, json};
@@ -71,6 +75,33 @@ async fn a_run_is_paused_holds_no_worker_and_goes_on_when_it_is_told() {
     let _other = shared.process(shared.agent([]).tool(asks(None)));
     shared.comes_to(&run, StandingKind::AtRest).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1, "it came to its question");
+}
+
+/// Its question ended after the worker had looked at it, and before the run did.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_run_refuses_as_it_goes_on_takes_none_of_the_others_with_it() {
+    let shared = Shared::default();
+    let both = Turn::call("1", "asks", json!({})).and_call("2", "asks", json!({}));
+    let agent = |turns: Vec<Turn>| shared.agent(turns).tool(asks(None));
+    let process = shared.process(agent(vec![both]));
+    let run = shared.send(job("r")).await;
+    shared.comes_to(&run, StandingKind::AtRest).await;
+    process.abort();
+    let stands = agent(Vec::new()).build().expect("builds").unfinished("s").await.expect("reads").expect("it waits");
+    let [first, second] = &*stands.questions else { panic!("{:?}", stands.questions) };
+    let answers = [(first.id.clone(), json!("yes").into()), (second.id.clone(), json!("no").into())];
+    shared.queue.answer(&run, answers.into()).await.expect("it waits");
+    let (ended, looked) = (second.id.clone(), AtomicBool::new(false));
+    let worker = shared.worker(agent(vec![says("yes")])).shape(move |_, mut request| {
+        if let RunInput::Recover { answers } = &mut request.input
+            && let Some(answer) = answers.get_mut(&ended).filter(|_| !looked.swap(true, Ordering::SeqCst))
+        {
+            answer.digest = "of a question that is no more".into();
+        }
+        Ok(request)
+    });
+    let _heir = shared.start(worker);
+    shared.comes_to(&run, StandingKind::Done).await;
 }
 
 #[tokio::test(start_paused = true)]

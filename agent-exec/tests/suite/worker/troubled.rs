@@ -73,8 +73,8 @@ impl Queue for Troubled {
         self.reached()?.renew(receipts, lease).await
     }
 
-    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
-        let released = self.reached()?.release(receipt, outcome, heard).await;
+    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64], stands: bool) -> Result<bool> {
+        let released = self.reached()?.release(receipt, outcome, heard, stands).await;
         self.is_silent.store(false, Ordering::SeqCst);
         released
     }

@@ -54,7 +54,7 @@ async fn title(
 async fn remove(State(app): State<App>, caller: Caller, Path(name): Path<String>) -> Result<StatusCode, ApiError> {
     caller.require(Scope::Delete)?;
     let found = Found::whole(&app, &caller, &name).await?;
-    app.sessions().delete(&found.id).await?;
+    app.delete_session(&found.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -67,15 +67,14 @@ impl App {
     }
 
     /// Tells what became of a run that is at rest, if that is not told yet; true if there is something, or will be of which its session may not tell:
-    /// it is under way elsewhere.
+    /// whoever runs it elsewhere goes on with it, and may give it up.
     pub(super) async fn tell(&self, run: &FoundRun) -> Result<bool, ApiError> {
         let Some(hooks) = &self.0.hooks else { return Ok(false) };
         let notes = self.notes_of(run.store_name(), run.id()).await?;
         let view = run.view().await?;
-        let is_elsewhere = self.dispatch().is_some() && matches!(view.status, RunStatus::Queued | RunStatus::Running);
-        let Some(happened) = Happened::seen(view) else { return Ok(is_elsewhere && !notes.is_empty()) };
+        let mut is_left = self.dispatch().is_some() && view.status != RunStatus::Finished && !notes.is_empty();
+        let Some(happened) = Happened::seen(view) else { return Ok(is_left) };
         let untold = notes.into_iter().filter(|(_, note)| note.told.as_ref() != Some(&happened.id));
-        let mut is_left = false;
         for (key, _) in untold {
             is_left = true;
             if hooks.claim(&key) {

@@ -113,19 +113,46 @@ impl App {
     /// # Errors
     /// 400 if this server tells nobody; those of the store.
     pub(crate) async fn hook(&self, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
+        self.write_hooks(run, told).await?;
+        self.tell_when_at_rest(run);
+        Ok(())
+    }
+
+    /// Notes who is told of a run: these, and those who are told of every run of the caller's, if they are not noted already. False if that is nobody.
+    ///
+    /// # Errors
+    /// As [`hook`](Self::hook).
+    pub(super) async fn note_hooks(
+        &self,
+        caller: &Caller,
+        run: &FoundRun,
+        mut told: Vec<Hook>,
+    ) -> Result<bool, ApiError> {
+        let mut usual = self.usual_hooks(caller);
+        if !usual.is_empty() {
+            let noted = self.notes_of(run.store_name(), run.id()).await?;
+            usual.retain(|hook| !noted.contains_key(&key(run.id(), &hook.id)));
+        }
+        told.extend(usual);
+        let is_told = !told.is_empty();
+        if is_told {
+            self.write_hooks(run, told).await?;
+        }
+        Ok(is_told)
+    }
+
+    async fn write_hooks(&self, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
         let hooks = self.hooks()?;
         let mut notes = BTreeMap::new();
         for hook in told {
             let note = Note { sealed: hooks.teller.secrets.seal(&hook)?, told: None };
             notes.insert(key(run.id(), &hook.id), Some(serde_json::json!(note)));
         }
-        self.note(run.store_name(), notes).await?;
-        self.tell_when_at_rest(run);
-        Ok(())
+        self.note(run.store_name(), notes).await
     }
 
     /// Those who are told of every run of the caller's.
-    pub(super) fn usual_hooks(&self, caller: &Caller) -> Vec<Hook> {
+    fn usual_hooks(&self, caller: &Caller) -> Vec<Hook> {
         let Some(hooks) = &self.0.hooks else { return Vec::new() };
         let of_key = caller.told().map(|webhook| Hook::of("key", webhook.clone()));
         hooks.teller.hooks.iter().cloned().chain(of_key).collect()
@@ -163,8 +190,11 @@ impl App {
         let mut is_left = false;
         for id in runs {
             let run = match self.run(caller, id, Some(session.session())).await {
-                // It never began, or was another session's before this one was forked.
-                Err(error) if error.status() == http::StatusCode::NOT_FOUND => continue,
+                // It never began, or was another session's before this one was forked. One that is about to be handed over may be given up before it begins.
+                Err(error) if error.status() == http::StatusCode::NOT_FOUND => {
+                    is_left |= self.dispatch().is_some();
+                    continue;
+                }
                 found => found?,
             };
             if run.handle().is_none() {

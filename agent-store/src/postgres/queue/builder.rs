@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// From nothing to format 1, and so on; see the journal's.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("indexes.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("indexes.sql"), include_str!("stands.sql")];
 
 /// Settings of a [`PostgresQueue`].
 #[derive(Clone)]

@@ -164,6 +164,7 @@ pub(super) async fn release(
     receipt: u64,
     outcome: Outcome,
     heard: Vec<u64>,
+    stands: bool,
 ) -> Done<bool> {
     let receipt = receipt.cast_signed();
     let held = statements.jobs(client, "WHERE receipt = $1 FOR UPDATE", &[(&receipt, Type::INT8)]).await?;
@@ -172,7 +173,7 @@ pub(super) async fn release(
     let (id, now) = (stored.id, stored.now);
     let unheard = statements.unheard(client, id).await?;
     let Some((id, mut record)) = readable(client, statements, stored).await? else { return Ok(Ok(true)) };
-    record.release(outcome, cancels(unheard.iter().map(|(_, signal)| signal)), now);
+    record.release(outcome, stands, cancels(unheard.iter().map(|(_, signal)| signal)), now);
     statements.store(client, id, &record).await?;
     let useless = unheard.iter().filter(|(_, signal)| !record.keeps(signal)).map(|(number, _)| number.cast_unsigned());
     delete_signals(client, statements, &useless.collect::<Vec<_>>()).await?;

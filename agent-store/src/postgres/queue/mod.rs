@@ -124,9 +124,9 @@ impl Queue for PostgresQueue {
         transaction!(self, write_again, claims::renew, receipts, lease)
     }
 
-    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64]) -> Result<bool> {
+    async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64], stands: bool) -> Result<bool> {
         let heard = heard.to_vec();
-        transaction!(self, write, claims::release, receipt, outcome, heard)
+        transaction!(self, write, claims::release, receipt, outcome, heard, stands)
     }
 
     async fn fire(&self) -> Result<()> {

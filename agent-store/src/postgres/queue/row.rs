@@ -13,7 +13,7 @@ use crate::queue::record::Record;
 /// What a [`Stored`] is read from.
 pub(super) const COLUMNS: &str = "
 SELECT id, (extract(epoch FROM clock_timestamp()) * 1000)::int8, agent, session, run, tenant, priority, body, answers, taken, standing,
-    ready_at, failures, begun, receipt, worker, expires, error, created, changed
+    ready_at, failures, begun, receipt, worker, expires, error, created, changed, stands
 FROM {schema}.job ";
 
 /// A job's row as it was read.
@@ -48,6 +48,7 @@ impl Stored {
             ready_at: row.try_get::<_, i64>(11)?.cast_unsigned(),
             failures: row.try_get::<_, i32>(12)?.cast_unsigned(),
             begun: row.try_get(13)?,
+            stands: row.try_get(20)?,
             receipt: row.try_get::<_, Option<i64>>(14)?.map(i64::cast_unsigned),
             worker: row.try_get(15)?,
             expires: row.try_get::<_, i64>(16)?.cast_unsigned(),

@@ -62,7 +62,7 @@ ORDER BY tenant.turn, tenant.name LIMIT 1";
 
 const STORE: &str = "
 UPDATE {schema}.job SET standing = $2, ready_at = $3, failures = $4, begun = $5, receipt = $6, worker = $7, expires = $8,
-    answers = $9, taken = $10, error = $11, changed = $12
+    answers = $9, taken = $10, error = $11, changed = $12, stands = $13
 WHERE id = $1";
 
 const INSERT: &str = "
@@ -191,7 +191,7 @@ impl Statements {
         let (failures, changed) = (record.failures.cast_signed(), record.changed.cast_signed());
         let (receipt, worker) = (record.receipt.map(u64::cast_signed), text(&record.worker));
         let (answers, taken, error) = (json(&record.answers), json(&record.taken), record.error.as_deref().map(text));
-        let values: [(Parameter<'_>, Type); 12] = [
+        let values: [(Parameter<'_>, Type); 13] = [
             (&id, Type::INT8),
             (&standing, Type::TEXT),
             (&ready_at, Type::INT8),
@@ -204,6 +204,7 @@ impl Statements {
             (&taken, Type::TEXT),
             (&error, Type::TEXT),
             (&changed, Type::INT8),
+            (&record.stands, Type::BOOL),
         ];
         self.rows(client, STORE, &values).await.map(drop)
     }

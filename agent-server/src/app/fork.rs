@@ -1,0 +1,70 @@
+//! Forks: runs that go on from a step of another one, in a session of their own.
+
+use std::sync::Arc;
+
+use agent::{Agent, Checkpoint, RunRequest, core::dispatch::Dispatch};
+
+use super::{
+    App, FoundRun,
+    brought::Kept,
+    live::Asked,
+    names::{self, Named},
+    start::caps,
+};
+use crate::{caller::Caller, error::ApiError};
+
+impl App {
+    /// Starts a fork, which is a run of a new session.
+    ///
+    /// # Errors
+    /// What kept the run from beginning.
+    pub(crate) async fn start_fork(&self, caller: &Caller, mut fork: Checkpoint) -> Result<FoundRun, ApiError> {
+        let agent = self.agent(caller, &fork.ids.agent)?.agent().clone();
+        let session = fork.ids.session.clone();
+        let id: Arc<str> = Named::new(caller, agent.name(), Some(&names::public(&session)), None)?.run.into();
+        (fork.ids.run_id, fork.ids.root_run_id) = (id.clone(), id.clone());
+        self.allow()?;
+        if let Some(dispatch) = self.dispatch() {
+            return self.fork_elsewhere(&**dispatch, caller, &agent, fork).await;
+        }
+        let mut request = RunRequest::resume(fork, []).streaming(true);
+        request.caps = caps(caller, request.caps);
+        let request = self.charge(self.allow_spending(caller, request)).await?;
+        let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
+        let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
+        let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
+        let found = self.begun(live).await?;
+        if self.note_hooks(caller, &found, Vec::new()).await? {
+            self.tell_when_at_rest(&found);
+        }
+        Ok(found)
+    }
+
+    /// Has the fork run by whoever runs the agents: it is written down as a run that was paused, with which they go on.
+    async fn fork_elsewhere(
+        &self,
+        dispatch: &dyn Dispatch,
+        caller: &Caller,
+        agent: &Agent,
+        fork: Checkpoint,
+    ) -> Result<FoundRun, ApiError> {
+        if self.0.queue.is_none() {
+            let message = "whoever runs the agents here keeps its sessions itself, and takes no fork: send what was said as a new session's input";
+            return Err(ApiError::invalid(message));
+        }
+        let session = fork.ids.session.clone();
+        let begins = RunRequest::new(Vec::new()).session(session.clone()).run_id(fork.ids.run_id.clone());
+        let begins = self.charge(self.of_caller(caller, begins)).await?;
+        let written = agent.start(RunRequest::resume(fork, []));
+        written.handle().pause();
+        let written = written.await;
+        written.map_err(|error| ApiError::of(&error).renamed(&session, &names::public(&session)))?;
+        let handed_over = self.hand_over(dispatch, caller, agent.name().into(), &begins, Vec::new()).await;
+        if handed_over.is_err()
+            && let Err(error) = self.journal().delete(&session).await
+        {
+            tracing::warn!(%session, %error, "a fork that nobody runs stays where it was written: delete its session");
+        }
+        handed_over
+    }
+}

@@ -1,0 +1,39 @@
+//! Where a run stands with whoever runs it elsewhere.
+
+use agent::core::dispatch::{Standing, StandingKind, Wanted};
+
+use super::{FoundRun, view::RunStatus};
+use crate::error::ApiError;
+
+/// That whoever runs it gave it up.
+pub(super) struct GivenUp {
+    pub(super) error: String,
+    /// When, if that is known: milliseconds since 1970, UTC.
+    pub(super) at: Option<u64>,
+}
+
+impl FoundRun {
+    /// Where it stands, as far as whoever runs it knows more than the journal, which knows of it or not.
+    pub(super) async fn standing(&self, is_in_journal: bool) -> Result<Option<(RunStatus, Option<GivenUp>)>, ApiError> {
+        let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
+        Ok(match dispatch.standing(&self.address()).await? {
+            Some(Standing::Queued) => Some((RunStatus::Queued, None)),
+            Some(Standing::Running { .. }) => Some((RunStatus::Running, None)),
+            Some(Standing::Dead { error }) => {
+                Some((RunStatus::Failed, Some(GivenUp { error, at: self.given_up_at().await? })))
+            }
+            Some(Standing::AtRest) if !is_in_journal => Some((RunStatus::Paused, None)),
+            Some(Standing::Done) if !is_in_journal => Some((RunStatus::Cancelled, None)),
+            _ => None,
+        })
+    }
+
+    /// When it was given up, as far as that is known.
+    async fn given_up_at(&self) -> Result<Option<u64>, ApiError> {
+        let Some(queue) = &self.app().0.queue else { return Ok(None) };
+        let mut wanted = Wanted::default().session(&**self.store_name()).run(self.id());
+        wanted.standing = Some(StandingKind::Dead);
+        let jobs = queue.jobs(&wanted).await?;
+        Ok(jobs.into_iter().find(|job| job.job.at == self.address()).map(|job| job.changed))
+    }
+}
