@@ -253,7 +253,7 @@ impl Killer {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
