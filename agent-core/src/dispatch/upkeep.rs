@@ -23,7 +23,7 @@ pub trait Upkeep: Queue {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn retry(&self, run: &RunAddress) -> Result<bool>;
 
-    /// Forgets a job that no worker has; false if there is no such job. What its run wrote stays in the journal.
+    /// Forgets a job that no worker has, or whose worker's lease ran out; false if there is no such job. What its run wrote stays in the journal.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.

@@ -74,7 +74,7 @@ pub struct RunView {
     pub live: bool,
     /// When it began: milliseconds since 1970, UTC.
     pub started: u64,
-    /// When it ended, or stopped for now.
+    /// When it ended, stopped for now, or was given up.
     pub ended: Option<u64>,
     /// Steps so far.
     pub steps: u32,

@@ -49,6 +49,7 @@ macro_rules! queue_conformance {
             many_who_claim_at_once_get_each_job_once
             a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing
             a_lease_that_is_renewed_is_kept
+            a_job_whose_lease_ran_out_is_no_workers_and_can_be_removed
             whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_journal
             answers_are_kept_until_a_run_rests_that_had_them
             an_answer_that_comes_before_its_run_rests_is_not_lost
@@ -273,6 +274,16 @@ pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
     assert_eq!(queue.renew(&[held.receipt], LEASE).await.expect("works"), [held.receipt]);
     assert_eq!(claim(&*queue).await, None);
     release(&*queue, &held, Outcome::Done).await;
+}
+
+/// Though nobody has claimed anything since.
+pub async fn a_job_whose_lease_ran_out_is_no_workers_and_can_be_removed(open: Open<'_>) {
+    let queue = open(QueueLimits::default());
+    let run = send(&*queue, job("r")).await;
+    let lost = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    assert!(queue.remove(&run).await.expect("works"));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
+    assert!(!queue.release(lost.receipt, Outcome::Done, &[], true).await.expect("works"));
 }
 
 /// However often it fails, is given up and is retried after that; of a worker that died nobody knows.

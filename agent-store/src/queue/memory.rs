@@ -299,9 +299,10 @@ impl Upkeep for MemoryQueue {
     }
 
     async fn remove(&self, run: &RunAddress) -> Result<bool> {
-        let mut state = self.lock();
+        let (now, mut state) = (self.now(), self.lock());
         let Some(id) = state.runs.get(run).copied() else { return Ok(false) };
-        if state.jobs[&id].standing == StandingKind::Running {
+        let record = &state.jobs[&id];
+        if record.standing == StandingKind::Running && !record.is_due(now) {
             return Ok(false);
         }
         state.runs.remove(run);

@@ -47,8 +47,9 @@ pub(super) async fn retry(client: &Client, statements: &Statements, run: RunAddr
 
 pub(super) async fn remove(client: &Client, statements: &Statements, run: RunAddress) -> Done<bool> {
     let Some(stored) = statements.job_of(client, &run, "FOR UPDATE").await? else { return Ok(Ok(false)) };
-    let sql = "DELETE FROM {schema}.job WHERE id = $1 AND standing <> 'running' RETURNING id";
-    let removed = statements.rows(client, sql, &[(&stored.id, Type::INT8)]).await?;
+    let sql = "DELETE FROM {schema}.job WHERE id = $1 AND (standing <> 'running' OR expires <= $2) RETURNING id";
+    let now = stored.now.cast_signed();
+    let removed = statements.rows(client, sql, &[(&stored.id, Type::INT8), (&now, Type::INT8)]).await?;
     Ok(Ok(!removed.is_empty()))
 }
 
