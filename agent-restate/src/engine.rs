@@ -171,7 +171,9 @@ impl Durable for Engine {
             return self.open(&self.found(&kept).await);
         }
         self.begin(step).await?;
-        let running = self.steps.running().await;
+        let is_intent = matches!(step.kind, StepKind::Intent { .. });
+        let call = call_of(step);
+        let running = self.steps.running(call.as_deref().filter(|_| !is_intent)).await;
         let made = body.await?;
         let json = raw(&made)?;
         self.blobs.admits("the result of a step", json.get().len(), Blobs::MOST)?;
@@ -185,6 +187,9 @@ impl Durable for Engine {
         if matches!(step.kind, StepKind::Steering { .. }) {
             self.steps.keep_later(name, result);
             return Ok(made);
+        }
+        if let Some(call) = call.filter(|_| is_intent) {
+            self.steps.intends(call);
         }
         self.steps.push(Record::Kept { name: name.clone(), result });
         drop(running);
@@ -235,6 +240,16 @@ impl Durable for Engine {
     async fn sleep(&self, step: &Step, time: Duration) -> Result<()> {
         self.sleep_as(step.name(), time).await;
         Ok(())
+    }
+}
+
+/// The call that a step is of, if it is of one.
+fn call_of(step: &Step) -> Option<String> {
+    match &step.kind {
+        StepKind::Intent { step: n, call_id } | StepKind::Tool { step: n, call_id, .. } => {
+            Some(format!("{}/{n}/{call_id}", step.run))
+        }
+        _ => None,
     }
 }
 

@@ -122,7 +122,7 @@ mod tests {
         let (present, steps) = (Present::default(), attempt());
         let is_here = present.enter("invocation", &steps).expect("is let in");
         let attempt = async {
-            let running = steps.running().await;
+            let running = steps.running(None).await;
             tokio::time::sleep(Duration::from_secs(5)).await;
             drop(running);
             let why = steps.failed().await;
@@ -135,8 +135,21 @@ mod tests {
             present.leave(Duration::from_secs(20)).await;
         });
         assert_eq!(began.elapsed(), Duration::from_secs(5));
-        let begins = tokio::time::timeout(Duration::from_secs(9), steps.running()).await;
+        let begins = tokio::time::timeout(Duration::from_secs(9), steps.running(None)).await;
         assert!(begins.is_err(), "nothing more begins");
         assert!(present.enter("invocation", &steps).is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_leaves_makes_the_call_that_is_kept_as_begun_and_no_other() {
+        let steps = attempt();
+        drop(timeout(Duration::ZERO, steps.next()).await); // all that was kept is read
+        steps.intends("r/1/paid".to_owned());
+        steps.leaves(ends());
+        let soon = Duration::from_secs(1);
+        assert!(timeout(soon, steps.failed()).await.is_err(), "it would be in doubt");
+        assert!(timeout(soon, steps.running(Some("r/1/other"))).await.is_err());
+        drop(steps.running(Some("r/1/paid")).await);
+        assert!(steps.failed().await.message().contains("the process ends"));
     }
 }

@@ -103,7 +103,15 @@ async fn the_tool_tells_of_the_functions_in_an_order_of_their_own() {
         Ok(agent_core::Flow::Continue)
     });
     let (agent, _) = builder([Turn::text("so")], &Outside::default());
-    finished(agent.middleware(code_mode().calls(7)).middleware(looks).build().expect("builds").run("go").await);
+    finished(
+        agent
+            .middleware(agent_middleware::CodeMode::new().calls(7))
+            .middleware(looks)
+            .build()
+            .expect("builds")
+            .run("go")
+            .await,
+    );
     let told = told.lock().expect("lock").clone();
     let stubs: Vec<_> = told.lines().filter(|line| line.starts_with("async def")).collect();
     let wanted = ["add(a: int, b: int)", "ask(name: str)", "fail(name: str)", "item(name: str)", "say(name: str)"];

@@ -100,16 +100,23 @@ impl StepLog {
         .await
     }
 
-    /// Counts a body as running until the guard is dropped. In a process that ends, none begins any more.
-    pub(crate) async fn running(&self) -> Running<'_> {
+    /// Counts a body, of a call or of something else, as running until the guard is dropped. In a process that ends, none begins any more but the calls that are
+    /// [kept as begun](Self::intends): nobody is to be asked about one that never was.
+    pub(crate) async fn running(&self, call: Option<&str>) -> Running<'_> {
         let begins = self.act(|state| {
-            state.running += usize::from(!state.leaves);
-            !state.leaves
+            let begins = call.is_some_and(|call| state.intended.remove(call)) || !state.leaves;
+            state.running += usize::from(begins);
+            begins
         });
         match begins {
             true => Running(self),
             false => std::future::pending().await,
         }
+    }
+
+    /// Notes that a call is about to be kept as begun by this attempt, which makes it then.
+    pub(crate) fn intends(&self, call: String) {
+        self.change(|state| state.intended.insert(call));
     }
 
     /// Puts a record into the next batch.
@@ -245,7 +252,8 @@ impl StepLog {
     pub(crate) async fn failed(&self) -> Error {
         self.find(|state| {
             let is_kept = state.out.is_empty() && state.in_flight.records.is_empty();
-            let is_settled = !state.live || state.running == 0 && is_kept;
+            let is_begun = !state.leaves || state.intended.is_empty();
+            let is_settled = !state.live || state.running == 0 && is_kept && is_begun;
             state.failed.take_if(|_| is_settled)
         })
         .await

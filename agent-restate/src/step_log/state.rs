@@ -1,7 +1,7 @@
 //! What a run's log of steps holds, and what of it goes into the next batch.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -51,6 +51,8 @@ pub(super) struct State {
     pub(super) known: Known,
     /// Bodies under way.
     pub(super) running: usize,
+    /// Calls that this attempt had kept as begun, and that have not begun.
+    pub(super) intended: BTreeSet<String>,
     /// When the executor did something last, or was given what it goes on with.
     pub(super) moved: Option<Instant>,
     /// What the run waits for and was not given up.
@@ -261,7 +263,7 @@ mod tests {
     async fn what_runs_beside_a_call_has_the_handler_speak_and_not_wait() {
         let steps = steps();
         let _waits = wishes(&steps, "call", calls()).await;
-        let running = steps.running().await;
+        let running = steps.running(None).await;
         for _ in 0..2 {
             let (batch, took) = next(&steps).await;
             assert!(!batch.waits && batch.records.is_empty(), "{batch:?}");

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use agent::{
-    Agent, Error, Result, RunRequest, SessionId, WhenBusy,
+    Agent, Error, ErrorKind, Result, RunRequest, SessionId, WhenBusy,
     core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Wanted},
     journal::RunRecord,
     run::{Answer, RunInput},
@@ -84,7 +84,24 @@ impl App {
         let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
         let found = FoundRun::elsewhere_of(self.clone(), at);
         let is_told = self.note_hooks(caller, &found, hooks).await?;
-        let dispatched = dispatch.dispatch(job).await?;
+        let dispatched = match dispatch.dispatch(job).await {
+            Ok(dispatched) => dispatched,
+            Err(error) => {
+                // It is not there for sure: who says something else may have taken it.
+                let is_refused = matches!(error.kind(), ErrorKind::RateLimited | ErrorKind::Config);
+                if is_told
+                    && is_refused
+                    && let Err(error) = self.forget_hooks(&found).await
+                {
+                    tracing::warn!(
+                        run = found.id(),
+                        error = error.message(),
+                        "what was noted of a run that was refused stays"
+                    );
+                }
+                return Err(error.into());
+            }
+        };
         if is_told {
             self.tell_when_at_rest(&found);
         }

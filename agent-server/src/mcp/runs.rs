@@ -67,7 +67,10 @@ async fn end_elsewhere(run: &FoundRun) -> Result<RunEnd> {
         (Ending::Cancelled, Some(stands)) => Ok(RunEnd::Cancelled(stands)),
         (Ending::Paused, Some(stands)) if view.status == RunStatus::Paused => Ok(RunEnd::Paused(stands)),
         (Ending::Failed { kind, message }, _) => Err(Error::new(kind, message)),
-        (Ending::Cancelled, None) => Err(Error::tool("The agent's run was cancelled before it began.")),
+        (Ending::Cancelled, None) => Err(Error::tool(match run.record().await.map_err(told)? {
+            None => "The agent's run was cancelled before it began.",
+            Some(_) => "The agent's run was cancelled. What it had done by then is done.",
+        })),
         // Called again, it would do everything twice.
         _ => Err(Error::tool(format!(
             "The agent's run '{}' is not at its end, and goes on without this call: ask how it ended before you call the agent for the same again.",

@@ -102,6 +102,21 @@ async fn a_fork_that_the_queue_does_not_take_leaves_no_session() {
 }
 
 #[tokio::test]
+async fn a_run_that_the_queue_does_not_take_leaves_no_session() {
+    let receiver = Receiver::new(Vec::new()).await;
+    let limits = agent::store::QueueLimits::default().queued(1);
+    let (queue, journal) = (Arc::new(MemoryQueue::with_limits(limits)), MemoryJournal::default());
+    let agent = Agent::builder("support", ScriptedModel::new([])).build().expect("an agent");
+    let server = Server::builder().agent(agent).store(journal.clone()).queue(queue).webhooks(webhooks());
+    let serving = Serving::new(server).await;
+    let told = |session: &str| json!({"input": "Hi.", "session": session, "webhook": receiver.url});
+    serving.client().start(&told("first")).await;
+    let refused = serving.client().post("/api/agents/support/runs", &told("second")).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    assert_eq!(journal.sessions().await.expect("lists"), ["local/first"]);
+}
+
+#[tokio::test]
 async fn a_run_that_was_cancelled_before_it_began_is_cancelled_for_all_who_ask() {
     let mut receiver = Receiver::new(Vec::new()).await;
     let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());

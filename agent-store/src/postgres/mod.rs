@@ -186,7 +186,7 @@ impl Journal for PostgresJournal {
         self.0.readers.info(session).await
     }
 
-    /// Within a tenth of a second, whoever writes it, and at the cost of one look for all that this process waits for.
+    /// Looks ten times a second, and less often where a look takes long, down to once a second: one look for all that this process waits for.
     async fn news(&self, session: &str, after: u64) -> Result<()> {
         self.0.news.after(session, after).await
     }

@@ -11,8 +11,8 @@ use tokio::sync::watch::{Receiver, Sender};
 
 use super::readers::Readers;
 
-/// How long there is between two looks. A look takes a tenth of the time at most, however many wait.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long there is between two looks: ten times as long as one takes, within this.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// Who waits for entries of which session.
 #[derive(Clone)]
@@ -61,13 +61,13 @@ impl News {
         while let Some(sessions) = self.wanted() {
             let began = Instant::now();
             match self.0.readers.heads(&sessions).await {
-                Ok(heads) => self.tell(heads),
+                Ok(heads) => self.tell(&heads.into_iter().collect()),
                 Err(error) => {
                     tracing::debug!(%error, "nobody knows what is new in the sessions that are waited for");
                     self.lock().heads.clear();
                 }
             }
-            tokio::time::sleep(PAUSE.max(began.elapsed() * 10)).await;
+            tokio::time::sleep((began.elapsed() * 10).clamp(PAUSE.0, PAUSE.1)).await;
         }
     }
 
@@ -79,10 +79,9 @@ impl News {
         waiting.is_looking.then(|| waiting.heads.keys().cloned().collect())
     }
 
-    fn tell(&self, heads: Vec<(String, u64)>) {
-        let waiting = self.lock();
-        for (session, newest) in heads {
-            let Some(head) = waiting.heads.get(&*session) else { continue };
+    fn tell(&self, heads: &HashMap<String, u64>) {
+        for (session, head) in &self.lock().heads {
+            let newest = heads.get(&**session).copied().unwrap_or(0);
             head.send_if_modified(|seen| std::mem::replace(seen, newest) != newest);
         }
     }

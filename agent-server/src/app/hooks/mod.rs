@@ -12,7 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use agent::SessionId;
+use agent::{SessionId, journal::RunStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -131,7 +131,9 @@ impl App {
         let mut usual = self.usual_hooks(caller);
         if !usual.is_empty() {
             let noted = self.notes_of(run.store_name(), run.id()).await?;
-            usual.retain(|hook| !noted.contains_key(&key(run.id(), &hook.id)));
+            // Of one that is over they were told, and their notes are gone.
+            let is_over = matches!(run.record().await?.and_then(|run| run.status), Some(RunStatus::Finished(_)));
+            usual.retain(|hook| !is_over && !noted.contains_key(&key(run.id(), &hook.id)));
         }
         told.extend(usual);
         let is_told = !told.is_empty();
@@ -139,6 +141,22 @@ impl App {
             self.write_hooks(run, told).await?;
         }
         Ok(is_told)
+    }
+
+    /// Takes back who is told of a run that nobody took, and its session if that is all there is of it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(super) async fn forget_hooks(&self, run: &FoundRun) -> Result<(), ApiError> {
+        let (journal, session) = (self.journal(), run.store_name());
+        let notes = self.notes_of(session, run.id()).await?;
+        self.note(session, notes.into_keys().map(|key| (key, None)).collect()).await?;
+        let info = journal.info(session).await?;
+        let is_empty = info.is_some_and(|info| info.runs == 0 && info.title.is_none());
+        if self.0.queue.is_some() && is_empty && self.noted(session, "").await?.is_empty() {
+            journal.delete(session).await?;
+        }
+        Ok(())
     }
 
     async fn write_hooks(&self, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
