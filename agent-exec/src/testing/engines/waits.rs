@@ -12,7 +12,7 @@ use super::{
     EngineWorld,
     deeds::{Does, Script, call},
     drive::{AGENT, drive, first_job, in_worlds, nobody, one_death},
-    nap,
+    is_once, nap,
 };
 use crate::{Agent, AgentBuilder};
 
@@ -42,7 +42,7 @@ pub async fn a_wait_that_was_begun_is_not_begun_again_by_the_next_process<W: Eng
         let driven = drive(&world, &processes, agent, &first_job(), &deaths, nobody).await;
         assert_eq!(driven.died, deaths.len(), "{deaths:?}");
         let took = began.get().expect("it was called").elapsed();
-        assert!(nap::<W>() <= took && took < nap::<W>() * 2, "it is slept once: {took:?} with {deaths:?}");
+        assert!(nap::<W>() <= took && is_once::<W>(took, nap::<W>()), "it is slept once: {took:?} with {deaths:?}");
         processes.steps()
     };
     let Some(world) = W::new().await else { return };

@@ -132,7 +132,8 @@ impl App {
         if !usual.is_empty() {
             let noted = self.notes_of(run.store_name(), run.id()).await?;
             // Of one that is over they were told, and their notes are gone.
-            let is_over = matches!(run.record().await?.and_then(|run| run.status), Some(RunStatus::Finished(_)));
+            let is_over =
+                !run.is_new() && matches!(run.record().await?.and_then(|run| run.status), Some(RunStatus::Finished(_)));
             usual.retain(|hook| !is_over && !noted.contains_key(&key(run.id(), &hook.id)));
         }
         told.extend(usual);
