@@ -34,9 +34,7 @@ impl App {
         let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
         let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
         let found = self.begun(live).await?;
-        if self.note_hooks(caller, &found, Vec::new()).await? {
-            self.tell_when_at_rest(&found);
-        }
+        self.hook_usual(caller, &found, Vec::new()).await?;
         Ok(found)
     }
 

@@ -96,9 +96,7 @@ impl App {
         }
         // The process may have ended after the run had begun, and before that was noted: then the key comes again.
         if run.is_new() || has_key {
-            if self.note_hooks(caller, &run, hooks).await? {
-                self.tell_when_at_rest(&run);
-            }
+            self.hook_usual(caller, &run, hooks).await?;
         } else if !hooks.is_empty() {
             self.hook(&run, hooks).await?;
         }

@@ -118,6 +118,17 @@ impl App {
         Ok(())
     }
 
+    /// As [`hook`](Self::hook), and has those told who are told of every run of the caller's.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn hook_usual(&self, caller: &Caller, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
+        if self.note_hooks(caller, run, told).await? {
+            self.tell_when_at_rest(run);
+        }
+        Ok(())
+    }
+
     /// Notes who is told of a run: these, and those who are told of every run of the caller's, if they are not noted already. False if that is nobody.
     ///
     /// # Errors
