@@ -1,4 +1,4 @@
-//! From a run's pending entries to the journal.
+//! Flushing of a run's pending entries to the journal.
 
 use std::{
     future::ready,
@@ -15,36 +15,42 @@ use crate::{
 };
 
 impl RunLog {
-    /// Hands all pending entries to the journal, without waiting. What is recorded when the run is over is lost.
+    /// Appends all pending entries to the journal without waiting. Entries recorded after the run
+    /// has ended are lost.
     pub fn flush(&self) {
-        let _ = self.try_flush(); // the run's next commit fails with it
+        let _ = self.try_flush(); // the run's next commit returns the error
     }
 
-    /// Hands all pending entries to the journal and waits until it, and all that the tree wrote before it, is durable. When this
-    /// returns the session is still the tree's.
+    /// Appends all pending entries to the journal, waits until these and all earlier entries of the
+    /// run tree are durable, and then verifies that the tree still owns the session.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed, now or before, for whichever run of the tree, or the
-    /// session is another process's by now: none of them must go on; and if the run is over.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the journal failed for any run of the tree,
+    /// now or earlier, or if another process has taken over the session: no run of the tree may
+    /// continue. Also if the run has ended.
     pub async fn commit(&self) -> Result<()> {
         self.try_flush()?;
         self.0.tree.outbox().settle().await?;
-        // Between an acknowledgement and the run that waits for it the process may have been stopped for long.
+        // The process may have been paused for a long time between the acknowledgement and this
+        // point.
         self.prove().await
     }
 
-    /// Fails if the journal is known to have refused something: what was recorded since then may be missing.
+    /// Fails if the journal is known to have rejected a batch: entries recorded since then may be
+    /// missing.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit) that are known by now.
+    /// The errors of [`commit`](Self::commit) that are already known.
     pub fn check(&self) -> Result<()> {
         self.0.tree.outbox().check()
     }
 
-    /// Makes sure that the session is still the tree's. If it is not, no run of the tree appends any more.
+    /// Verifies that the run tree still owns the session (a fencing check). If it does not, no run
+    /// of the tree appends any more.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it is another process's, or nobody can say; and if the run is over.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session, if the
+    /// owner cannot be determined, or if the run has ended.
     pub(crate) async fn prove(&self) -> Result<()> {
         self.own_writer()?.prove().await.inspect_err(|e| {
             self.0.tree.outbox().refuse(e);
@@ -52,15 +58,16 @@ impl RunLog {
         })
     }
 
-    /// As [`flush`](Self::flush).
+    /// Like [`flush`](Self::flush), but returns the error.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit) that are known by now.
+    /// The errors of [`commit`](Self::commit) that are already known.
     pub fn try_flush(&self) -> Result<()> {
         self.flush_after(|_| ())
     }
 
-    /// Flushes after `first`. Nobody else of the tree flushes between that, reading what changed and writing it down.
+    /// Calls `first`, then flushes. No other run of the tree can flush between `first`, the read of
+    /// the changes and the append.
     pub(super) fn flush_after<T>(&self, first: impl FnOnce(&mut Open) -> T) -> Result<T> {
         let mut done = None;
         self.0.tree.outbox().send(|| {
@@ -75,16 +82,17 @@ impl RunLog {
         Ok(done.expect("what is flushed comes after it"))
     }
 
-    /// For whoever drives the run, when it waits for something: hands over what is recorded, so that an answer that
-    /// was paid for does not wait for the run's next commit; tells the readers of what is durable by now; and has the task of `cx`
-    /// polled again when more is.
+    /// Called while the executor is idle: appends pending entries (a paid answer does not wait for
+    /// the next commit), publishes the events of durable entries, and registers the waker of `cx`
+    /// for the next acknowledgement.
     pub fn poll_idle(&self, cx: &mut Context<'_>) {
         self.hand_over();
         self.0.tree.outbox().poll_tell(cx);
     }
 
-    /// Hands all pending entries to the journal, without what the state and the shared storage changed since the last flush: that
-    /// belongs to what the run is about to record. What cannot be handed over fails at the run's next commit.
+    /// Appends all pending entries to the journal, without the changes of the state and the shared
+    /// storage since the last flush: these belong to the entry that the run is about to record. A
+    /// failure is reported by the run's next commit.
     pub(crate) fn hand_over(&self) {
         if !self.open().pending.is_empty() {
             let _ = self.0.tree.outbox().send(|| Ok(self.append(&*self.own_writer()?, self.open())));
@@ -102,10 +110,10 @@ impl RunLog {
         Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() })
     }
 
-    /// Records an entry that belongs to no step, and flushes it at once unless the run is about to flush more: it must
-    /// not tear apart what a step writes together.
+    /// Records an entry that belongs to no step. Flushes it at once unless other entries are
+    /// pending: a step's entries must stay in one batch.
     pub(crate) fn record_apart(&self, body: EntryBody) {
-        // What cannot be flushed now fails at the run's next commit.
+        // A failure is reported by the run's next commit.
         let _ = self.0.tree.outbox().send(|| {
             let mut open = self.open();
             self.record_in(&mut open, body);
@@ -114,12 +122,14 @@ impl RunLog {
             }
             Ok(self.append(&*self.own_writer()?, open))
         });
-        // Whoever drives the tree may wait for something else, and is the one that takes the acknowledgement.
+        // The task that drives the tree polls the acknowledgement, and may be waiting for something
+        // else.
         self.0.tree.outbox().wake();
     }
 
-    /// What changed in the state and the shared storage since this was last asked, if anything did. For whoever has what is
-    /// open, so that what a call changed is not taken without its result.
+    /// Takes the changes of the state and the shared storage since the last call, if there are any.
+    /// The caller holds the lock on `Open`, so that a call's changes are not taken without its
+    /// result.
     pub(super) fn changes(&self) -> Option<EntryBody> {
         if !self.has_changes() {
             return None;
@@ -130,23 +140,24 @@ impl RunLog {
         (!state.is_empty() || !globals.is_empty()).then_some(EntryBody::StateChanged { state, globals })
     }
 
-    /// True if [`changes`](Self::changes) has something.
+    /// True if [`changes`](Self::changes) would return a value.
     pub(super) fn has_changes(&self) -> bool {
         self.0.state.has_changes() || self.0.globals.has_changes()
     }
 
-    /// Lets go of the journal, since the run is over: whoever kept the run's context does not hold the session, and cannot
-    /// write to it any more.
+    /// Releases the journal because the run has ended: a retained run context neither holds the
+    /// session nor can write to it.
     pub fn close(&self) {
         self.cut_off_calls();
         self.keep_last();
         drop(self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    /// The writer, for the child runs. It does not keep the session held: when this run is over nothing more is written.
+    /// Returns a writer for child runs. It does not hold the session: once this run has ended, its
+    /// appends fail.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the run is over.
+    /// [`ErrorKind::Store`] if the run has ended.
     pub fn writer(&self) -> Result<Arc<dyn JournalWriter>> {
         Ok(Arc::new(ChildWriter(Arc::downgrade(&self.own_writer()?))))
     }
@@ -157,8 +168,8 @@ impl RunLog {
     }
 }
 
-/// The writer of the run above, for as long as that has it: a task that outlives its run for a moment does not keep the
-/// session from the next run, and writes nothing into it.
+/// Writer of the parent run, valid while the parent holds it: a task that outlives its run for a
+/// moment neither blocks the session's next run nor writes into it.
 struct ChildWriter(Weak<dyn JournalWriter>);
 
 impl JournalWriter for ChildWriter {

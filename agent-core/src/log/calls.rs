@@ -1,4 +1,4 @@
-//! What calls under way write to the storage and the state: kept with their results.
+//! Storage and state writes of running tool calls, persisted together with the call's result.
 
 use std::{
     collections::BTreeMap,
@@ -9,26 +9,28 @@ use super::{Open, RunLog};
 use crate::storage::{CallStorage, NewValue};
 
 impl RunLog {
-    /// The storage of a call under way: the same one for every try at it.
+    /// Returns the storage of a running call. All attempts of the call share it.
     pub(crate) fn call_storage(&self, call_id: &Arc<str>, make: impl FnOnce() -> CallStorage) -> Arc<CallStorage> {
         self.calls().entry(call_id.clone()).or_insert_with(|| Arc::new(make())).clone()
     }
 
-    /// The values that a call changed and did not keep yet: those of the shared storage, and of the state.
+    /// Returns the values that a call changed and that are not persisted yet: those of the shared
+    /// storage, then those of the state.
     pub(super) fn call_changes(&self, call_id: &str) -> (Vec<NewValue>, Vec<NewValue>) {
         let call = self.calls().get(call_id).cloned();
         call.map(|call| call.changes().values()).unwrap_or_default()
     }
 
-    /// Records that a call has a result, as one step with keeping what it changed so far. If it changed anything, that is
-    /// flushed at once: whoever else of the tree flushes meanwhile takes the change either with the entry or not at all.
+    /// Records a call's result and commits the call's changes as one atomic step. If there are
+    /// changes, they are flushed at once: a concurrent flush by another run of the tree sees either
+    /// both the change and the entry, or neither.
     pub(super) fn record_result(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().get(call_id).cloned();
         self.record_with_changes(call.as_deref(), false, record);
     }
 
-    /// As [`record_result`](Self::record_result), and nothing more is kept with this call: it is answered, and
-    /// [closed](Self::record_closed).
+    /// Like [`record_result`](Self::record_result), and closes the call's storage: the call is
+    /// answered, and its entry is recorded as a [closing entry](Self::record_closed).
     pub(super) fn record_final(&self, call_id: &str, record: impl FnOnce(&mut Open)) {
         let call = self.calls().remove(call_id);
         call.iter().for_each(|call| call.end());
@@ -49,17 +51,17 @@ impl RunLog {
                 }
                 false => Some(todo),
             };
-            record = self.flush_after(keep).unwrap_or_default(); // the run's next commit fails with it
+            record = self.flush_after(keep).unwrap_or_default(); // the run's next commit returns the error
         }
     }
 
-    /// A call is entered again from its start: what it changed is taken back.
+    /// Rolls back the changes of a call that restarts from the beginning.
     pub(super) fn cut_off_call(&self, call_id: &str) {
         let call = self.calls().remove(call_id);
         call.iter().for_each(|call| call.cut_off());
     }
 
-    /// As [`cut_off_call`](Self::cut_off_call), for all calls that have no answer when the run is over.
+    /// Rolls back the changes of all unanswered calls; called when the run has ended.
     pub(super) fn cut_off_calls(&self) {
         let calls = std::mem::take(&mut *self.calls());
         calls.values().for_each(|call| call.cut_off());

@@ -1,4 +1,4 @@
-//! A run that was kept elsewhere, as entries.
+//! Import of a run that is persisted elsewhere: converts its checkpoint to journal entries.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,20 +10,21 @@ use crate::{
 };
 
 impl RunLog {
-    /// Records where a run stands that its journal does not know, with its descendants that wait. It was [adopted](Self::adopt)
-    /// already; from now on it can be recovered from here.
+    /// Records the checkpoint of a run that is not in this journal, including its suspended
+    /// descendants. The run must have been [adopted](Self::adopt) before; from now on it can be
+    /// recovered from this journal.
     pub fn import(&self, checkpoint: &RunState) {
         self.import_run(checkpoint.clone());
     }
 
-    /// Records that what the journal knows of a run is undone, and [imports](Self::import) it.
+    /// Marks the run as undone in the journal, then [imports](Self::import) the checkpoint.
     pub fn supersede(&self, checkpoint: &RunState) {
         let run = &checkpoint.ids.run_id;
         self.record_imported(run, EntryBody::Undone { before_run: run.clone() });
         self.import(checkpoint);
     }
 
-    /// Records where a child run stands, unless it ran in this tree, which then knows: it may have run anywhere.
+    /// Imports a child's checkpoint if the child ran outside this tree.
     pub(crate) fn import_child(&self, child: &RunState) {
         if self.0.tree.knows(child) {
             return;
@@ -68,7 +69,7 @@ impl RunLog {
     }
 }
 
-/// What is known of an open turn.
+/// Entries that describe an open turn.
 fn turn_entries(step: u32, turn: &PendingTurn) -> Vec<EntryBody> {
     let accepted = EntryBody::ModelAccepted { step, message: Some(turn.message.clone()), exit: None };
     let answered = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
@@ -82,12 +83,13 @@ fn turn_entries(step: u32, turn: &PendingTurn) -> Vec<EntryBody> {
 }
 
 impl RunState {
-    /// What no other entry tells of a run, once its children are [taken out](Self::adopt_children).
+    /// The part of the state that no other entry describes, once the children are [taken
+    /// out](Self::adopt_children).
     fn without_children(mut self) -> Self {
         self.tree_usage = self.usage;
         self.tree_usage += self.trail.gone;
         if let Phase::Tools(_) = self.phase {
-            self.phase = Phase::default(); // told by the turn's own entries
+            self.phase = Phase::default(); // described by the turn's own entries
         }
         Self { history: History::default(), trail: Default::default(), ..self }
     }

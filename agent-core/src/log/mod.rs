@@ -1,4 +1,4 @@
-//! One run's side of its journal and its engine.
+//! The run log: a run's interface to its journal and its engine.
 
 mod append;
 mod calls;
@@ -34,57 +34,62 @@ use crate::{
     usage::Usage,
 };
 
-/// Writes what one run does, and tells the readers of its events as soon as it is durable.
+/// Records the entries of one run in its journal, and publishes their events as soon as they are
+/// durable.
 ///
-/// [`record`](Self::record) applies an entry to the run's state, [`flush`](Self::flush) appends all that was recorded to the
-/// journal, and [`commit`](Self::commit) waits until it is durable. What the state and the shared storage changed
-/// meanwhile goes into the same batch, so that a step and what it changed are kept together or not at all; what a call changed
-/// goes with that call's own result.
+/// [`record`](Self::record) applies an entry to the run's state, [`flush`](Self::flush) appends all
+/// recorded entries to the journal, and [`commit`](Self::commit) waits until they are durable.
+/// Changes of the state and the shared storage go into the same batch, so that a step and its
+/// changes are persisted together or not at all; changes made by a tool call are persisted with the
+/// call's result.
 ///
-/// Lock order: the tree's outbox, then the run's pending entries, then the tree's states or the storage. No user code runs under
-/// any of them.
+/// Lock order: the tree's outbox, then the run's pending entries, then the tree's states or the
+/// storage. No user code runs under any of these locks.
 #[derive(Clone)]
 pub struct RunLog(Arc<Inner>);
 
 struct Inner {
     ids: Arc<RunIds>,
     attempt: Arc<str>,
-    /// None when the run is over.
+    /// `None` once the run has ended.
     writer: Mutex<Option<Arc<dyn JournalWriter>>>,
     emitter: Emitter,
     state: State,
     globals: GlobalStorage,
     /// The states of all runs of the tree.
     tree: Tree,
-    /// Where the run stood when it was over: the tree forgets a child run when its caller's turn is over.
+    /// The run's final state: the tree forgets a child run when the turn that called it ends.
     last: OnceLock<RunState>,
     open: Mutex<Open>,
-    /// What calls without an answer have of the state and the storage. Nothing is locked while this is.
+    /// Uncommitted state and storage changes of unanswered calls. Held last: no other lock is taken
+    /// under this one.
     calls: Mutex<BTreeMap<Arc<str>, Arc<CallStorage>>>,
-    /// What makes the run's steps.
+    /// Executes the run's steps.
     steps: OnceLock<Steps>,
-    /// Set when a recorded run is driven again.
+    /// Set when a recorded run is replayed.
     replay: OnceLock<Arc<Mutex<Replay>>>,
 }
 
 #[derive(Default)]
 struct Open {
-    /// Entries that are applied, and not flushed to the journal yet.
+    /// Entries that are applied but not yet flushed to the journal.
     pending: Vec<Entry>,
-    /// True when the run's beginning is over: what is decided from then on holds for its step.
+    /// True once the run's start is over: later decisions are scoped to their step.
     entered: bool,
-    /// What an earlier attempt left of the step under way.
+    /// Results of the current step that an earlier attempt left.
     restored: Restored,
-    /// What the model last answered in this attempt, so that only what hooks changed about it is written again.
+    /// The model's last answer in this attempt, kept so that only changes made by hooks are written
+    /// again.
     answered: Option<AssistantMessage>,
-    /// What side calls of models used since the last decision.
+    /// Usage of side model calls since the last decision.
     side_usage: Usage,
-    /// What steps used that were not made again, until a budget counts it.
+    /// Usage of steps that were read back instead of executed, until a budget counts it.
     uncounted: Usage,
 }
 
 impl RunLog {
-    /// A log for the run `ids` at the top of a tree whose entries are kept in `journal`, by `writer`.
+    /// Creates the log of the root run `ids`. The entries of its tree are stored in `journal`,
+    /// through `writer`.
     pub fn new(
         ids: Arc<RunIds>,
         journal: Arc<dyn Journal>,
@@ -96,8 +101,8 @@ impl RunLog {
         Self::of(ids, Tree::new(journal), writer, emitter, state, globals, OnceLock::new())
     }
 
-    /// A log for the child run `ids`: in the same tree, and with the same shared storage. `writer` is that of
-    /// [this run](Self::writer).
+    /// Creates the log of the child run `ids`, in the same tree and with the same shared storage.
+    /// `writer` must come from [`writer`](Self::writer) of this log.
     #[must_use]
     pub fn child(&self, ids: Arc<RunIds>, writer: Arc<dyn JournalWriter>, emitter: Emitter, state: State) -> Self {
         let steps = self.steps().clone().into();
@@ -130,50 +135,51 @@ impl RunLog {
         }))
     }
 
-    /// Where the entries of the run's tree are kept.
+    /// The journal that stores the entries of the run's tree.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         self.0.tree.journal()
     }
 
-    /// The nonce of this attempt at the run: another one after every restart.
+    /// Nonce of the current attempt at the run: every restart has a new one.
     pub fn attempt(&self) -> &Arc<str> {
         &self.0.attempt
     }
 
-    // --- where the run stands ---
+    // --- the state of the run ---
 
-    /// Begins with this conversation.
+    /// Sets the initial conversation.
     pub fn seed(&self, history: History) {
         self.0.tree.seed(&self.0.ids, history);
     }
 
-    /// Goes on from where the run stood: what the earlier attempt left of its step is not done again.
+    /// Continues from a checkpoint: results of the step that an earlier attempt left are not
+    /// computed again.
     pub fn adopt(&self, checkpoint: &RunState) {
         self.0.tree.adopt(checkpoint);
         self.open().restored = Restored::of(checkpoint);
     }
 
-    /// Where the run stands now, and the child runs that it waits for: its checkpoint.
+    /// Returns the run's checkpoint, including the child runs that it waits for.
     pub fn at_rest(&self) -> RunState {
         if self.try_flush().is_err() {
-            // Nothing is kept any more, so the order of what the runs of the tree changed is nobody's.
+            // Nothing is persisted any more, so the order of changes across the tree is irrelevant.
             let mut open = self.open();
             let changes = self.changes();
             changes.into_iter().for_each(|changes| self.record_in(&mut open, changes));
         }
         let mut rest = self.stands();
-        // An application may share its storage among trees, whose entries this one does not see.
+        // An application may share its storage among trees, whose entries this tree does not see.
         rest.globals = (self.0.ids.depth == 0).then(|| self.0.globals.kept());
         rest
     }
 
-    /// Where the run stands in the tree, or stood when it was over.
+    /// The run's state in the tree, or its final state if it has ended.
     fn stands(&self) -> RunState {
         let rest = self.0.tree.at_rest(&self.0.ids.run_id);
         rest.unwrap_or_else(|| self.look_at_last(|_, state| state.clone()))
     }
 
-    /// Keeps where a child run stands, for whoever has its context still.
+    /// Keeps the final state of a child run for contexts that outlive the run.
     fn keep_last(&self) {
         if self.0.ids.depth > 0 && self.0.last.get().is_none() {
             let mut last = self.stands();
@@ -184,7 +190,7 @@ impl RunLog {
         }
     }
 
-    /// Looks at the run's state in the tree, or as it was when the run was over.
+    /// Calls `look` with the run's state in the tree, or with its final state if it has ended.
     fn look<R>(&self, look: impl Fn(&SessionIndex, &RunState) -> R) -> R {
         self.0.tree.look(&self.0.ids.run_id, &look).unwrap_or_else(|| self.look_at_last(look))
     }
@@ -197,17 +203,17 @@ impl RunLog {
         }
     }
 
-    /// What comes next in the run, with where the sub-agents stand that its open calls go on with.
+    /// The run's phase, including the states of the sub-agents that its open calls resume.
     pub fn phase(&self) -> Phase {
         self.look(SessionIndex::phase)
     }
 
-    /// What the run used itself.
+    /// Usage of the run itself, without its descendants.
     pub fn usage(&self) -> Usage {
         self.look(|_, state| state.usage)
     }
 
-    /// What the run used with all its descendants.
+    /// Usage of the run and all its descendants.
     pub fn tree_usage(&self) -> Usage {
         self.look(SessionIndex::tree_usage)
     }
@@ -217,7 +223,8 @@ impl RunLog {
         self.look(|_, state| state.history.clone())
     }
 
-    /// Looks at what the session's entries mean, with all that the tree wrote so far.
+    /// Calls `look` with the session's index, after a commit: the index includes all that the tree
+    /// has written so far.
     ///
     /// # Errors
     /// Those of [`commit`](Self::commit) and [`Journal::index`](crate::Journal::index).
@@ -226,16 +233,17 @@ impl RunLog {
         Ok(self.journal().index(&self.0.ids.session).await?.look(look))
     }
 
-    /// As [`look_at_session`](Self::look_at_session), at an index that has all of its runs.
+    /// Like [`look_at_session`](Self::look_at_session), with an index that contains all runs of the
+    /// session.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`look_at_session`](Self::look_at_session).
     pub async fn look_at_whole_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
         self.commit().await?;
         Ok(self.journal().whole_index(&self.0.ids.session).await?.look(look))
     }
 
-    /// How often each tool was run, counting a call once however often it was tried.
+    /// Number of executions of each tool. A call counts once, regardless of its attempts.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
         self.look(|_, state| {
             let mut counts = state.tool_calls.clone();
@@ -248,7 +256,7 @@ impl RunLog {
 
     // --- recording ---
 
-    /// Applies an entry to the run's state, and keeps it for the next flush.
+    /// Applies an entry to the run's state, and queues it for the next flush.
     pub fn record(&self, body: EntryBody) {
         self.record_in(&mut self.open(), body);
     }
@@ -259,18 +267,19 @@ impl RunLog {
         open.pending.push(entry);
     }
 
-    /// Records what closes something. No hook sees that again after a crash: what hooks changed until then is kept in the same batch.
+    /// Records a closing entry together with pending hook writes: hooks do not rerun past this
+    /// point.
     fn record_closed(&self, record: impl FnOnce(&mut Open)) {
         let mut record = Some(record);
         if self.has_changes() {
-            let _ = self.flush_after(|open| record.take().map(|record| record(open))); // the run's next commit fails with it
+            let _ = self.flush_after(|open| record.take().map(|record| record(open))); // the run's next commit returns the error
         }
         if let Some(record) = record {
             record(&mut self.open());
         }
     }
 
-    /// Records entries of child runs, which are not made again.
+    /// Records entries of child runs that are read back instead of executed.
     fn record_all(&self, open: &mut Open, entries: Vec<Entry>) {
         for entry in entries {
             self.0.tree.apply(&entry);
@@ -288,7 +297,8 @@ impl RunLog {
         Ok(())
     }
 
-    /// Records that a call starts a child run, if as many as were started `fit`.
+    /// Records that a call starts a child run, if `fits` accepts the number of sub-agents started
+    /// so far. Returns the result of `fits`.
     pub(crate) fn record_link(&self, link: EntryBody, fits: impl FnOnce(u32) -> bool) -> bool {
         let mut open = self.open();
         let fits = fits(self.look(|_, state| state.sub_agents));
@@ -298,15 +308,15 @@ impl RunLog {
         fits
     }
 
-    /// Records that another conversation takes the place of the run's.
+    /// Records that another conversation replaces the run's history.
     pub fn record_history(&self, history: History, reason: ReplaceReason) {
         let mut open = self.open();
         let before = self.history().len();
         self.record_in(&mut open, EntryBody::HistoryReplaced { reason, before, history });
     }
 
-    /// Records the model's answer as the hooks left it, and how the run is to end if it ends it. What was decided in the call is
-    /// forgotten.
+    /// Records the model's answer as the hooks left it and, if it ends the run, the exit. Clears
+    /// the decisions made during the model call.
     pub fn record_accepted(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         self.record_closed(|open| {
             let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
@@ -316,8 +326,8 @@ impl RunLog {
         });
     }
 
-    /// Records that all calls of a step's answer are answered, what hooks changed about the results, and how the run is to end if
-    /// that ends it. What was decided and done in the step is forgotten.
+    /// Records that all calls of a step are answered, with the results that hooks changed and, if
+    /// this ends the run, the exit. Clears the decisions and results of the step.
     pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
         self.record_closed(|open| {
             self.record_in(open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
@@ -335,25 +345,27 @@ impl RunLog {
         });
     }
 
-    // --- what an earlier attempt left ---
+    // --- results of an earlier attempt ---
 
-    /// How an attempt before a restart began a call and left it without a result; none if it is not in doubt.
+    /// Returns how an earlier attempt began a call that has no result; `None` if the call is not in
+    /// doubt.
     pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
         self.open().restored.in_doubt(call_id)
     }
 
-    /// Takes a call out of doubt: it did not happen, or may be repeated.
+    /// Clears a call's doubt: it did not happen, or may be repeated.
     pub fn clear_doubt(&self, call_id: &str) {
         self.open().restored.clear_doubt(call_id);
     }
 
-    /// Records what became of a call in doubt, as if its tool had just run.
+    /// Records the outcome of a call in doubt as if its tool had just run.
     pub fn resolve_doubt(&self, call_id: &Arc<str>, output: &ToolOutput) {
         self.clear_doubt(call_id);
         self.finished(call_id.clone(), output);
     }
 
-    /// The next of the model's answers from before a restart: it stands in for the call, and was counted when it came.
+    /// Returns the next model answer from before a restart. It replaces the model call; its usage
+    /// was already counted.
     pub fn next_answered(&self) -> Option<ModelResponse> {
         self.open().restored.next_answer().map(|answer| (*answer).clone())
     }
@@ -366,12 +378,13 @@ impl RunLog {
         });
     }
 
-    /// The decisions made so far hold for the whole run.
+    /// Ends the run's start: decisions made so far hold for the whole run.
     pub(crate) fn end_beginning(&self) {
         self.open().entered = true;
     }
 
-    /// True if something was decided under `name` before a restart, or in the run that is replayed, and not read back yet.
+    /// True if a decision named `name` was made before a restart or in the replayed run, and has
+    /// not been read back yet.
     pub fn is_decided(&self, name: &str) -> bool {
         let replayed = self.replayed().is_some_and(|replay| replay.is_decided(name));
         replayed || self.open().restored.is_decided(name)
@@ -379,18 +392,19 @@ impl RunLog {
 
     // --- replay ---
 
-    /// Takes what models and tools give from a recording from now on; from the first one, if it is told of several.
+    /// Replays `recording`: models and tools return its recorded results. Only the first call has
+    /// an effect.
     pub fn replay(&self, recording: &Recording) {
         let replay = self.0.replay.get_or_init(|| Arc::new(Mutex::new(Replay::new(recording))));
         self.run_on(Steps::of(Arc::new(Recorded(replay.clone())), false));
     }
 
-    /// Messages that came to the recorded run after this step; none if no run is replayed.
+    /// Messages that the recorded run received after this step; empty if no run is replayed.
     pub fn replayed_messages(&self, step: u32) -> Vec<Message> {
         self.replayed().map(|mut replay| replay.messages(step)).unwrap_or_default()
     }
 
-    /// True if a recorded run is driven again.
+    /// True if a recorded run is replayed.
     pub(crate) fn is_replay(&self) -> bool {
         self.0.replay.get().is_some()
     }

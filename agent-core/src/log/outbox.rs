@@ -1,4 +1,5 @@
-//! The entries of a run tree on their way to the journal, and its acknowledgements on their way back.
+//! Queue between a run tree and its journal: entries on the way out, acknowledgements on the way
+//! back.
 
 use std::{
     collections::VecDeque,
@@ -15,32 +16,33 @@ use crate::{
     journal::{Ack, Entry},
 };
 
-/// What a tree of runs handed to the journal and was not acknowledged yet. All runs of the tree share it, so that readers
-/// are told of their entries in the order of the journal.
+/// Batches that a run tree has appended and the journal has not acknowledged yet. All runs of the
+/// tree share it, so that readers see entries in journal order.
 ///
-/// Nobody holds a lock while he waits: a future of one run that is not polled for a while keeps no other run from going on.
+/// No lock is held across an await: a run's future that is not polled does not block other runs.
 #[derive(Default)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
-    /// Held while readers are told, so that events leave in order.
+    /// Held while events are published, so that they leave in order.
     telling: Mutex<()>,
     waiters: Arc<Waiters>,
 }
 
-/// Batches are numbered from 1 in the order in which the journal got them.
+/// Batches are numbered from 1 in the order in which the journal received them.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Sent>,
     sent: u64,
     acknowledged: u64,
-    /// Set by the first batch that the journal refused, and when the session is another's: after it nothing counts as durable.
+    /// Set by the first batch that the journal rejects, or when the session is lost: nothing counts
+    /// as durable after it.
     failed: Option<Failure>,
 }
 
-/// Why the journal takes no more.
+/// Why the journal rejects appends: the kind and message of the error.
 type Failure = (ErrorKind, String);
 
-/// A batch that the journal has and has not acknowledged; its entries are kept only if somebody watches.
+/// A batch that is appended but not acknowledged. Its entries are kept only if the run is observed.
 pub(super) struct Sent {
     pub(super) ack: Ack,
     pub(super) count: usize,
@@ -48,7 +50,8 @@ pub(super) struct Sent {
     pub(super) emitter: Emitter,
 }
 
-/// Everybody who waits for an acknowledgement, or drives a run and may have to. Whichever of them asked for it last may be gone when it comes.
+/// Wakers of all tasks that wait for an acknowledgement or drive a run. All are woken: the task
+/// that polled last may be gone when it arrives.
 #[derive(Default)]
 struct Waiters(Mutex<Vec<Waker>>);
 
@@ -73,7 +76,7 @@ impl Wake for Waiters {
 }
 
 impl Queue {
-    /// True if a batch up to `until` was not acknowledged yet.
+    /// True if a batch up to `until` is not acknowledged yet.
     fn is_open(&self, until: u64) -> Result<bool> {
         match &self.failed {
             Some(failure) => Err(repeated(failure)),
@@ -81,7 +84,7 @@ impl Queue {
         }
     }
 
-    /// Fails once the journal has refused a batch, whether or not its acknowledgement was waited for.
+    /// Fails once the journal has rejected a batch, even if its acknowledgement was not awaited.
     fn check_unbroken(&self) -> Result<()> {
         let refused_at_once = self.waiting.back().and_then(|newest| match &newest.ack {
             Ack::Done(Some(Err(e))) => Some(failure(e)),
@@ -93,7 +96,7 @@ impl Queue {
         }
     }
 
-    /// The oldest batch, when the journal has answered, with its first sequence number.
+    /// Polls the oldest batch; ready with its first sequence number once the journal has answered.
     fn poll_oldest(&mut self, cx: &mut Context<'_>) -> Poll<(Result<u64>, Sent)> {
         let oldest = self.waiting.front_mut().expect("what is open is in the queue");
         let first = ready!(Pin::new(&mut oldest.ack).poll(cx));
@@ -115,18 +118,19 @@ fn repeated((kind, message): &Failure) -> Error {
 }
 
 impl Outbox {
-    /// Takes the batch that `append` appended to the journal, if it did; nobody else of the tree appends anything
-    /// meanwhile. After a batch that the journal refused nothing is appended any more: a run that is recovered from a log
-    /// with a hole repeats effects.
+    /// Calls `append`, and queues the batch that it appended, if any. No other run of the tree can
+    /// append meanwhile. After a rejected batch nothing is appended any more: recovery from a
+    /// journal with a gap would repeat effects.
     ///
     /// # Errors
-    /// Those of `append`, and that of the batch that the journal refused.
+    /// The errors of `append`, and the error of a batch that the journal rejected.
     pub(super) fn send(&self, append: impl FnOnce() -> Result<Option<Sent>>) -> Result<()> {
         let mut queue = self.queue();
         queue.check_unbroken()?;
         let Some(mut sent) = append()? else { return Ok(()) };
         queue.sent += 1;
-        // What is acknowledged at once need not wait, unless readers are still told of what came before it.
+        // A batch that is acknowledged at once need not wait, unless events of earlier batches are
+        // still being published.
         if queue.waiting.is_empty()
             && let Ok(_in_order) = self.telling.try_lock()
             && let Some(first) = sent.ack.take_first()
@@ -141,23 +145,23 @@ impl Outbox {
         Ok(())
     }
 
-    /// Fails once the journal has refused a batch.
+    /// Fails once the journal has rejected a batch.
     pub(super) fn check(&self) -> Result<()> {
         self.queue().check_unbroken()
     }
 
-    /// Appends nothing any more, as after a batch that the journal refused.
+    /// Rejects all further appends, as after a batch that the journal rejected.
     pub(super) fn refuse(&self, e: &Error) {
         self.queue().failed.get_or_insert_with(|| failure(e));
     }
 
-    /// Has everybody who drives a run of the tree polled again.
+    /// Wakes all tasks that drive a run of the tree.
     pub(super) fn wake(&self) {
         self.waiters.wake_by_ref();
     }
 
-    /// Tells the readers of what is durable by now, and has the task of `cx` polled again when more is, or when it is [told
-    /// to](Self::wake).
+    /// Publishes the events of durable entries, and registers the waker of `cx` for the next
+    /// acknowledgement or the next [`wake`](Self::wake).
     pub(super) fn poll_tell(&self, cx: &mut Context<'_>) {
         let sent = {
             let queue = self.queue();
@@ -167,14 +171,14 @@ impl Outbox {
             }
             queue.sent
         };
-        let _ = self.poll_settled(sent, cx); // that the journal failed is told to whoever appends or waits next
+        let _ = self.poll_settled(sent, cx); // the next append or commit reports a journal failure
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all that was appended before now is durable, and tells the readers of it.
+    /// Waits until all batches appended before the call are durable, and publishes their events.
     pub(super) async fn settle(&self) -> Result<()> {
         let until = {
             let queue = self.queue();
@@ -210,7 +214,7 @@ impl Outbox {
             return oldest;
         }
         self.waiters.add(cx.waker());
-        self.queue().poll_oldest(&mut all) // it may have come before the waker was there
+        self.queue().poll_oldest(&mut all) // it may have completed before the waker was registered
     }
 }
 
@@ -230,7 +234,7 @@ mod tests {
     use super::*;
     use crate::{history::History, journal::EntryBody, testing::detached_run};
 
-    /// An outbox with a batch that is acknowledged when the sender says so.
+    /// An outbox with one batch, which is acknowledged when the sender sends.
     fn waiting() -> (Outbox, oneshot::Sender<u64>) {
         let (outbox, (says, heard)) = (Outbox::default(), oneshot::channel());
         let ack = Ack::Later(async move { heard.await.map_err(|_| Error::new(ErrorKind::Store, "full")) }.boxed());

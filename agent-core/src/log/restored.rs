@@ -1,4 +1,4 @@
-//! What an attempt before a restart left of the step under way.
+//! Results of the current step that an attempt before a restart left.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,16 +13,17 @@ use crate::{
     tooling::ToolOutput,
 };
 
-/// What an attempt before a restart left of the step under way: results that stand in for calls, and doubts.
+/// Results that replace calls, and calls in doubt, left by an attempt before a restart for the
+/// current step.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
-    /// What the model answered, if no hook accepted it yet.
+    /// The model's answers, if no hook has accepted them yet.
     answers: VecDeque<Arc<ModelResponse>>,
-    /// Results of calls that were not answered; none where the result was given back already.
+    /// Results of unanswered calls; `None` where the result has already been taken.
     outputs: BTreeMap<Arc<str>, Option<ToolOutput>>,
-    /// Calls that were begun and left without a result.
+    /// Calls that began and have no result.
     begun: BTreeMap<Arc<str>, Begun>,
-    /// Decisions that were not read back yet.
+    /// Decisions that have not been read back yet.
     decisions: VecDeque<(String, Value)>,
 }
 
@@ -41,12 +42,12 @@ impl Restored {
         self.answers.pop_front()
     }
 
-    /// The result of a call; it is given back once.
+    /// Takes the result of a call; later calls return `None`.
     pub(super) fn take_output(&mut self, call_id: &str) -> Option<ToolOutput> {
         self.outputs.get_mut(call_id)?.take()
     }
 
-    /// True if the newest result of a call is of an earlier attempt.
+    /// True if the newest result of a call comes from an earlier attempt.
     pub(super) fn has_output(&self, call_id: &str) -> bool {
         self.outputs.contains_key(call_id)
     }
@@ -63,7 +64,8 @@ impl Restored {
         self.begun.remove(call_id);
     }
 
-    /// What was decided under `name`. Others stay for whoever made them, if that runs again at all.
+    /// Takes the decision made under `name`. Other decisions stay for the hooks that made them, if
+    /// these run again.
     pub(super) fn take_decision(&mut self, name: &str) -> Option<Value> {
         let at = self.decisions.iter().position(|(made, _)| made == name)?;
         Some(self.decisions.remove(at)?.1)

@@ -1,4 +1,4 @@
-//! A sub-agent's run as a step.
+//! A sub-agent's run as a durable step.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -14,10 +14,11 @@ use crate::{
 };
 
 impl RunLog {
-    /// The run of a sub-agent as a [step](crate::engine::Durable::child). What it comes to is kept if it is finished.
+    /// Executes a sub-agent's run as a [step](crate::engine::Durable::child). Only a finished run's
+    /// result is persisted.
     ///
     /// # Errors
-    /// Those of the run, and of the engine.
+    /// Those of the run and of the engine.
     pub(crate) async fn run_step(
         &self,
         key: &str,
@@ -56,7 +57,7 @@ impl RunLog {
         }
     }
 
-    /// What a child run came to, over all of its legs.
+    /// Collects the persistent result of a child run over all of its legs.
     async fn kept_run(&self, finished: Finished) -> Result<KeptRun> {
         let began = self.look_at_whole_session(|index| index.began(&finished.ids.run_id)).await?;
         let (mut tree, mut entries) = (HashSet::from([finished.ids.run_id.clone()]), Vec::new());

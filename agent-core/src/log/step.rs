@@ -1,4 +1,5 @@
-//! The steps of a run: each is given by what the run adopted, or else made by its engine, and recorded.
+//! The durable steps of a run: restored from an adopted checkpoint, or executed by the engine and
+//! recorded.
 
 use std::{future::ready, sync::Arc, time::Duration};
 
@@ -17,20 +18,20 @@ use crate::{
 };
 
 impl RunLog {
-    /// Makes the run's steps with these, from its beginning on.
+    /// Sets the engine steps of the run. Only the first call has an effect.
     pub fn run_on(&self, steps: Steps) {
         self.0.steps.get_or_init(|| steps);
     }
 
-    /// What makes the run's steps.
+    /// The engine steps of the run.
     pub fn steps(&self) -> &Steps {
         self.0.steps.get_or_init(Steps::default)
     }
 
-    /// A model call as a [step](crate::engine::Durable::step).
+    /// Executes a model call as a [step](crate::engine::Durable::step).
     ///
     /// # Errors
-    /// Those of the call, and of the engine.
+    /// Those of the call and of the engine.
     pub async fn model_step(
         &self,
         step: u32,
@@ -56,10 +57,10 @@ impl RunLog {
         Ok(response)
     }
 
-    /// A decision as a [step](crate::engine::Durable::step).
+    /// Makes a decision as a [step](crate::engine::Durable::step).
     ///
     /// # Errors
-    /// Those of `decide`, and of the engine.
+    /// Those of `decide` and of the engine.
     pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         if let Some(value) = self.open().restored.take_decision(name) {
             return Ok(value);
@@ -86,16 +87,17 @@ impl RunLog {
         Ok(value)
     }
 
-    /// What a side call of a model used.
+    /// Records the usage of a side model call.
     pub(crate) fn record_side_call(&self, used: Usage) {
         let mut open = self.open();
         if self.steps().keeps() {
-            open.side_usage += used; // kept with the decision that it was asked for
+            open.side_usage += used; // persisted with the decision that requested it
         }
         self.record_in(&mut open, EntryBody::SideModelFinished { usage: Box::new(used) });
     }
 
-    /// The messages that steer the run now: `waiting` are there, of which those are left that are not among them.
+    /// Selects the messages that steer the run in this step: returns the messages taken, and those
+    /// of `waiting` that are left.
     ///
     /// # Errors
     /// Those of the engine.
@@ -108,7 +110,7 @@ impl RunLog {
             StepResult::Messages(taken) => {
                 let mut left = waiting;
                 for message in &taken {
-                    // A hook that is run again says the same again.
+                    // A hook that reruns sends the same message again.
                     left.iter().position(|said| said == message).map(|at| left.remove(at));
                 }
                 Ok((taken, left))
@@ -117,7 +119,7 @@ impl RunLog {
         }
     }
 
-    /// Waits as a [step](crate::engine::Durable::sleep).
+    /// Sleeps as a [step](crate::engine::Durable::sleep).
     ///
     /// # Errors
     /// Those of the engine.
@@ -125,7 +127,8 @@ impl RunLog {
         self.steps().sleep(&self.0.ids.run_id, name, time).await
     }
 
-    /// Has a run driven elsewhere, as a [step](crate::engine::Durable::served). What it used is counted against the budgets of this one.
+    /// Executes a remote run as a [step](crate::engine::Durable::served). Its usage is charged to
+    /// this run's budgets.
     ///
     /// # Errors
     /// Those of the engine.
@@ -135,7 +138,7 @@ impl RunLog {
         Ok(end)
     }
 
-    /// A value that is made once, and that nobody who reads the journal needs: the id of a child run.
+    /// Makes a value once and persists it without a journal entry. Used for the id of a child run.
     pub(crate) async fn make_once(&self, name: &str, make: impl FnOnce() -> String + Send) -> Result<String> {
         if !self.steps().keeps() {
             return Ok(make());
@@ -148,7 +151,8 @@ impl RunLog {
         }
     }
 
-    /// What steps used that are not made again, child runs and models beside the agent's own, since this was last called.
+    /// Takes the usage, since the last call, of steps that were read back instead of executed:
+    /// child runs and side model calls.
     pub fn take_uncounted(&self) -> Usage {
         std::mem::take(&mut self.open().uncounted)
     }

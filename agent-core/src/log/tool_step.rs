@@ -1,4 +1,4 @@
-//! A tool's call as a step.
+//! A tool call as a durable step.
 
 use std::{collections::BTreeMap, future::ready, pin::pin, sync::Arc};
 
@@ -16,27 +16,28 @@ use crate::{
     tooling::{Effect, ToolOutput},
 };
 
-/// The scope of the values that all runs of a tree share.
+/// Scope of the values that all runs of a tree share.
 pub(super) const SHARED: &str = "";
 
-/// A tool's call that is to be a step.
+/// A tool call to execute as a step.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolStep {
-    /// The number of the run's step.
+    /// Number of the run's step.
     pub step: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: Arc<str>,
-    /// The tool.
+    /// Name of the tool.
     pub name: Arc<str>,
-    /// What repeating it would do.
+    /// Effect class: the consequence of repeating the call.
     pub effect: Effect,
-    /// True if the call only runs sub-agents, whose own steps are kept: it is entered again.
+    /// True if the call only runs sub-agents, whose own steps are persisted: on recovery the call
+    /// is entered again.
     pub delegates: bool,
 }
 
 impl ToolStep {
-    /// The call `call_id` of this tool.
+    /// Creates the step of call `call_id`.
     pub fn new(step: u32, call_id: Arc<str>, name: Arc<str>, effect: Effect) -> Self {
         Self { step, call_id, name, effect, delegates: false }
     }
@@ -47,16 +48,18 @@ impl ToolStep {
     }
 }
 
-/// What of a call there is to know beside its result.
+/// Facts about a call that its result does not carry.
 pub trait CallWitness: Send + Sync {
-    /// Finds out what became of the call, which another attempt began: its output if it happened, none if it is to run.
+    /// Reconciles a call that another attempt began: returns its output if it happened, `None` if
+    /// it must run.
     fn settle(&self, begun: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>>;
 
-    /// What the call asked that has no answer, whatever became of the error that said so; none if it waits for a child run.
+    /// The call's unanswered questions, even if the tool dropped the error that carried them;
+    /// `None` if the call waits for a child run.
     fn asked(&self) -> Option<Vec<Question>>;
 }
 
-/// A call of which there is nothing more to know.
+/// A call without further facts.
 impl CallWitness for () {
     fn settle(&self, _: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>> {
         Box::pin(ready(Ok(None)))
@@ -68,10 +71,10 @@ impl CallWitness for () {
 }
 
 impl RunLog {
-    /// A tool call as a [step](crate::engine::Durable::step).
+    /// Executes a tool call as a [step](crate::engine::Durable::step).
     ///
     /// # Errors
-    /// Those of the call, and of the engine.
+    /// Those of the call and of the engine.
     pub async fn tool_step(
         &self,
         call: ToolStep,
@@ -89,16 +92,16 @@ impl RunLog {
         if let Err(e) = &result
             && e.kind() == ErrorKind::Interrupted
         {
-            // A tool asks before it does anything, and is entered again from the start.
+            // A tool asks before it has effects, and restarts from the beginning.
             self.cut_off_call(&call.call_id);
             self.record(EntryBody::ToolSuspended { call_id: call.call_id });
         }
-        // What a tool says of its failure is for the model. Until the call is answered with it, nobody can tell from outside
-        // what the tool had done.
+        // A tool's error text is for the model. Until the call is answered with it, an observer
+        // cannot tell which effects the tool had.
         result
     }
 
-    /// What the call gave when it was made before, or gives now.
+    /// Returns the call's persisted result, or executes the call.
     async fn call(
         &self,
         call: &ToolStep,
@@ -128,7 +131,7 @@ impl RunLog {
                 StepResult::Tool(kept) if is_new => kept.result,
                 StepResult::Tool(kept) => self.take_over(*kept),
                 StepResult::Asked(questions) => return Err(Error::waiting(questions)),
-                StepResult::DidNot => continue, // it is begun anew, and kept as begun by this attempt
+                StepResult::DidNot => continue, // it begins anew, persisted as begun by this attempt
                 _ => return Err(another_kind()),
             };
             match &result {
@@ -136,14 +139,15 @@ impl RunLog {
                 Err(_) => self.record_result(&call.call_id, |_| ()),
             }
             if !is_new {
-                self.flush(); // what was taken over goes with it
+                self.flush(); // the changes that were read back go into the same batch
             }
             drop(alone);
             return result.map_err(Error::from);
         }
     }
 
-    /// Keeps which attempt begins the call's try number `n`, where that matters; tells if it was another one than this.
+    /// Persists which attempt begins try `n` of the call, where the effect class requires it;
+    /// returns the record of another attempt if that one began it.
     async fn begun_by_another(&self, call: &ToolStep, n: u32) -> Result<Option<Begun>> {
         let steps = self.steps();
         if !steps.keeps() || matches!(call.effect, Effect::Pure | Effect::Idempotent) {
@@ -161,8 +165,8 @@ impl RunLog {
         }
     }
 
-    /// Runs a call for an engine that keeps what it gave: the result says what the call changed, or what it asks. Nobody else
-    /// keeps changes while `alone` is held.
+    /// Executes a call for an engine that persists results: the result contains the call's changes,
+    /// or its questions. No other call persists changes while `alone` is held.
     async fn run_to_keep(
         &self,
         call: &ToolStep,
@@ -188,7 +192,7 @@ impl RunLog {
         Ok(StepResult::Tool(Box::new(kept)))
     }
 
-    /// Takes over what a call changed that is not made again.
+    /// Applies the changes of a call that is read back instead of executed.
     pub(super) fn take_over(&self, kept: KeptCall) -> Result<ToolOutput, KeptError> {
         let used = kept.used_by_descendants();
         for entry in &kept.descendants {
@@ -209,7 +213,8 @@ impl RunLog {
         self.0.globals.set_all(self.steps().newer(SHARED, globals).collect(), false);
     }
 
-    /// Records that a call's tool is begun; gives its result from before a restart instead, if there is one.
+    /// Records that a call's tool begins; returns its result from before a restart instead, if
+    /// there is one.
     fn begin_call(&self, call: &ToolStep) -> Option<ToolOutput> {
         let mut open = self.open();
         let restored = open.restored.take_output(&call.call_id);

@@ -1,4 +1,4 @@
-//! What the runs of one tree share: the journal, and their states as they stand now.
+//! Data shared by the runs of one tree: the journal, and the current state of every run.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,8 +14,9 @@ use crate::{
     state::{RunIds, RunState},
 };
 
-/// The states of the runs of one tree. Every entry is applied when it is recorded, so that a checkpoint is a look at them and
-/// a run that was dropped is known as far as it came. Cheap to clone; all clones are one.
+/// States of the runs of one tree. Every entry is applied when it is recorded, so that a checkpoint
+/// is a read of this index, and the progress of a dropped run is known. Cheap to clone; all clones
+/// share the same data.
 #[derive(Clone)]
 pub(super) struct Tree(Arc<Shared>);
 
@@ -23,7 +24,8 @@ struct Shared {
     journal: Arc<dyn Journal>,
     outbox: Outbox,
     index: Mutex<SessionIndex>,
-    /// When the tree began, by the system's clock and by the one that deadlines count with.
+    /// Start of the tree, in system time (milliseconds since 1970) and on the monotonic clock that
+    /// deadlines use.
     began: (u64, Instant),
 }
 
@@ -33,18 +35,18 @@ impl Tree {
         Self(Arc::new(Shared { journal, outbox: Outbox::default(), index: Mutex::default(), began }))
     }
 
-    /// Where the tree's entries are kept.
+    /// The journal that stores the tree's entries.
     pub(super) fn journal(&self) -> &Arc<dyn Journal> {
         &self.0.journal
     }
 
-    /// What the tree's runs handed to the journal.
+    /// The queue of appended, unacknowledged batches of the tree.
     pub(super) fn outbox(&self) -> &Outbox {
         &self.0.outbox
     }
 
-    /// Milliseconds since 1970. Entries are at least as far apart as deadlines count, whoever sets the system's clock back
-    /// meanwhile; while a machine sleeps, the system's clock alone goes on.
+    /// Milliseconds since 1970, monotonic within the tree even if the system clock is set back.
+    /// While a machine sleeps, only the system clock advances.
     pub(super) fn now(&self) -> u64 {
         let (at, began) = self.0.began;
         at.saturating_add(millis(began.elapsed().as_millis())).max(system_now())
@@ -62,12 +64,12 @@ impl Tree {
         self.lock().adopt(checkpoint);
     }
 
-    /// True if the newest state of a run is this one.
+    /// True if this is the newest state of the run.
     pub(super) fn knows(&self, child: &RunState) -> bool {
         self.lock().knows(child)
     }
 
-    /// Where the run stands now, and the child runs that it waits for.
+    /// Returns the run's checkpoint, including the child runs that it waits for.
     pub(super) fn at_rest(&self, run: &str) -> Option<RunState> {
         let now = self.now();
         self.look(run, |index, state| {
@@ -77,7 +79,8 @@ impl Tree {
         })
     }
 
-    /// Looks at the state of a run that was seeded, unless it has ended and the tree forgot it.
+    /// Calls `look` with the state of a run that was seeded; `None` if the run has ended and the
+    /// tree forgot it.
     pub(super) fn look<R>(&self, run: &str, look: impl FnOnce(&SessionIndex, &RunState) -> R) -> Option<R> {
         let index = self.lock();
         index.state(run).map(|state| look(&index, state))
