@@ -1,4 +1,4 @@
-//! One call's answer: what it writes to the state, and how long it may be.
+//! Answers a tool call: merges its writes into the state and truncates its output.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -11,7 +11,8 @@ use super::Active;
 use crate::engine::Opened;
 
 impl Active<'_> {
-    /// Writes parts of a tool's value to the state. What cannot be merged is told to the model.
+    /// Merges the tool's declared writes into the state. If a merge fails, the call is answered
+    /// with an error for the model.
     pub(super) fn write_state(&self, call_id: &Arc<str>, options: &ToolOptions, output: ToolOutput) -> ToolOutput {
         let Some(value) = output.as_value().filter(|value| value.is_object() && !output.is_error()) else {
             return output;
@@ -32,7 +33,7 @@ impl Active<'_> {
         output
     }
 
-    /// Answers a call: from now on it is never run again.
+    /// Records the answer of a call. An answered call never runs again.
     pub(super) fn answer(&self, turn: &PendingTurn, index: usize, output: ToolOutput) {
         let output = shortened(output, self.executor.limits.tool_output);
         if let Some(call) = turn.message.calls().nth(index) {
@@ -41,7 +42,8 @@ impl Active<'_> {
     }
 }
 
-/// The output with its text cut to `most` bytes, at a character's border, with a note.
+/// Truncates the output's text to at most `most` bytes, at a character boundary, and appends a
+/// note.
 fn shortened(mut output: ToolOutput, most: usize) -> ToolOutput {
     let size: usize = output.content().iter().filter_map(|p| p.as_text()).map(str::len).sum();
     if size <= most {

@@ -17,10 +17,11 @@ use tracing::Instrument;
 use super::{Deadline, guard::GRACE};
 use crate::engine::Opened;
 
-/// Drives `main`, and beside it what is handed to the run; the latter ends with the former, also if that is dropped. `main` is
-/// polled when the run is cancelled, when its time is up, and again when the [grace](GRACE) after that is.
+/// Drives `main` together with the background tasks of the run. The tasks are aborted when `main`
+/// completes or when this future is dropped. `main` is polled again when the run is cancelled, when
+/// its deadline passes, and when the [grace](GRACE) after the deadline is over.
 ///
-/// `main` is pinned where it is: a future that is handed over has two places in the one that it is handed to.
+/// `main` is taken pinned: passing it by value would double its size in the caller's state machine.
 pub(super) async fn with_background_tasks<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
     let cancelled = pin!(cx.cancellation().cancelled());
     let timer = Deadline::of_run(cx).map(|deadline| Box::pin(sleep_until(deadline.at())));
@@ -35,7 +36,7 @@ pub(super) async fn with_background_tasks<T>(cx: &RunCx, mut main: Pin<&mut impl
     .await
 }
 
-/// Drives a call of the run `cx`, which runs beside others in a task of its own.
+/// Drives one call of the run `cx` in its own task, next to other calls.
 pub(super) async fn beside_others<T>(cx: &RunCx, call: impl Future<Output = T>) -> T {
     let mut call = pin!(call);
     poll_fn(|context| {
@@ -48,10 +49,11 @@ pub(super) async fn beside_others<T>(cx: &RunCx, call: impl Future<Output = T>) 
     .await
 }
 
-/// Waits beside calls that run in tasks of their own, until the journal is known to have refused something of the run `cx`.
+/// Waits for calls that run in their own tasks, and stops as soon as the journal has rejected an
+/// entry of the run `cx`.
 ///
 /// # Errors
-/// The journal's.
+/// The error with which the journal rejected the entry.
 pub(super) async fn unless_refused<T>(cx: &RunCx, wait: impl Future<Output = T>) -> Result<T> {
     let (mut wait, log) = (pin!(wait), cx.engine().log());
     poll_fn(|context| {
@@ -66,13 +68,13 @@ pub(super) async fn unless_refused<T>(cx: &RunCx, wait: impl Future<Output = T>)
 
 struct BackgroundTasks<'a, 'b> {
     cx: &'a RunCx,
-    /// Whom the run wakes when something is handed to it, or it is cancelled.
+    /// The waker that the run wakes when it receives a task or is cancelled.
     known: Option<Waker>,
-    /// Kept for the whole run, whose parts need only look.
+    /// Created once per run; each poll only checks it.
     cancelled: Pin<&'b mut WaitForCancellationFuture<'a>>,
-    /// Of a run with a deadline.
+    /// Timer of the run's deadline, if it has one.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Few runs have any.
+    /// The spawned tasks; `None` until the first one, since few runs have any.
     running: Option<JoinSet<()>>,
 }
 
@@ -83,7 +85,7 @@ impl BackgroundTasks<'_, '_> {
         if !is_known || self.cx.engine().has_tasks() {
             self.known = Some(context.waker().clone());
             if self.cancelled.as_mut().poll(context).is_ready() {
-                context.waker().wake_by_ref(); // since whoever looked last
+                context.waker().wake_by_ref(); // may have been cancelled since `main` last checked
             }
             for task in self.cx.engine().take_tasks(context) {
                 self.running.get_or_insert_default().spawn(task.in_current_span());
@@ -92,7 +94,7 @@ impl BackgroundTasks<'_, '_> {
         if let Some(timer) = &mut self.timer
             && timer.as_mut().poll(context).is_ready()
         {
-            context.waker().wake_by_ref(); // since whoever looked last
+            context.waker().wake_by_ref(); // may have passed since `main` last checked
             let is_over = Deadline::of_run(self.cx).is_none_or(|deadline| deadline.has_passed(GRACE));
             self.timer = (!is_over).then(|| Box::pin(sleep_until(timer.deadline() + GRACE)));
         }
@@ -104,6 +106,7 @@ impl BackgroundTasks<'_, '_> {
 
 impl Drop for BackgroundTasks<'_, '_> {
     fn drop(&mut self) {
-        self.cx.engine().close_tasks(); // the tasks know the run: left where they are, they would keep each other
+        // the tasks hold the run's context, and the run would hold the tasks
+        self.cx.engine().close_tasks();
     }
 }

@@ -1,4 +1,4 @@
-//! The calls of one message: prepared, run in waves, answered in call order.
+//! The tool calls of one message: prepared, run in waves, and answered in call order.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::engine::Opened;
 
-/// How a batch ended.
+/// Outcome of a batch.
 pub(super) enum BatchEnd {
     Answered,
     Suspended,
@@ -30,13 +30,13 @@ pub(super) enum BatchEnd {
 
 /// A call that is about to run.
 struct ScheduledCall {
-    /// Its place in the message.
+    /// Index of the call in the message.
     index: usize,
     entry: Arc<ToolEntry>,
     request: ToolRequest,
 }
 
-/// What became of the calls so far, apart from those that are done.
+/// Outcome of the calls so far, except for the completed ones.
 #[derive(Default)]
 struct BatchOutcome {
     suspended: bool,
@@ -45,7 +45,8 @@ struct BatchOutcome {
 }
 
 impl Active<'_> {
-    /// Runs what is not done yet; the log knows of each call that is answered, whatever happens.
+    /// Runs the calls that are not yet answered. Every answered call is recorded in the log, even
+    /// if the batch fails.
     pub(super) async fn run_batch(&mut self, turn: &PendingTurn) -> Result<BatchEnd> {
         if turn.open_calls().next().is_none() {
             return Ok(BatchEnd::Answered);
@@ -78,7 +79,7 @@ impl Active<'_> {
         self.end_of(outcome)
     }
 
-    /// The requests of the calls that are not done.
+    /// Returns the requests of the calls that are not yet answered.
     fn requests(&self, turn: &PendingTurn) -> impl Iterator<Item = ToolRequest> {
         let calls = turn.message.calls().zip(&turn.calls);
         let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
@@ -101,12 +102,13 @@ impl Active<'_> {
         })
     }
 
-    /// Answers what needs no tool, and gives back what is to run, in the order the hooks left.
+    /// Answers the calls that need no tool, and returns the calls to run, in the order that the
+    /// hooks left.
     fn plan(&self, turn: &PendingTurn, batch: ToolBatch, outcome: &mut BatchOutcome) -> Vec<ScheduledCall> {
         let mut open: Vec<_> = turn.calls.iter().map(|call| !matches!(call.state, CallState::Done(_))).collect();
         let mut scheduled = Vec::with_capacity(batch.calls.len());
         for BatchCall { request, answer, .. } in batch.calls {
-            // A call that a hook made up, or put in twice, is not among those that are left.
+            // Skips a call that a hook invented or inserted twice: it is not among the open ones.
             let is_this = |(i, call): (usize, &PendingCall)| open[i] && call.call_id == request.call.id;
             let Some(index) = turn.calls.iter().enumerate().position(is_this) else { continue };
             open[index] = false;
@@ -130,7 +132,8 @@ impl Active<'_> {
         scheduled
     }
 
-    /// Checks a call's arguments; one that does not pass is answered.
+    /// Checks the arguments of a call. If they are invalid, answers the call with the error and
+    /// returns false.
     fn check(&self, turn: &PendingTurn, call: &mut ScheduledCall) -> bool {
         match call.entry.body.check(self.cx(), &call.request.args) {
             Ok(()) => {
@@ -164,7 +167,7 @@ impl Active<'_> {
         };
         match ready.pop() {
             None => {}
-            // One call needs no task of its own.
+            // A single call needs no task.
             Some(ScheduledCall { index, entry, request }) if ready.is_empty() => {
                 let end = call::run(entry.clone(), request, deadline).await;
                 take(turn, index, &entry, end);
@@ -182,7 +185,8 @@ impl Active<'_> {
                     }
                 };
                 (0..at_once).for_each(|_| start(&mut running));
-                // The calls under way end by themselves when the run does, and hand up where they stand.
+                // When the run is cancelled, the running calls stop on their own and return their
+                // checkpoints.
                 while let Some(done) = unless_refused(self.cx(), running.join_next()).await? {
                     let (index, entry, end) =
                         done.map_err(|e| Error::new(ErrorKind::Unexpected, "a tool's task failed").with_source(e))?;
@@ -192,11 +196,13 @@ impl Active<'_> {
             }
         }
         self.merge(turn, writers, open_writer);
-        self.cx().engine().log().check() // what the journal refused is missing in the turn
+        // an entry that the journal rejected is missing from the turn
+        self.cx().engine().log().check()
     }
 
-    /// Answers the calls that write to the state. Merges happen in call order, whichever call was done first: those after the
-    /// first that is still open wait with it. Their results are kept.
+    /// Answers the calls that write to the state. Writes are merged in call order, whatever the
+    /// order of completion: calls after the first open writer wait for it. Their results stay in
+    /// the journal.
     fn merge(&self, turn: &PendingTurn, mut writers: Vec<(usize, Arc<ToolOptions>, ToolOutput)>, open_writer: usize) {
         writers.sort_by_key(|(index, ..)| *index);
         for (index, options, output) in writers.into_iter().take_while(|(index, ..)| *index < open_writer) {
@@ -205,10 +211,11 @@ impl Active<'_> {
         }
     }
 
-    /// Takes a call's end into the turn; gives back the output of a call that is done.
+    /// Adds the outcome of a call to the batch; returns the output of a completed call.
     fn take(&self, turn: &PendingTurn, index: usize, end: CallEnd, outcome: &mut BatchOutcome) -> Option<ToolOutput> {
         let pending = &turn.calls[index];
-        // A question that was asked, and a sub-agent that waits, count whatever a layer made of the error.
+        // A pending question or suspended sub-agent takes precedence over the error that a layer
+        // returned.
         let child = self.driver.take_child(&pending.call_id);
         let waits = child.is_some() || self.driver.has_question_of(&pending.call_id);
         match end {
@@ -239,7 +246,7 @@ impl Active<'_> {
     }
 }
 
-/// What a call does with the state: it reads what the model left out.
+/// Returns the state access of a call. It reads the parameters that the model did not supply.
 fn access(scheduled: &ScheduledCall) -> Access {
     let (options, has) = (&scheduled.entry.options, given(&scheduled.request.args));
     Access {

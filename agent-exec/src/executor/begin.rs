@@ -1,4 +1,4 @@
-//! A run's beginning.
+//! The start of a run.
 
 use agent_core::{EventKind, History, Message, Part, Result, SystemMessage, history::Repair, journal::EntryBody};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use crate::engine::Opened;
 use crate::prompts::SYSTEM_PROMPT;
 
 impl Active<'_> {
-    /// Takes the new messages into the history, mended where they are unpaired, opens what the run needs, and enters the
-    /// middlewares.
+    /// Adds the new messages to the history, repairing unpaired ones, warms up the agent's
+    /// resources, and enters the middlewares.
     pub(super) async fn begin(
         &mut self,
         warm_up: impl Future<Output = Result<()>>,
@@ -38,7 +38,8 @@ impl Active<'_> {
         Ok(())
     }
 
-    /// Takes the messages of the request, which may have turns of the caller's own history; says how they were mended.
+    /// Adds the messages of the request, which may contain turns of the caller's own history, and
+    /// returns the repairs made to them.
     fn take_messages(&self, messages: Vec<Message>) -> Result<Vec<Repair>> {
         let (new, repairs) = History::import(messages);
         let mut new = new.iter().cloned().peekable();
@@ -56,12 +57,13 @@ impl Active<'_> {
         Ok(repairs)
     }
 
-    /// Takes the system prompt that the run was given, now or when it began.
+    /// Restores the recorded system prompt, or records the one just rendered.
     async fn set_system(&mut self, rendered: Option<Result<String>>) -> Result<()> {
         let cx = self.cx();
         let rendered = match rendered {
             Some(rendered) => rendered,
-            None if cx.engine().log().is_decided(SYSTEM_PROMPT) => Ok(String::new()), // what was decided is taken
+            // restores the recorded prompt
+            None if cx.engine().log().is_decided(SYSTEM_PROMPT) => Ok(String::new()),
             None => return Ok(()),
         };
         let text = cx.decide(SYSTEM_PROMPT, async { rendered.map(Value::from) }).await?;

@@ -1,4 +1,4 @@
-//! One call through its stack, and how it ended.
+//! Runs one tool call through its stack.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -8,26 +8,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Deadline, ToolEntry};
 
-/// How a call ended.
+/// Outcome of a call.
 pub(super) enum CallEnd {
     Done(ToolOutput),
-    /// It waits for an answer.
+    /// The call waits for an answer to a question.
     Suspended,
-    /// It was cancelled with the run.
+    /// The call was cancelled together with the run.
     Cancelled,
-    /// It fails the run.
+    /// The error fails the run.
     Failed(Error),
 }
 
-/// Runs a call until it ends, it is too late, or the run is cancelled; then it has the tool's grace to hand up its state.
+/// Runs a call until it completes, its deadline passes, or the run is cancelled. After the latter
+/// two, the tool has its cancel grace to return its state.
 pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: Option<Deadline>) -> CallEnd {
     let cx = request.cx.clone();
     let cancel = cx.cancellation();
     if cancel.is_cancelled() {
-        return CallEnd::Cancelled; // it was waiting for its turn, and is not to begin now
+        return CallEnd::Cancelled; // cancelled while queued: do not start it
     }
-    // A panic of the tool is told to the model further in, and one of a hook or a layer has its name. Any other fails the run,
-    // and not its siblings' results.
+    // Inner layers report a tool's panic to the model, and attribute a panic of a hook or layer to
+    // its name. Any other panic fails the run, but not the results of sibling calls.
     let panicked = |panic: Box<dyn std::any::Any + Send>| {
         Err(Error::from_panic(ErrorKind::Unexpected, "what is around a tool", panic))
     };
@@ -49,7 +50,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
         (None, Some(result)) => ended(result, cancel),
         (None, None) => CallEnd::Cancelled,
         (Some(late), None) => CallEnd::Done(ToolOutput::error(late.message())),
-        // A sub-agent's time was up with its caller's, and it says so itself.
+        // A sub-agent whose deadline passed together with its caller's reports the timeout itself.
         (Some(late), Some(result)) => match ended(result, cancel) {
             CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.message())),
             end => end,
@@ -64,7 +65,8 @@ fn ended(result: Result<ToolOutput>, cancel: &CancellationToken) -> CallEnd {
         Err(e) if e.kind() == ErrorKind::Cancelled && cancel.is_cancelled() => CallEnd::Cancelled,
         Err(e) if e.kind() == ErrorKind::Cancelled => CallEnd::Done(ToolOutput::error(e.message().to_owned())),
         Err(_) if cancel.is_cancelled() => CallEnd::Cancelled,
-        // What it wanted is used up; the run has to go on to say so, and with every call answered.
+        // The budget is exhausted. The run continues so that it can report this with every call
+        // answered.
         Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
             CallEnd::Done(ToolOutput::error(format!("Not run: {}", e.message())))
         }

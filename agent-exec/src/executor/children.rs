@@ -1,11 +1,12 @@
-//! Child runs that stopped after their caller's checkpoint was made.
+//! Child runs that stopped after the checkpoint of their caller was made.
 
 use agent_core::{Result, RunCx, RunEnd};
 
 use crate::engine::Opened;
 
-/// Brings the checkpoint up to date with what a hook did, and with the child runs that it stopped. Where the application keeps
-/// it stays as the hook said.
+/// Updates the checkpoint with the changes of a hook and with the child runs that the hook stopped.
+/// `saved_as`, the location where the application stores the checkpoint, keeps the value that the
+/// hook set.
 pub(super) fn reconcile_children(cx: &RunCx, end: &mut Result<RunEnd>) {
     let checkpoint = match end {
         Ok(end) => end.checkpoint_mut(),

@@ -1,4 +1,4 @@
-//! A turn whose calls are all answered.
+//! Closes a turn whose calls are all answered.
 
 use agent_core::{
     Exit, ExitReason, History, Result, ToolOutput, ToolResults, Verdict,
@@ -10,7 +10,7 @@ use super::{Active, Deadline, Stop, guard::guarded};
 use crate::engine::Opened;
 
 impl Active<'_> {
-    /// All calls are answered: the turn enters the history, and may end the run.
+    /// Adds the turn to the history once all calls are answered. This may end the run.
     pub(super) async fn end_turn(&mut self) -> Result<Option<Stop>> {
         let Phase::Tools(turn) = self.cx().engine().log().phase() else { return Ok(None) };
         match guarded(self.cx(), "after_tools", self.close_turn(&turn)).await? {
@@ -19,7 +19,8 @@ impl Active<'_> {
         }
     }
 
-    /// Takes a turn into the history for which there was no time: the calls that are open are answered so.
+    /// Adds a turn to the history whose deadline passed: answers the open calls with the deadline's
+    /// message.
     pub(super) fn cut_off(&self, turn: &PendingTurn, deadline: Deadline) {
         for index in 0..turn.calls.len() {
             if !matches!(turn.calls[index].state, CallState::Done(_)) {
@@ -29,7 +30,8 @@ impl Active<'_> {
         self.cx().engine().log().record_turn_ended(self.cx().step(), Default::default(), None);
     }
 
-    /// Asks the hooks about the results and takes the turn into the history; says how the run is to end, if it is.
+    /// Calls the `after_tools` hooks and adds the turn to the history; returns the exit if the run
+    /// is to end.
     async fn close_turn(&self, turn: &PendingTurn) -> Result<Option<Exit>> {
         let (cx, step) = (self.cx(), self.cx().step());
         let mut results = ToolResults::new(results(turn));
@@ -59,7 +61,7 @@ impl Active<'_> {
     }
 }
 
-/// The results of the calls that are done.
+/// Returns the results of the completed calls.
 fn results(turn: &PendingTurn) -> Vec<CallResult> {
     let done = turn.message.calls().zip(&turn.calls).filter_map(|(call, pending)| match &pending.state {
         CallState::Done(output) => Some(CallResult::new(call.id.clone(), call.name.clone(), output.clone())),

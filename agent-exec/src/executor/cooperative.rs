@@ -2,12 +2,12 @@
 
 use std::{future::poll_fn, task::Poll};
 
-/// Lets whatever else is ready run first.
+/// Yields once, so that other ready tasks can run.
 ///
-/// A run that never has to wait (its answers are scripted or cached, its tools work in memory) would otherwise keep its thread
-/// from the first step to the last. And where thousands of runs share a thread, those that are ready do the same phase one
-/// after another, with its code and the server's attention warm. tokio's `yield_now` would look for events first, which
-/// costs a run that is alone a system call.
+/// A run that never waits (its answers are scripted or cached, its tools work in memory) would
+/// otherwise occupy its thread from the first step to the last. Where thousands of runs share a
+/// thread, yielding also makes ready runs execute the same phase one after another, with warm
+/// caches. tokio's `yield_now` polls for I/O events first, which costs a lone run a system call.
 pub(super) async fn yield_now() {
     let mut gave = false;
     poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! From how the loop was left to the run's end.
+//! Converts the outcome of the loop into the run's end.
 
 use agent_core::{
     AssistantMessage, Checkpoint, Error, ErrorKind, ExitReason, Finished, Message, Result, RunEnd, journal::EntryBody,
@@ -9,12 +9,13 @@ use super::{Active, Deadline, Stop};
 use crate::engine::Opened;
 
 impl Active<'_> {
-    /// The end of the run with this reason, and the last text there was.
+    /// Returns the end of the run with this reason and the last text of the model.
     pub(super) fn finished(&self, reason: ExitReason) -> Stop {
         Stop::Finished(reason, self.last_text())
     }
 
-    /// The last text since the user spoke: what was said before answered something else.
+    /// Returns the last text of the model since the last user message. Earlier text answered
+    /// another message.
     pub(super) fn last_text(&self) -> String {
         let history = self.cx().history();
         let since = history.iter().rev().take_while(|m| !matches!(m, Message::User(_)));
@@ -22,7 +23,8 @@ impl Active<'_> {
         last.map(AssistantMessage::text).unwrap_or_default()
     }
 
-    /// A run whose time is up has not failed: it is finished, and every call is answered.
+    /// Finishes a run whose deadline passed: that is not a failure, and every open call is
+    /// answered.
     fn out_of_time(&self, e: Error) -> Result<Stop> {
         let is_late = e.kind() == ErrorKind::Timeout && e.context("deadline") == Some("run");
         let reason = self.cx().deadline().filter(|run| is_late && run.left().is_zero()).map(|run| run.reason.clone());
@@ -33,18 +35,19 @@ impl Active<'_> {
         Ok(self.finished(reason))
     }
 
-    /// How the loop was left, as the run's end.
+    /// Converts the outcome of the loop into the run's end.
     pub(super) fn end(mut self, stop: Result<Stop>) -> Result<RunEnd> {
         match stop.or_else(|e| self.out_of_time(e)) {
             Ok(Stop::Finished(reason, answer)) => {
-                // Whatever ended the run left no time for them: they are there for the next one.
+                // The run ended before it could take these messages; they stay in the history for
+                // the next run.
                 self.driver.engine().inbox().close().into_iter().try_for_each(|message| self.driver.push(message))?;
                 Ok(RunEnd::Finished(Box::new(self.finish(reason, answer))))
             }
             Ok(Stop::Interrupted) => Ok(RunEnd::Interrupted(self.checkpoint())),
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
-            // What the run waited for paused with it.
+            // The operation that the run waited for was paused together with it.
             Err(e)
                 if e.kind() == ErrorKind::Interrupted
                     && self.cx().engine().pause_requested()
@@ -74,7 +77,8 @@ impl Active<'_> {
         finished
     }
 
-    /// Where the run stands. What waits and what is asked is written down first, since nobody takes it any more.
+    /// Returns the run's checkpoint. Records the pending steering messages and questions first,
+    /// since the run takes them no more.
     fn checkpoint(&mut self) -> Box<Checkpoint> {
         let (engine, log) = (self.driver.engine(), self.driver.engine().log());
         engine.keep_steering();

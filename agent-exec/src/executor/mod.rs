@@ -1,4 +1,5 @@
-//! From a job to its run's end: `begin`, the loop (`turn_loop`, with `model` and `batch`), `end`.
+//! Drives a job to the end of its run: `begin`, the loop (`turn_loop`, with `model` and `batch`),
+//! `end`.
 
 mod answer;
 mod background;
@@ -40,7 +41,7 @@ use crate::{
     stack::{ToolEntry, ToolTable, Tools, caught, table},
 };
 
-/// Drives runs: holds the composed stacks and the limits, and no state of any run.
+/// Drives runs. Holds the composed stacks and the limits, but no state of any run.
 pub struct Executor {
     pub(crate) model: ModelService,
     pub(crate) model_info: Arc<ModelInfo>,
@@ -54,7 +55,7 @@ pub struct Executor {
     pub(crate) deadlines: Arc<Deadlines>,
 }
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) steps: u32,
@@ -69,12 +70,12 @@ impl Default for Limits {
     }
 }
 
-/// One run to be driven.
+/// One run to drive.
 pub(crate) struct Job<'a> {
     pub(crate) driver: RunDriver,
-    /// What is opened before the first call; none in a replay.
+    /// Resources to open before the first call; `None` in a replay.
     pub(crate) lifecycle: Option<&'a Lifecycle>,
-    /// What was made of the template of the system prompt, if there is one.
+    /// The rendered system prompt, if the agent has a template for it.
     pub(crate) system: Option<Result<String>>,
     pub(crate) messages: Vec<Message>,
     pub(crate) resumed: bool,
@@ -84,7 +85,7 @@ pub(crate) struct Job<'a> {
     pub(crate) schema: &'a StateSchema,
 }
 
-/// A run under way.
+/// A running run.
 struct Active<'a> {
     executor: &'a Executor,
     driver: RunDriver,
@@ -96,11 +97,11 @@ struct Active<'a> {
     stream: bool,
     params: Arc<ModelParams>,
     batches: u64,
-    /// When the step under way must be over.
+    /// Deadline of the current step.
     step_deadline: Option<Deadline>,
 }
 
-/// Why the loop was left.
+/// Why the loop stopped.
 enum Stop {
     Finished(ExitReason, String),
     Interrupted,
@@ -109,7 +110,7 @@ enum Stop {
 }
 
 impl Executor {
-    /// Runs a job to its end: `before_agent`, the loop, `after_agent` whatever happened.
+    /// Runs a job to its end: `before_agent`, the loop, and always `after_agent`.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
         with_background_tasks(&cx, pin!(self.execute_alone(job))).await
@@ -131,7 +132,8 @@ impl Executor {
         self.settle(&cx, end, failure).await
     }
 
-    /// `before_agent`, the loop, and what is left of the run after it. Counts the middlewares that entered.
+    /// Runs `before_agent`, the loop, and the remaining work of the run. Counts the middlewares
+    /// that were entered.
     async fn drive(&self, job: Job<'_>, list: &Middlewares, entered: &mut usize) -> Result<RunEnd> {
         let table = ToolTable::new(&self.tools, &self.model_info, &job.tools, job.schema)?;
         let mut active = Active {
@@ -162,7 +164,7 @@ impl Executor {
         active.end(stop)
     }
 
-    /// Writes down how the run ended. A `failure` is told even if a hook made an answer of it.
+    /// Records how the run ended. A `failure` is recorded even if a hook turned it into an answer.
     async fn settle(&self, cx: &RunCx, mut end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
@@ -178,7 +180,7 @@ impl Executor {
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
         let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
-        reconcile_children(cx, &mut end); // what is left of them writes nothing more from here on
+        reconcile_children(cx, &mut end); // leftover children write nothing after this point
         cx.engine().log().close();
         match written {
             Err(e) if end.is_ok() => Err(instead_of(&end, e)),
@@ -187,7 +189,7 @@ impl Executor {
     }
 }
 
-/// The error that takes the place of `end`, with where the run stood.
+/// Returns the error that replaces `end`, with the checkpoint of `end`.
 fn instead_of(end: &Result<RunEnd>, e: Error) -> Error {
     let checkpoint = match end {
         Ok(end) => end.checkpoint(),
@@ -204,7 +206,7 @@ impl Active<'_> {
         self.driver.cx()
     }
 
-    /// Waits until what the journal was told so far is durable.
+    /// Waits until all entries recorded so far are durable.
     async fn commit(&self) -> Result<()> {
         guarded(self.cx(), "the journal", self.cx().engine().log().commit()).await
     }

@@ -1,4 +1,4 @@
-//! One model call, and what follows from its answer.
+//! One model call, and the handling of its response.
 
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
@@ -9,7 +9,7 @@ use super::{Active, Deadline, Stop, guard::guarded, table};
 use crate::engine::Opened;
 
 impl Active<'_> {
-    /// Calls the model through its stack; whoever wants chunks has them meanwhile.
+    /// Calls the model through its stack, and streams chunks to observers meanwhile.
     pub(super) async fn call_model(&self, tools: ToolSpecs) -> Result<ModelResponse> {
         let cx = self.cx();
         let mut request = ModelRequest::new(cx.clone());
@@ -28,14 +28,14 @@ impl Active<'_> {
             answered = guarded(cx, "what is around the model", self.executor.model.run(request)) => answered,
             late = Deadline::passed(self.step_deadline) => Err(late.error()),
         };
-        // A question that was asked counts, whatever a layer made of the error.
+        // A pending question takes precedence over the error that a layer returned.
         if self.driver.has_questions() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));
         }
         answered
     }
 
-    /// True if the model said nothing and called nothing, though it could.
+    /// True if the model returned neither content nor calls, although it has tools.
     pub(super) fn is_silent(&self, response: &ModelResponse) -> bool {
         let ModelResponse { message, finish, verdict, .. } = response;
         let is_part = matches!(finish, FinishReason::Length | FinishReason::ContentFilter | FinishReason::Paused);
@@ -43,9 +43,10 @@ impl Active<'_> {
         *verdict == Verdict::Proceed && !is_part && !says_something && !self.table.specs().is_empty()
     }
 
-    /// Drops an answer that says nothing, before the model is asked once more. Some models give one now and then, and the next
-    /// call mostly goes well. It is the same step: the journal has both answers in it, so that a run that stops between the
-    /// two does not ask a third time.
+    /// Discards an empty response before the model is called once more. Some models return one now
+    /// and then, and the next call usually succeeds. Both calls belong to the same step: the
+    /// journal holds both responses, so that a run that stops between the two does not call a third
+    /// time.
     pub(super) fn take_back(&self, silent: &ModelResponse) {
         if !silent.message.is_empty() {
             self.cx().emit(EventKind::Chunk(Chunk::Restart));
@@ -53,7 +54,7 @@ impl Active<'_> {
         self.cx().emit(EventKind::Warning { message: "the model said nothing: it is asked once more".into() });
     }
 
-    /// Takes an answer into the run: its calls come next, or the run ends, or the model is called again.
+    /// Accepts a response: its calls come next, or the run ends, or the model is called again.
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
@@ -84,7 +85,8 @@ impl Active<'_> {
         }
     }
 
-    /// Asks the hooks whether the run may end, and whether somebody has more to say.
+    /// Calls the `on_exit` hooks, and checks for more steering messages. Returns `None` if the run
+    /// continues.
     pub(super) async fn exit(&mut self, mut exit: Exit) -> Result<Option<Stop>> {
         let cx = self.cx().clone();
         let hooks = async {
@@ -100,13 +102,15 @@ impl Active<'_> {
             return Ok(None);
         }
         self.steer_as_recorded()?;
-        // An engine that keeps steps keeps whether anybody had more to say: the run ends there again.
+        // An engine that persists steps also persists whether more messages had arrived, so that a
+        // re-driven run ends at the same point.
         let keeps = cx.engine().log().steps().keeps();
         let has_more = (keeps || !cx.engine().inbox().close_if_empty()) && self.take_steering().await?;
         Ok((!has_more).then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 
-    /// Arguments that are no JSON are kept as their repaired form: a provider would refuse the message otherwise.
+    /// Replaces arguments that are not valid JSON with their repaired form. Providers would reject
+    /// the message otherwise.
     fn mend_arguments(&self, message: &mut AssistantMessage) {
         let broken = |arguments: &str| {
             !arguments.trim().is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
@@ -127,7 +131,7 @@ impl Active<'_> {
         }
     }
 
-    /// The run was finished with calls pending: each is answered, so that the history stays paired.
+    /// Answers the pending calls of a run that was finished, so that the history stays paired.
     fn refuse_calls(&self, step: u32, message: &AssistantMessage, exit: Option<Exit>) {
         let log = self.cx().engine().log();
         for call in message.calls() {
@@ -137,7 +141,7 @@ impl Active<'_> {
     }
 }
 
-/// The message without calls, for an answer that no tool can follow.
+/// Returns the message without its calls, for a response after which no tool can run.
 pub(super) fn without_calls(mut message: AssistantMessage) -> AssistantMessage {
     if message.has_calls() {
         message.blocks_mut().retain(|block| !matches!(block, Block::ToolCall(_)));

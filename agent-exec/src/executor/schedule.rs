@@ -1,19 +1,19 @@
-//! In which order the calls of one message run.
+//! Execution order of the calls of one message.
 
 use std::collections::BTreeSet;
 
-/// What a call does with the run's state, and whether it must be alone.
+/// State access of a call, and whether it must run alone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Access {
     pub(super) reads: BTreeSet<String>,
     pub(super) writes: BTreeSet<String>,
-    /// The tool looks at the state itself: it may read and write anything.
+    /// The tool accesses the state directly: it may read and write any key.
     pub(super) whole_state: bool,
     pub(super) serial: bool,
 }
 
 impl Access {
-    /// True if the other may read what this one writes.
+    /// True if the other call may read a key that this one writes.
     fn feeds(&self, other: &Self) -> bool {
         match (self.whole_state, other.whole_state) {
             (true, true) => true,
@@ -24,8 +24,9 @@ impl Access {
     }
 }
 
-/// Waves of calls (by index) that run one after another, so that every reader of a key runs after every writer of it. The
-/// calls of a wave run together. Two calls that feed each other run in call order; a serial call has a wave of its own.
+/// Groups calls (by index) into waves that run one after another, so that every reader of a key
+/// runs after every writer of it. The calls of one wave run concurrently. Two calls that feed each
+/// other run in call order; a serial call gets its own wave.
 pub(super) fn waves(calls: &[Access]) -> Vec<Vec<usize>> {
     let before = |a: usize, b: usize| a != b && calls[a].feeds(&calls[b]) && (!calls[b].feeds(&calls[a]) || a < b);
     let mut left: Vec<usize> = (0..calls.len()).collect();
@@ -34,7 +35,7 @@ pub(super) fn waves(calls: &[Access]) -> Vec<Vec<usize>> {
         let free = |&b: &usize| !left.iter().any(|&a| before(a, b));
         let mut wave: Vec<usize> = left.iter().copied().filter(free).collect();
         if wave.is_empty() {
-            wave.push(left[0]); // a longer circle: call order decides
+            wave.push(left[0]); // a longer cycle: call order decides
         }
         left.retain(|call| !wave.contains(call));
         split_serial(calls, wave, &mut out);

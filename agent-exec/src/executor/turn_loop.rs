@@ -1,4 +1,4 @@
-//! The loop: model call, tool calls, repeat, stopping wherever it must.
+//! The loop: model call, tool calls, repeat, with its stop conditions.
 
 use agent_core::{
     Error, ErrorKind, EventKind, Exit, ExitReason, ModelResponse, Result, ToolSpecs,
@@ -32,7 +32,7 @@ impl Active<'_> {
         }
     }
 
-    /// One step's model call and what follows from its answer.
+    /// Runs one step: the model call and the handling of its response.
     async fn model_phase(&mut self) -> Result<Option<Stop>> {
         self.steer_as_recorded()?;
         self.take_steering().await?;
@@ -52,14 +52,14 @@ impl Active<'_> {
         let step = self.driver.next_step();
         self.step_deadline = Deadline::of_step(&self.executor.deadlines);
         self.cx().emit(EventKind::StepStarted { step });
-        // The model thinks while what was done before becomes durable.
+        // The model call overlaps with the journal's commit of the earlier entries.
         match try_join(self.commit(), self.ask_model()).await {
             Ok(((), response)) => self.accept(step, response).await,
             Err(stop) => self.not_answered(stop),
         }
     }
 
-    /// The model's answer; it is asked once more if it says nothing.
+    /// Calls the model, and once more if the response is empty.
     async fn ask_model(&self) -> Result<ModelResponse> {
         let specs = self.table.specs().clone();
         let answered = self.call_model(specs.clone()).await?;
@@ -70,7 +70,7 @@ impl Active<'_> {
         self.call_model(specs).await
     }
 
-    /// Takes the messages that wait into the history; true if there were any.
+    /// Moves the queued steering messages into the history; returns true if there were any.
     pub(super) async fn take_steering(&self) -> Result<bool> {
         let engine = self.driver.engine();
         let (taken, left) = engine.log().steering_step(self.cx().step(), engine.inbox().take()).await?;
@@ -80,7 +80,8 @@ impl Active<'_> {
         Ok(is_steered)
     }
 
-    /// In a replay: what steered the recorded run after this step, unless a hook said it again.
+    /// In a replay, steers with the messages that steered the recorded run after this step, unless
+    /// a hook already did.
     pub(super) fn steer_as_recorded(&self) -> Result<()> {
         let messages = self.cx().engine().log().replayed_messages(self.cx().step());
         if messages.is_empty() || !self.driver.engine().inbox().is_empty() {
@@ -89,7 +90,7 @@ impl Active<'_> {
         messages.into_iter().try_for_each(|message| self.cx().steer(message))
     }
 
-    /// A model call without an answer: the step did not happen.
+    /// Handles a model call that failed: undoes the step.
     fn not_answered(&self, error: Error) -> Result<Option<Stop>> {
         self.driver.undo_step();
         match error.kind() {
@@ -101,7 +102,8 @@ impl Active<'_> {
         }
     }
 
-    /// The step limit is reached: the run ends, after one more answer without tools if that is wanted.
+    /// Ends the run at the step limit, after one more answer without tools if `final_answer` is
+    /// set.
     async fn step_limit(&mut self) -> Result<Stop> {
         let limit = self.executor.limits.steps;
         let message = format!("the step limit of {limit} is reached");
@@ -126,7 +128,7 @@ impl Active<'_> {
         Ok(self.finished(ExitReason::StepLimit))
     }
 
-    /// Runs what is left of a turn's calls and brings the turn into the history.
+    /// Runs the remaining calls of a turn and adds the turn to the history.
     async fn tools_phase(&mut self, turn: &PendingTurn) -> Result<Option<Stop>> {
         if self.table.is_stale() {
             let cx = self.driver.cx();

@@ -1,4 +1,4 @@
-//! How a run comes to its session, or does not.
+//! Admission of a run to its session.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,21 +11,21 @@ use super::{
 };
 use crate::{engine::KEY, sessions::branch};
 
-/// What becomes of a run.
+/// Outcome of the admission.
 pub(super) enum Admission {
     Runs(Admitted),
-    /// Another run took its messages, and ended so.
+    /// Another run took the messages, and ended with this result.
     Ended(Result<RunEnd>),
 }
 
-/// A run that is its session's writer, until writer and guard are dropped.
+/// A run that holds its session's writer, until the writer and the guard are dropped.
 pub(super) struct Admitted {
     pub(super) slot: RunSlot,
     pub(super) writer: Arc<dyn JournalWriter>,
     pub(super) guard: Option<SessionGuard>,
 }
 
-/// Opens the session, as the policy says if another run holds it.
+/// Opens the session. If another run holds it, applies the run's busy policy.
 pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot) -> Result<Admission> {
     let terms = &prepared.terms;
     if let Some(parent) = &terms.parent {
@@ -35,7 +35,7 @@ pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot
     }
     let is_new = matches!(prepared.input, RunInput::Messages(_)) && !terms.names_session;
     if is_new || agent.journal.is_none() {
-        let writer = open(&slot).await?; // nobody else knows the session
+        let writer = open(&slot).await?; // no other run knows the session
         return Ok(slot.admitted(writer, None));
     }
     let queued = agent.locks.of(&slot.ids.session, &slot.ids.agent_id);
@@ -67,7 +67,8 @@ async fn queue(queued: &Queued, limit: usize, slot: RunSlot) -> Result<Admission
     Ok(slot.admitted(writer, Some(guard)))
 }
 
-/// Waits for another process. Whose turn it is there nobody here can know, so it is asked again and again.
+/// Waits for another process. The turn order there is unknown here, so this polls with exponential
+/// backoff.
 async fn open_patiently(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
     const LONGEST: Duration = Duration::from_millis(500);
     let mut pause = Duration::from_millis(5);
@@ -81,7 +82,7 @@ async fn open_patiently(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
 }
 
 async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admission> {
-    // One that goes on from where it stood is nothing that another run could take.
+    // A run that resumes from a checkpoint has no messages that another run could take.
     let RunInput::Messages(messages) = input else { return reject(queued, slot).await };
     let guard = loop {
         let running = tokio::select! {
@@ -92,10 +93,10 @@ async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admis
         };
         match running.steer(messages.clone()) {
             Ok(end) => {
-                drop(running); // or nobody would notice that the run was dropped
+                drop(running); // otherwise the dropped run would go unnoticed
                 return Ok(Admission::Ended(unless_cancelled(&slot.cancel, end).await));
             }
-            // It takes no more, and is about to end.
+            // The running run accepts no more messages and is about to end.
             Err(e) if e.kind() == ErrorKind::Stopped => {
                 unless_cancelled(&slot.cancel, queued.over(&running)).await?;
             }
@@ -118,7 +119,7 @@ async fn fork(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admiss
     }
     if let Some(guard) = queued.try_acquire(&slot.inbox) {
         match open(&slot).await {
-            Err(e) if e.kind() == ErrorKind::Busy => {} // another process has it
+            Err(e) if e.kind() == ErrorKind::Busy => {} // another process holds it
             opened => return Ok(slot.admitted(opened?, Some(guard))),
         }
     }

@@ -1,4 +1,4 @@
-//! What lets a process that sees a long session for the first time read it from near its end.
+//! Snapshots in the journal, which let a process that opens a long session read only its tail.
 
 use agent_core::{
     Result,
@@ -8,13 +8,15 @@ use agent_core::{
 
 use super::Terms;
 
-/// The entries of a session after which it is anchored. To read so many takes some ten milliseconds.
+/// Number of entries after which a session gets a new snapshot. Reading this many takes about 10
+/// ms.
 const ANCHORED_AFTER: u64 = 1_000;
 
-/// Anchors the session of `index` if it has grown enough: where a run begins or goes on, the index was just brought up to date.
+/// Writes a snapshot of the session of `index` if it has grown enough. Called when a run starts or
+/// resumes, because the index was just updated.
 ///
 /// # Errors
-/// Those of the journal.
+/// The errors of the journal.
 pub(super) async fn anchor(index: &SharedIndex, terms: &Terms, writer: &dyn JournalWriter) -> Result<()> {
     let Some(anchor) = index.look(|index| index.anchor(ANCHORED_AFTER)) else { return Ok(()) };
     let now = terms.resources.get::<Clock>().unwrap_or_default().now();

@@ -1,4 +1,4 @@
-//! Answers that are given when a run goes on: all of them are taken, or none.
+//! Answers passed when a run resumes: either all are accepted, or none.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use agent_core::{
 };
 use agent_tools::check_value;
 
-/// The answers as the run takes them: each bound to its question.
+/// Returns the answers as the run takes them: each bound to its question.
 ///
 /// # Errors
-/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) for the first that is none to a question of the
-/// checkpoint.
+/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) for the first answer that
+/// matches no question of the checkpoint.
 pub(super) fn accepted(
     checkpoint: &Checkpoint,
     given: BTreeMap<String, Answer>,
@@ -27,10 +27,11 @@ pub(super) fn accepted(
     Ok(taken)
 }
 
-/// The question of the checkpoint that the answer is one to, at `now`.
+/// Returns the question of the checkpoint that the answer belongs to, at the time `now`.
 ///
 /// # Errors
-/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if it is none.
+/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if no open question admits
+/// the answer.
 fn answered<'a>(checkpoint: &'a Checkpoint, id: &str, answer: &Answer, now: u64) -> Result<&'a Question> {
     let refused = |refusal: Refusal| Error::from(refusal).map_message(|why| format!("the answer to '{id}': {why}"));
     let Some(question) = checkpoint.questions.iter().find(|question| question.id == id) else {
@@ -41,30 +42,33 @@ fn answered<'a>(checkpoint: &'a Checkpoint, id: &str, answer: &Answer, now: u64)
     Ok(question)
 }
 
-/// Checks an answer as the run does that goes on with it, `id` being that of its question: for whoever takes answers for a run that another process goes on
-/// with, and can still tell who gave them.
+/// Checks an answer to the question `id` exactly as the resuming run would. For services that
+/// accept answers on behalf of a run in another process, and can still report the error to the
+/// author of the answer.
 ///
 /// # Errors
-/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if the run does not ask that, if the question has ended or was for somebody else, or if
-/// the answer has another form than it wants.
+/// [`ErrorKind::AnswerRefused`](agent_core::ErrorKind::AnswerRefused) if the run did not ask the
+/// question, if the question has expired or was for another person, or if the answer does not match
+/// the requested schema.
 pub fn check_answer(checkpoint: &Checkpoint, id: &str, answer: &Answer) -> Result<()> {
     answered(checkpoint, id, answer, Clock::default().now())?;
     Ok(())
 }
 
-/// Looks at the form of the answer. A schema that is none lets nothing through.
+/// Validates the answer against the question's schema. An invalid schema rejects every answer.
 fn fits(question: &Question, answer: &Answer) -> Result<(), Refusal> {
     let Some(schema) = &question.schema else { return Ok(()) };
     let check = check_value(schema).map_err(|e| Refusal::Misfit { problems: e.message().to_owned() })?;
     check(&answer.value).map_err(|problems| Refusal::Misfit { problems })
 }
 
-/// The refusal of a checkpoint of which one of these answers was used before; none if none of them was. A checkpoint is a copy
-/// and may be given twice; the session's journal knows which questions were answered. It is read from where the run began, so ask
-/// only where the checkpoint may be out of date.
+/// Returns the error for a checkpoint of which one of these answers was used before; `None` if all
+/// are unused. A checkpoint is a copy and may be passed twice, but the session's journal knows
+/// which questions were answered. This reads the journal from the start of the run, so call it only
+/// if the checkpoint may be out of date.
 ///
 /// # Errors
-/// Those of the journal.
+/// The errors of the journal.
 pub(super) async fn used_before(
     journal: &dyn Journal,
     checkpoint: &Checkpoint,
@@ -74,7 +78,7 @@ pub(super) async fn used_before(
         return Ok(None);
     }
     let (session, run) = (&checkpoint.ids.session, &checkpoint.ids.run_id);
-    // An anchor knows a run that began again from then on alone.
+    // A snapshot knows a re-started run only from that start onwards.
     let index = journal.index(session).await?;
     let began = index.look(|index| if index.is_whole() { index.began(run) } else { 0 });
     let mut used = None;

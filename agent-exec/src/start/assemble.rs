@@ -1,4 +1,4 @@
-//! From what is known of a run to the job that the executor drives.
+//! Builds the job that the executor drives from the prepared run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use agent_core::{
 use super::{AgentParts, Beginning, RunSlot, Terms};
 use crate::{engine::KEY, executor::Job};
 
-/// The run, with its log open and its beginning in it.
+/// Builds the job: opens the run's log and records its start.
 pub(super) fn assemble<'a>(
     agent: &'a AgentParts,
     terms: &Terms,
@@ -26,7 +26,8 @@ pub(super) fn assemble<'a>(
     slot.inbox.put_back(std::mem::take(&mut beginning.stands.steering));
     let driver = RunDriver::new(parts(agent, terms, slot, &beginning, writer)?);
     if resumed {
-        driver.engine().keep_steering(); // what steered the earlier attempt is written down again
+        // journals the steering messages of the earlier attempt again
+        driver.engine().keep_steering();
     }
     Ok(Job {
         driver,
@@ -41,7 +42,7 @@ pub(super) fn assemble<'a>(
     })
 }
 
-/// What a run has, whether it is new or goes on.
+/// Builds the parts of a new or resumed run.
 fn parts(
     agent: &AgentParts,
     terms: &Terms,
@@ -82,7 +83,8 @@ fn parts(
     Ok(parts)
 }
 
-/// The storage of the hierarchy: that of the run above, the application's, or what the session kept.
+/// Returns the global storage of the hierarchy: the parent run's, the application's, or the one
+/// restored from the session.
 fn globals(agent: &AgentParts, above: Option<&RunCx>, beginning: &Beginning) -> GlobalStorage {
     match (above, &agent.globals) {
         (Some(above), _) => above.globals().clone(),
@@ -91,21 +93,22 @@ fn globals(agent: &AgentParts, above: Option<&RunCx>, beginning: &Beginning) -> 
     }
 }
 
-/// What the run may use, and what it used already.
+/// Returns the run's budget, with the amounts that were already used.
 fn budget(agent: &AgentParts, terms: &Terms, beginning: &Beginning) -> Budget {
     let stands = &beginning.stands;
     match &terms.parent {
         Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, terms.caps, stands.used()),
-        None if beginning.recording().is_some() => Budget::default(), // nothing is spent
+        None if beginning.recording().is_some() => Budget::default(), // a replay spends nothing
         None => {
-            let user = stands.ids.user.as_deref().or(terms.user.as_deref()); // the one that it began with
+            // the user with whom the run started
+            let user = stands.ids.user.as_deref().or(terms.user.as_deref());
             let budget = terms.budget.as_ref().map_or_else(|| agent.budget.clone(), |more| agent.budget.and(more));
             budget.of_run(&stands.ids, user, terms.caps, stands.used())
         }
     }
 }
 
-/// When the run must be over: the first of the agent's own deadline, the budget's, and that of the run above.
+/// Returns the run's deadline: the earliest of the agent's own, the budget's and the parent run's.
 fn deadline(
     agent: &AgentParts,
     budget: &Budget,

@@ -1,4 +1,4 @@
-//! Where a run begins.
+//! Start state of a run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,31 +13,31 @@ use serde_json::Value;
 use super::{AgentParts, JournalSync, RunSlot, Terms, anchor::anchor, replay, resume};
 use crate::engine::Opened;
 
-/// Where a run begins.
+/// Start state of a run.
 pub(super) struct Beginning {
-    /// Where the run stands before its first entry.
+    /// State of the run before its first entry.
     pub(super) stands: Box<Checkpoint>,
-    /// What it is told then.
+    /// New messages of the run.
     pub(super) messages: Vec<Message>,
     pub(super) origin: Origin,
 }
 
-/// What a run's beginning was made of.
+/// Source of a start state.
 pub(super) enum Origin {
-    /// The request, and what the session has of before.
+    /// The request, together with the session's history.
     Request,
-    /// A checkpoint, and what must be written before the run goes on from it.
+    /// A checkpoint, and the entries that must be written before the run resumes from it.
     Checkpoint(JournalSync),
-    /// The recording of a run that is driven again.
+    /// The recording of a run that is replayed.
     Recording(Arc<Recording>),
 }
 
 impl Beginning {
-    /// Where a run with this input begins.
+    /// Returns the start state of a run with this input.
     ///
     /// # Errors
-    /// Why it may not begin: its session waits for answers, its checkpoint is of another agent or out of date, an answer is
-    /// refused; those of the store.
+    /// If the run may not start: its session waits for answers, its checkpoint belongs to another
+    /// agent or is out of date, or an answer is refused. Also the errors of the store.
     pub(super) async fn of(
         agent: &AgentParts,
         input: RunInput,
@@ -64,7 +64,7 @@ impl Beginning {
         }
     }
 
-    /// A new run, with what was said before.
+    /// Adds the session's history to a new run.
     async fn after_past(
         mut self,
         agent: &AgentParts,
@@ -81,7 +81,7 @@ impl Beginning {
             }
             return Ok(self);
         }
-        // Only a session that was named, in a store that was given, can have a past.
+        // Only a named session in a configured store can have a history.
         let engine_keeps_it = terms.steps.as_ref().is_some_and(|steps| steps.engine().journal().is_some());
         if (agent.journal.is_none() && !engine_keeps_it) || !terms.names_session {
             return Ok(self);
@@ -103,12 +103,12 @@ impl Beginning {
         Ok(self)
     }
 
-    /// True if the run goes on from a checkpoint.
+    /// True if the run resumes from a checkpoint.
     pub(super) fn is_resumed(&self) -> bool {
         matches!(self.origin, Origin::Checkpoint(_))
     }
 
-    /// The recording, if the run is a replay.
+    /// Returns the recording, if the run is a replay.
     pub(super) fn recording(&self) -> Option<&Arc<Recording>> {
         match &self.origin {
             Origin::Recording(recording) => Some(recording),
@@ -116,7 +116,7 @@ impl Beginning {
         }
     }
 
-    /// Tells the log where the run stands, and writes down that it begins or goes on.
+    /// Initialises the log with the run's state, and records that the run starts or resumes.
     pub(super) fn record(&self, log: &RunLog, ids: &Arc<RunIds>, copied: Option<&History>) {
         match &self.origin {
             Origin::Checkpoint(sync) => {
@@ -151,7 +151,7 @@ impl Beginning {
     }
 }
 
-/// The refusal of a run whose session waits for answers.
+/// Returns the error for a run whose session waits for answers.
 async fn waiting(slot: &RunSlot) -> Result<Option<Error>> {
     let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
     let asked = slot.journal.index(session).await?.look(|index| index.unfinished(agent_id));
@@ -165,7 +165,8 @@ async fn waiting(slot: &RunSlot) -> Result<Option<Error>> {
     Ok(Some(Error::new(ErrorKind::Busy, message).with_checkpoint(checkpoint)))
 }
 
-/// A request with an id of its own that comes again, because its answer was lost on the way, does not run again.
+/// Refuses a request whose run id already exists, so that a client's retry of a request does not
+/// run twice.
 async fn refuse_again(slot: &RunSlot) -> Result<()> {
     let (run, session) = (&slot.ids.run_id, &slot.ids.session);
     if liveness_of(&*slot.journal, &slot.ids).await? == Liveness::Unknown {

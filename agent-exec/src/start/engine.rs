@@ -1,4 +1,5 @@
-//! A run whose engine keeps its steps: it waits for answers there, and goes on.
+//! A run on an engine that persists its steps: it waits for answers inside the engine, and resumes
+//! there.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use futures::future::try_join_all;
 
 use super::{AgentParts, Prepared, RunSlot, Terms, answers::accepted, drive};
 
-/// Drives a run to its end, or to a question whose answer its engine does not wait for.
+/// Drives a run to its end, or to a question whose answer the engine does not wait for.
 pub(super) async fn drive_on(
     steps: &Steps,
     agent: &AgentParts,
@@ -46,7 +47,8 @@ pub(super) async fn drive_on(
     }
 }
 
-/// What the run waits for. A run that is cancelled waits for nothing: it goes on without, and ends as it is.
+/// Waits for `waits`, unless the run is cancelled: then it returns the default, and the run resumes
+/// without the value and ends.
 async fn unless_cancelled<T: Default>(slot: &RunSlot, waits: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::select! {
         biased;
@@ -55,7 +57,7 @@ async fn unless_cancelled<T: Default>(slot: &RunSlot, waits: impl Future<Output 
     }
 }
 
-/// Refuses what would not be the same when an engine drives the run again from its beginning.
+/// Refuses input that would differ when an engine re-drives the run from its start.
 fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
     let refusal = if prepared.terms.run_id.is_none() {
         "a run whose engine keeps its steps needs an id that is the same each time: give it one with run_id(..)"
@@ -69,9 +71,11 @@ fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
     Err(Error::config(refusal))
 }
 
-/// The answers to all questions of the run, which are open side by side. One whose time is up has none: asked again, it has its default.
+/// Returns the answers to all open questions of the run. An expired question has no answer: asked
+/// again, it takes its default.
 ///
-/// Whether an answer came in time is the engine's to say, and what it said holds when the run is driven again: no clock is asked after that.
+/// The engine decides whether an answer arrived in time. Its decision holds when the run is driven
+/// again, so no clock is read after it.
 async fn answers_to(checkpoint: &mut Checkpoint, steps: &Steps, terms: &Terms) -> Result<BTreeMap<String, Answer>> {
     let clock = terms.resources.get::<Clock>().unwrap_or_default();
     let each = checkpoint.questions.iter().map(|question| settled(question, checkpoint, steps, &clock));
@@ -80,8 +84,9 @@ async fn answers_to(checkpoint: &mut Checkpoint, steps: &Steps, terms: &Terms) -
     Ok(answers)
 }
 
-/// Notes what was decided in the questions of a run, whose ids begin so, and of the sub-agents that wait with it: no end for those that have an answer, and for the
-/// others one that is over.
+/// Records the decisions on the questions of a run, whose ids have the prefix `above`, and of the
+/// sub-agents suspended with it: answered questions lose their expiry, and the others are marked as
+/// expired.
 fn decide(stands: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answer>) {
     for question in &mut stands.questions {
         let is_answered = answers.contains_key(&format!("{above}{}", question.id));
@@ -95,7 +100,7 @@ fn decide(stands: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answe
     }
 }
 
-/// The answer to a question; none when its time is up.
+/// Returns the answer to a question; an empty map if the question expired.
 async fn settled(
     question: &Question,
     checkpoint: &Checkpoint,
@@ -118,7 +123,7 @@ async fn settled(
     }
 }
 
-/// The first answer that the question admits.
+/// Returns the first answer that the question admits.
 async fn answer_to(question: &Question, checkpoint: &Checkpoint, steps: &Steps) -> Result<BTreeMap<String, Answer>> {
     const IN_TIME: u64 = 0;
     loop {

@@ -1,4 +1,4 @@
-//! A run that its session's journal does not know as its checkpoint tells it.
+//! Synchronises the session's journal with a checkpoint that differs from it.
 
 use agent_core::{
     Checkpoint, Error, ErrorKind, Journal, Result,
@@ -6,28 +6,29 @@ use agent_core::{
     journal::{Liveness, liveness_of},
 };
 
-/// What must be written before a run goes on from a checkpoint, so that the journal tells the same as the checkpoint.
+/// Entries to write before a run resumes from a checkpoint, so that the journal agrees with the
+/// checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JournalSync {
     /// Write nothing: the journal knows the run, and nothing newer.
     #[default]
     UpToDate,
-    /// Import the checkpoint: the run was kept elsewhere, or is a fork.
+    /// Import the checkpoint: the run was stored elsewhere, or is a fork.
     Import,
     /// Undo the journal's version of the run, then import the checkpoint.
     Supersede,
 }
 
 impl JournalSync {
-    /// Compares a checkpoint with what the session's journal knows.
+    /// Compares a checkpoint with the session's journal.
     ///
     /// # Errors
-    /// [`ErrorKind::Stale`] if the run went on elsewhere, unless `despite_newer`.
+    /// [`ErrorKind::Stale`] if the run has advanced elsewhere, unless `despite_newer` is set.
     pub(super) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
         let why = match liveness_of(journal, &checkpoint.ids).await? {
             Liveness::Unknown => return Ok(Self::Import),
             Liveness::Open { attempt: None } => return Ok(Self::UpToDate),
-            // A checkpoint without the nonce is of a release that did not write it.
+            // A checkpoint without the nonce was written by an earlier release.
             Liveness::Open { attempt } if checkpoint.attempt.is_none() || attempt == checkpoint.attempt => {
                 return Ok(Self::UpToDate);
             }
@@ -45,7 +46,7 @@ impl JournalSync {
         Err(Error::new(ErrorKind::Stale, message))
     }
 
-    /// Writes down the run as it stands, with its descendants that wait.
+    /// Records the state of the run and of its suspended descendants.
     pub(super) fn record(self, log: &RunLog, checkpoint: &Checkpoint) {
         match self {
             Self::UpToDate => {}

@@ -1,4 +1,4 @@
-//! The runs of one agent that hold a session, or wait for it.
+//! Session locks: the runs of one agent that hold a session or wait for it.
 
 use std::{
     collections::HashMap,
@@ -11,17 +11,17 @@ use std::{
 use agent_core::{Error, ErrorKind, Message, Result, RunEnd, engine::Inbox};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// The locks of sessions, by session and agent id. Only those that somebody holds or waits for are there.
+/// Session locks, by session and agent id. The map holds only locks that are held or waited for.
 #[derive(Clone, Default)]
 pub(crate) struct SessionLocks(Arc<Mutex<HashMap<Key, Arc<SessionLock>>>>);
 
 type Key = (Arc<str>, Arc<str>);
 
-/// The lock of one session, with the runs that want it.
+/// Lock of one session, with the runs that want it.
 pub(super) struct SessionLock {
     locks: SessionLocks,
     key: Key,
-    /// One permit; those who wait get it in their order.
+    /// A single permit, granted to waiters in FIFO order.
     permit: Arc<Semaphore>,
     waiting: AtomicUsize,
     running: watch::Sender<Option<Running>>,
@@ -34,7 +34,7 @@ pub(super) struct Running {
     end: watch::Sender<Option<Arc<Result<RunEnd>>>>,
 }
 
-/// A run's hold of its session, until it is dropped.
+/// Holds the session's lock for a run until it is dropped.
 pub(super) struct SessionGuard {
     lock: Option<Arc<SessionLock>>,
     running: Running,
@@ -42,7 +42,7 @@ pub(super) struct SessionGuard {
 }
 
 impl SessionLocks {
-    /// The lock of a session and agent, with a place among those who want it.
+    /// Returns a handle on the lock of a session and agent.
     pub(super) fn of(&self, session: &Arc<str>, agent_id: &Arc<str>) -> Queued {
         let key = (session.clone(), agent_id.clone());
         let lock = self.all().entry(key.clone()).or_insert_with(|| SessionLock::new(self.clone(), key)).clone();
@@ -53,15 +53,15 @@ impl SessionLocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up a place among those who want a lock, and forgets the lock if nobody else is left.
+    /// Releases a handle on a lock, and removes the lock from the map if no other handle is left.
     fn leave(&self, lock: Option<Arc<SessionLock>>) {
         let Some(lock) = lock else { return };
         let mut locks = self.all();
-        // One is in the map and one is here.
+        // The map holds one reference and this function the other.
         if Arc::strong_count(&lock) == 2 {
             locks.remove(&lock.key);
         }
-        drop(lock); // while nobody can come to count it
+        drop(lock); // while the map is locked, so that nobody else counts it
     }
 }
 
@@ -73,7 +73,7 @@ impl SessionLock {
     }
 }
 
-/// A place among those who want a lock, until it is dropped.
+/// A handle on a lock, which keeps the lock in the map until it is dropped.
 pub(super) struct Queued(Option<Arc<SessionLock>>);
 
 impl Queued {
@@ -81,37 +81,38 @@ impl Queued {
         self.0.as_ref().expect("it is only taken when the place is given up")
     }
 
-    /// Takes the lock if it is free.
+    /// Acquires the lock if it is free.
     pub(super) fn try_acquire(&self, inbox: &Inbox) -> Option<SessionGuard> {
         let permit = self.lock().permit.clone().try_acquire_owned().ok()?;
         Some(self.begin(permit, inbox))
     }
 
-    /// Waits for the lock, behind those who wait already.
+    /// Waits for the lock, behind the earlier waiters.
     pub(super) async fn acquire(&self, inbox: &Inbox) -> SessionGuard {
         let permit = self.lock().permit.clone().acquire_owned().await.expect("nobody closes the lock");
         self.begin(permit, inbox)
     }
 
-    /// Counts itself among those who wait, unless `limit` wait already.
+    /// Registers a waiter, unless `limit` are already waiting.
     pub(super) fn wait(&self, limit: usize) -> Option<Waiting<'_>> {
         let waiting = &self.lock().waiting;
         let counted = waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then(|| n + 1));
         counted.is_ok().then(|| Waiting(waiting))
     }
 
-    /// The run that holds the lock, when there is one.
+    /// Waits for a run to hold the lock and returns it.
     pub(super) async fn running(&self) -> Running {
         let mut running = self.lock().running.subscribe();
         let found = running.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
         found.expect("the lock is there as long as its place")
     }
 
-    /// Waits until that run does not hold the lock any more.
+    /// Waits until `run` no longer holds the lock.
     pub(super) async fn over(&self, run: &Running) -> Result<()> {
         let mut running = self.lock().running.subscribe();
         let other = |now: &Option<Running>| now.as_ref().is_none_or(|now| !now.end.same_channel(&run.end));
-        let _ = running.wait_for(other).await; // an error would say that the lock is gone, and the run with it
+        // an error means that the lock is gone, and the run with it
+        let _ = running.wait_for(other).await;
         Ok(())
     }
 
@@ -129,7 +130,7 @@ impl Drop for Queued {
     }
 }
 
-/// One of those who wait.
+/// A registered waiter.
 pub(super) struct Waiting<'a>(&'a AtomicUsize);
 
 impl Drop for Waiting<'_> {
@@ -139,12 +140,13 @@ impl Drop for Waiting<'_> {
 }
 
 impl Running {
-    /// Hands the messages to the run; gives how it ends.
+    /// Sends the messages to the run; the returned future resolves to the run's end.
     ///
     /// # Errors
-    /// As [`Inbox::extend`]: the run did not take them.
+    /// As [`Inbox::extend`]: the run did not accept the messages.
     pub(super) fn steer(&self, messages: Vec<Message>) -> Result<impl Future<Output = Result<RunEnd>> + Send + use<>> {
-        // First: a run that takes the messages may end at once, and tells only those of its end who wait for it.
+        // Subscribe first: a run that takes the messages may end at once, and notifies only
+        // existing subscribers.
         let mut ends = self.end.subscribe();
         self.inbox.extend(messages)?;
         Ok(async move {
@@ -159,7 +161,7 @@ impl Running {
     }
 }
 
-/// The same end once more; the causes of an error stay with the run itself.
+/// Copies the run's end. The sources of an error stay with the original.
 fn copy(end: &Result<RunEnd>) -> Result<RunEnd> {
     let e = match end {
         Ok(end) => return Ok(end.clone()),
@@ -173,7 +175,7 @@ fn copy(end: &Result<RunEnd>) -> Result<RunEnd> {
 }
 
 impl SessionGuard {
-    /// Tells those whose messages the run took how it ended.
+    /// Notifies the callers whose messages the run took of its end.
     pub(super) fn end(self, end: &Result<RunEnd>) {
         if self.running.end.receiver_count() > 0 {
             let copy = copy(end);
@@ -222,7 +224,7 @@ mod tests {
             }
             let steered = running.steer(vec![Message::user("more")]);
             drop(running);
-            // Before whoever steered came to ask, the run is over.
+            // The run ends before the steering caller waits for it.
             assert_eq!(inbox.close().len(), usize::from(!is_closed));
             match is_dropped {
                 true => drop(turn),

@@ -1,4 +1,4 @@
-//! From a request to a run's end. Each step takes the value of the one before it:
+//! Drives a request to the end of its run. Each stage consumes the value of the previous one:
 //!
 //! ```text
 //! RunRequest -> Prepared -> Admitted -> Beginning -> Job -> RunEnd
@@ -52,7 +52,7 @@ pub(crate) fn start(agent: Arc<AgentParts>, request: RunRequest) -> Run {
     };
     let close = Close { hub: (slot.ids.depth == 0).then(|| slot.hub.clone()), inbox: slot.inbox.clone() };
     let drain = agent.drain.clone().filter(|_| slot.ids.depth == 0).map(|drain| (drain, handle.clone()));
-    // In a box: each future that it is handed to would have two places for it.
+    // Boxed: each future that takes the request by value would hold it twice.
     let request = Box::new(request);
     let future = boxed(|| async move {
         let _close = close;
@@ -62,7 +62,8 @@ pub(crate) fn start(agent: Arc<AgentParts>, request: RunRequest) -> Run {
     Run::new(handle, future)
 }
 
-/// Ends the readers of a tree's events when its root run is over, however it ended, and refuses what comes too late to steer.
+/// Closes the event readers of a tree when its root run ends, however it ends, and rejects late
+/// steering messages.
 struct Close {
     hub: Option<EventHub>,
     inbox: Inbox,
@@ -97,7 +98,7 @@ async fn run(agent: &AgentParts, request: Box<RunRequest>, slot: RunSlot) -> Res
     }
 }
 
-/// Drives a run that is its session's writer.
+/// Drives a run that holds its session's writer.
 async fn drive(
     agent: &AgentParts,
     prepared: Prepared,
@@ -119,12 +120,12 @@ async fn drive(
     }
 }
 
-/// Lets go of the session also when the run is dropped, whatever is left of its tasks by then.
+/// Closes the run's log even if the run is dropped, whatever tasks are still running.
 struct Over(RunLog);
 
 impl Drop for Over {
     fn drop(&mut self) {
-        self.0.flush(); // the run above may go on, and knows this one as far as it came
+        self.0.flush(); // the parent run may continue, and knows the child up to this point
         self.0.close();
     }
 }

@@ -1,4 +1,4 @@
-//! What the runs of an agent share.
+//! Parts that all runs of an agent share.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use agent_core::{
 use super::SessionLocks;
 use crate::{drain::Drain, executor::Executor, lifecycle::Lifecycle, prompts::Prompts};
 
-/// Brings a checkpoint of another agent into the form of this one.
+/// Migrates a checkpoint of another agent to this one.
 pub(crate) type Migration = Arc<dyn Fn(&mut Checkpoint) -> Result<()> + Send + Sync>;
 
-/// What the runs of an agent share.
+/// Parts that all runs of an agent share.
 pub(crate) struct AgentParts {
     pub(crate) name: Arc<str>,
     pub(crate) executor: Executor,
@@ -23,13 +23,13 @@ pub(crate) struct AgentParts {
     pub(crate) sub_agents: SubAgents,
     pub(crate) stream: bool,
     pub(crate) schema: StateSchema,
-    /// If the application gave it: it then wins over what a session kept.
+    /// Set by the application; takes precedence over the globals stored with a session.
     pub(crate) globals: Option<GlobalStorage>,
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) drain: Option<Drain>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
-    /// Of a run without a store.
+    /// Limit for runs without a store.
     pub(crate) entries_kept: usize,
     pub(crate) when_busy: WhenBusy,
     pub(crate) when_waiting: WhenWaiting,

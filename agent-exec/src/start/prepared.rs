@@ -1,4 +1,4 @@
-//! What a request and its agent say of a run.
+//! Merges the settings of a request with the defaults of its agent.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,21 +15,22 @@ use crate::prompts::Rendered;
 /// A request with its prompts rendered.
 pub(super) struct Prepared {
     pub(super) input: RunInput,
-    /// What the state begins with, if the run is new.
+    /// Initial state of a new run.
     pub(super) state: BTreeMap<String, Value>,
-    /// What was made of the template of the system prompt, if there is one.
+    /// The rendered system prompt, if the agent has a template for it.
     pub(super) system: Option<Result<String>>,
     pub(super) terms: Arc<Terms>,
 }
 
-/// What a request says apart from where its run begins, and its agent where the request does not say.
+/// Settings of the request, with the agent's defaults filled in; everything except the run's start
+/// state.
 pub(super) struct Terms {
     pub(super) parent: Option<Parent>,
     pub(super) names_session: bool,
     pub(super) agent_id: Option<Arc<str>>,
     pub(super) run_id: Option<Arc<str>>,
     pub(super) user: Option<Arc<str>>,
-    /// What a child run begins with.
+    /// Initial history of a child run.
     pub(super) history: Option<History>,
     pub(super) stream: bool,
     pub(super) params: Arc<ModelParams>,
@@ -41,7 +42,7 @@ pub(super) struct Terms {
     pub(super) when_waiting: WhenWaiting,
     pub(super) despite_changes: bool,
     pub(super) despite_newer: bool,
-    /// What makes the run's steps, if an engine keeps them.
+    /// The step API of the engine, if an engine persists the run's steps.
     pub(super) steps: Option<Steps>,
 }
 

@@ -1,4 +1,4 @@
-//! A run that is driven again from its journal.
+//! Replays a run from its journal.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use agent_core::{
 
 use super::{AgentParts, Beginning, RunSlot, beginning::Origin};
 
-/// Where the run began that is asked for, or the newest of the session, over a journal that holds what its session held then.
+/// Loads the requested (or newest) recording, and primes a scratch journal with the session's
+/// earlier entries.
 pub(super) async fn begin(
     agent: &AgentParts,
     run: Option<&str>,
@@ -30,7 +31,7 @@ pub(super) async fn begin(
     Ok(Beginning { stands, messages: began.messages, origin: Origin::Recording(Arc::new(recording)) })
 }
 
-/// The replay's end, if it went as the recording did.
+/// Returns the replay's end if it matches the recording.
 pub(super) async fn compare(recording: &Recording, journal: &dyn Journal, end: Result<RunEnd>) -> Result<RunEnd> {
     if end.as_ref().is_err_and(|e| e.kind() == ErrorKind::NonDeterminism) {
         return end;

@@ -1,4 +1,4 @@
-//! A run that goes on from a checkpoint.
+//! Resumes a run from a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{
     beginning::Origin,
 };
 
-/// Where the newest run of the session stands.
+/// Returns the checkpoint of the session's newest run.
 pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Checkpoint> {
     let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
     if agent.journal.is_none() {
@@ -25,7 +25,7 @@ pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Che
     slot.journal.index(session).await?.look(|index| index.unfinished(agent_id)).ok_or_else(nothing)
 }
 
-/// The checkpoint in the form of this agent, with the answers that are given now.
+/// Adapts the checkpoint to this agent and adds the newly given answers.
 pub(super) async fn begin(
     agent: &AgentParts,
     terms: &Terms,
@@ -38,7 +38,7 @@ pub(super) async fn begin(
     checkpoint.fingerprint.clone_from(&agent.fingerprint);
     checkpoint.ids.worker.clone_from(&slot.ids.worker);
     let journal = agent.journal.as_deref().filter(|_| terms.is_root());
-    // What comes from the run above was checked at the top.
+    // Answers from the parent run were already checked at the root.
     let given = match terms.is_root() {
         true => {
             let clock = terms.resources.get::<Clock>().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) async fn begin(
     let sync = match journal {
         Some(journal) => {
             let sync = JournalSync::of(journal, &checkpoint, terms.despite_newer).await;
-            // A checkpoint without a nonce looks up to date however often it is given.
+            // A checkpoint without a nonce looks up to date however often it is passed.
             let may_be_old = checkpoint.attempt.is_none() || sync.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stale);
             if may_be_old && let Some(used) = used_before(journal, &checkpoint, &given).await? {
                 return Err(used.with_checkpoint(*checkpoint));
@@ -60,7 +60,7 @@ pub(super) async fn begin(
         }
         None => JournalSync::UpToDate,
     };
-    // The run above may still have answers to questions that were settled long ago.
+    // The parent run may still hold answers to questions that were settled earlier.
     let asked = given.into_iter().filter(|(id, _)| checkpoint.questions.iter().any(|question| question.id == *id));
     checkpoint.answers.extend(asked.collect::<Vec<_>>());
     Ok(Beginning { stands: checkpoint, messages: Vec::new(), origin: Origin::Checkpoint(sync) })
@@ -84,13 +84,13 @@ fn fit(agent: &AgentParts, terms: &Terms, checkpoint: &mut Checkpoint) -> Result
     }
 }
 
-/// The lines in which two fingerprints differ.
+/// Returns the lines in which two fingerprints differ.
 pub(crate) fn difference(then: &str, now: &str) -> String {
     let lines = then.lines().zip(now.lines()).filter(|(a, b)| a != b);
     lines.map(|(a, b)| format!("- {a}\n+ {b}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The end of a run that was over already, for the run above that did not take it.
+/// Returns the end of a child run that had already ended, for a parent run that did not receive it.
 pub(super) fn ended(beginning: &Beginning, terms: &Terms) -> Option<RunEnd> {
     let checkpoint = Some(&*beginning.stands).filter(|_| beginning.is_resumed() && !terms.is_root())?;
     let Phase::Ended(exit) = &checkpoint.phase else { return None };

@@ -1,4 +1,4 @@
-//! What a run has before anything is read or written.
+//! Identity and handles of a run, created before anything is read or written.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentParts;
 use crate::engine::KEY;
 
-/// What all runs of a tree share, and what is this run's own from the first moment on.
+/// Handles that all runs of a tree share, and those that belong to this run from the start.
 #[derive(Clone)]
 pub(super) struct RunSlot {
     pub(super) ids: Arc<RunIds>,
@@ -27,16 +27,16 @@ pub(super) struct RunSlot {
 impl RunSlot {
     pub(super) fn of(agent: &AgentParts, request: &RunRequest) -> Self {
         let parent = request.parent.as_ref();
-        // One of another executor's is refused where the run is admitted.
+        // A parent that belongs to another executor is rejected at admission.
         let above = parent.and_then(|parent| KEY.open(&parent.cx));
         let ids = Arc::new(ids(agent, request));
         let journal: Arc<dyn Journal> = match (above, &agent.journal) {
-            // A replay writes nothing that outlives it.
+            // A replay writes only to a temporary journal.
             _ if matches!(request.input, RunInput::Replay) => Arc::new(MemoryJournal::default()),
             (Some(above), _) => above.log().journal().clone(),
             (None, Some(journal)) => journal.clone(),
             (None, None) => match &request.steps {
-                // What a child run noted is kept with its end.
+                // The end of a child run is persisted together with its notes.
                 Some(steps) => steps.engine().journal().unwrap_or_else(|| Arc::new(MemoryJournal::default())),
                 None => Arc::new(MemoryJournal::bounded(agent.entries_kept)),
             },
@@ -53,7 +53,7 @@ impl RunSlot {
                 (Some(handle), _) => handle.pause_flag().clone(),
                 (None, above) => above.map(|above| above.pause_flag().clone()).unwrap_or_default(),
             },
-            // A layer that runs the agent again finds the first run's closed.
+            // A layer that runs the agent again finds the first run's inbox closed.
             inbox: handle.map(|handle| handle.inbox().clone()).filter(|inbox| !inbox.is_closed()).unwrap_or_default(),
             cancel: match (handle, parent) {
                 (Some(handle), _) => handle.cancellation().clone(),
@@ -63,7 +63,7 @@ impl RunSlot {
         }
     }
 
-    /// Runs in another session after all: nothing was written yet.
+    /// Moves the run to another session. Only valid before anything was written.
     pub(super) fn moved_to(mut self, session: Arc<str>) -> Self {
         Arc::make_mut(&mut self.ids).session = session.clone();
         self.hub.move_to(session);
@@ -85,7 +85,7 @@ fn ids(agent: &AgentParts, request: &RunRequest) -> RunIds {
 }
 
 fn root_ids(agent: &AgentParts, request: &RunRequest) -> RunIds {
-    // The same one whenever an engine drives the run.
+    // Stable id: the same whenever an engine drives the run.
     let of_run = || request.steps.as_ref().and(request.run_id.clone());
     let session = request.session.clone().or_else(of_run).unwrap_or_else(|| new_id().into());
     let mut ids = RunIds::root(agent.name.clone(), session);
