@@ -1,4 +1,4 @@
-//! The thin container: configuration in, a `tower::Service<RunRequest>` out.
+//! `Agent`: built from a configuration, used as a `tower::Service<RunRequest>`.
 
 mod builder;
 mod provenance;
@@ -23,14 +23,15 @@ use crate::{
     start::{AgentParts, start},
 };
 
-/// An agent: a model, tools, middleware and limits. Cheap to clone; itself a `tower::Service`, so that agents can be
-/// layered, limited, and run as sub-agents of others.
+/// An agent: a model, tools, middleware and limits. Cheap to clone. Implements `tower::Service`, so
+/// that agents can be layered, rate-limited, and used as sub-agents of others.
 ///
-/// One agent runs any number of runs at once; only runs of one session wait for each other's end.
+/// One agent runs any number of runs concurrently; only runs of the same session wait for each
+/// other.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) parts: Arc<AgentParts>,
-    /// What it was built from.
+    /// The configuration it was built from.
     origin: Arc<Origin>,
 }
 
@@ -40,13 +41,13 @@ struct Origin {
 }
 
 impl Agent {
-    /// Begins an agent of this name on this model.
+    /// Returns a builder for an agent with this name and model.
     pub fn builder(name: impl Into<String>, model: impl Model) -> AgentBuilder {
         AgentBuilder::new(name.into(), Arc::new(model))
     }
 
-    /// What it was built from, to be changed and built again. The new agent shares the parts of this one: model, tools,
-    /// middleware, store and budget.
+    /// Returns a copy of the agent's builder, to modify and build again. The new agent shares the
+    /// parts of this one: model, tools, middleware, store and budget.
     ///
     /// ```
     /// use agent_core::testing::{ScriptedModel, Turn};
@@ -61,37 +62,41 @@ impl Agent {
         self.origin.builder.clone()
     }
 
-    /// The agent as data, by the names that a [`Registry`](crate::Registry) has its parts under.
+    /// Returns the agent as data, by the names under which a [`Registry`](crate::Registry) holds
+    /// its parts.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the parts that did not come from a registry.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the parts that did not come from a
+    /// registry.
     pub fn definition(&self) -> Result<AgentDefinition> {
         provenance::define(&self.origin.builder)
     }
 
-    /// Its name.
+    /// Returns the agent's name.
     pub fn name(&self) -> &str {
         &self.parts.name
     }
 
-    /// What tells its model, tools and middleware apart from those of another agent, in lines.
+    /// Returns text lines that identify the agent's model, tools and middleware.
     pub fn fingerprint(&self) -> &str {
         &self.parts.fingerprint
     }
 
-    /// The lines in which its [fingerprint](Self::fingerprint) is not that of the agent that a run began with; none if it is the
-    /// same. An engine that drives runs again from their beginning does so with the agent that they began with.
+    /// Returns the lines in which the agent's [fingerprint](Self::fingerprint) differs from the one
+    /// given, or `None` if they are equal. An engine that re-drives runs from their start must use
+    /// the agent that started them.
     pub fn changes_since(&self, fingerprint: &str) -> Option<String> {
         let now = self.fingerprint();
         (now != fingerprint).then(|| crate::start::resume::difference(fingerprint, now))
     }
 
-    /// Its tools as they are, for who serves or calls them by themselves: without what the agent's middleware does about calls.
+    /// Returns the agent's tools without the middleware stack, for code that serves or calls them
+    /// directly.
     pub fn shared_tools(&self) -> &[Arc<dyn Tool>] {
         &self.origin.builder.tools
     }
 
-    /// What is known of its model.
+    /// Returns the properties of the agent's model.
     ///
     /// ```
     /// use agent_core::{ModelInfo, testing::{ScriptedModel, Turn}};
@@ -106,18 +111,18 @@ impl Agent {
         &self.parts.executor.model_info
     }
 
-    /// The tools that it was built with, those of its middlewares too. What [`toolsets`](Self::toolsets) add is not known
-    /// before a run.
+    /// Returns the tools that the agent was built with, including those of its middlewares. The
+    /// tools of [`toolsets`](Self::toolsets) are known only within a run.
     pub fn tools(&self) -> &[ToolSpec] {
         &self.parts.executor.tools.specs
     }
 
-    /// The sets of tools that may change while a run is under way.
+    /// Returns the tool sets whose tools may change during a run.
     pub fn toolsets(&self) -> &[Arc<dyn Toolset>] {
         &self.parts.executor.tools.sets
     }
 
-    /// The composed order of hooks, wraps and layers, the tools and the limits, in words.
+    /// Describes the composed order of hooks, wraps and layers, the tools and the limits.
     pub fn explain(&self) -> &str {
         &self.origin.explained
     }
@@ -125,26 +130,27 @@ impl Agent {
     /// Runs on one user message and waits for the end.
     ///
     /// # Errors
-    /// What failed the run, with a checkpoint from which it can go on.
+    /// The error that failed the run, with a checkpoint from which it can be resumed.
     pub async fn run(&self, text: impl Into<String>) -> Result<RunEnd> {
         self.start(RunRequest::user(text)).await
     }
 
-    /// Where the newest run of `session` stands, if it is not finished: with the questions that it waits for. It is gone
-    /// on with by [`RunRequest::recover`].
+    /// Returns the checkpoint of the newest run of `session` if the run is incomplete, including
+    /// the questions that it waits for. Resume it with [`RunRequest::recover`].
     ///
     /// # Errors
-    /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none.
+    /// The errors of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent
+    /// has none.
     pub async fn unfinished(&self, session: &str) -> Result<Option<Checkpoint>> {
         Ok(self.journal()?.index(session).await?.look(|index| index.unfinished(&self.parts.name)))
     }
 
-    /// Where its sessions are kept, if it has a store.
+    /// Returns the store of the agent's sessions, if it has one.
     pub fn store(&self) -> Option<&Arc<dyn Journal>> {
         self.parts.journal.as_ref()
     }
 
-    /// The sessions in its store: to list and delete them, and to read and edit what was said.
+    /// Returns the sessions in the agent's store, to list, delete, read and edit them.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has no store.
@@ -152,22 +158,24 @@ impl Agent {
         Ok(Sessions::of(self.journal()?.clone()))
     }
 
-    /// Where the newest run of `session` stood after its step `step` (0 is before the first), as a run of its own in the new
-    /// session `into`. [Edit](Checkpoint::edit) it if you like, and go on from it with [`RunRequest::resume`]; to go on with
-    /// another model, fork with an agent that has it. The old session stays as it is.
+    /// Forks the newest run of `session` after its step `step` (0 is before the first): returns its
+    /// checkpoint as a separate run in the new session `into`. [Edit](Checkpoint::edit) it if you
+    /// like, and continue it with [`RunRequest::resume`]. To continue with another model, fork with
+    /// an agent that has that model. The old session does not change.
     ///
     /// # Errors
-    /// Those of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has none, if the run did not
-    /// come that far, or if there is a session `into`.
+    /// The errors of the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent
+    /// has none, if the run did not reach that step, or if the session `into` exists.
     pub async fn fork(&self, session: &str, step: u32, into: impl Into<Arc<str>>) -> Result<Checkpoint> {
         self.fork_at(session, None, step, into.into()).await
     }
 
-    /// As [`fork`](Self::fork), of the run `run_id`: of any that the session has, an older one, one that was undone, or one of a
-    /// sub-agent. What came after it is not in the fork.
+    /// As [`fork`](Self::fork), for the run `run_id`: any run of the session, including older runs,
+    /// undone runs and runs of sub-agents. Later entries are not in the fork.
     ///
     /// # Errors
-    /// As [`fork`](Self::fork); [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the session has no such run.
+    /// As [`fork`](Self::fork); [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the session
+    /// has no such run.
     pub async fn fork_run(
         &self,
         session: &str,
@@ -184,7 +192,7 @@ impl Agent {
             return Err(Error::config(format!("there is a session '{into}': a fork needs a new one")));
         }
         let mut checkpoint = fork_at(&**journal, session, &self.parts.name, run, step, into).await?;
-        checkpoint.fingerprint.clone_from(&self.parts.fingerprint); // whoever forks means this agent
+        checkpoint.fingerprint.clone_from(&self.parts.fingerprint); // a fork runs on this agent
         Ok(checkpoint)
     }
 
@@ -193,7 +201,8 @@ impl Agent {
         journal.ok_or_else(|| Error::config("an agent without a store keeps no runs: give it one with store(..)"))
     }
 
-    /// Opens what the agent's tools and its model need, in that order, now instead of before its first run.
+    /// Opens the resources of the agent's tools and then of its model now, instead of before the
+    /// first run.
     ///
     /// # Errors
     /// The first failure; the next run tries again.
@@ -201,11 +210,12 @@ impl Agent {
         self.parts.lifecycle.warm_up().await
     }
 
-    /// Gives back what its tools and its model opened. End its runs first. A later run opens everything again. Tools that a
-    /// run brought are closed by whoever brought them; a part that several agents have is closed for all of them.
+    /// Closes the resources of the agent's tools and model. End its runs first. A later run opens
+    /// everything again. The caller closes the tools that a run brought along; a part that several
+    /// agents share is closed for all of them.
     ///
     /// # Errors
-    /// The first failure; everything is closed all the same.
+    /// The first failure; the remaining parts are still closed.
     pub async fn close(&self) -> Result<()> {
         self.parts.lifecycle.close().await
     }
@@ -221,7 +231,7 @@ impl Service<RunRequest> for Agent {
     type Error = Error;
     type Future = Run;
 
-    /// Always ready: put stock layers around the agent to limit it.
+    /// Always ready. Wrap the agent in tower layers to limit it.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
         Poll::Ready(Ok(()))
     }

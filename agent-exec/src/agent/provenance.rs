@@ -1,4 +1,4 @@
-//! From an agent back to data.
+//! Converts an agent back to its definition.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,11 +12,11 @@ use crate::{
     stack::Item,
 };
 
-/// Under which names a registry has the parts of a builder.
+/// The registry names of a builder's parts.
 #[derive(Clone, Default)]
 pub(crate) struct Provenance {
     pub(crate) model: Option<(Arc<dyn Model>, ModelDefinition)>,
-    /// Tools that one configuration made follow one another under the same part.
+    /// Tools made by one configuration are adjacent and share a part.
     pub(crate) tools: Vec<(Arc<dyn Tool>, PartDefinition)>,
     pub(crate) toolsets: Vec<(Arc<dyn Toolset>, PartDefinition)>,
     pub(crate) middlewares: Vec<(Arc<dyn Middleware>, PartDefinition)>,
@@ -24,12 +24,12 @@ pub(crate) struct Provenance {
     pub(crate) sub_agents: BTreeMap<String, SubAgentDefinition>,
 }
 
-/// The name that a part has, if it is one of the registry's.
+/// Returns the registry name of a part, if it has one.
 fn name_of<'a, T: ?Sized, N>(known: &'a [(Arc<T>, N)], part: &Arc<T>) -> Option<&'a N> {
     known.iter().find(|(known, _)| Arc::ptr_eq(known, part)).map(|(_, name)| name)
 }
 
-/// The builder as data.
+/// Returns the definition of a builder's agent.
 ///
 /// # Errors
 /// The parts that have no name in a registry.
@@ -93,7 +93,7 @@ pub(super) fn define(builder: &AgentBuilder) -> Result<AgentDefinition> {
     })
 }
 
-/// What is not data.
+/// The parts that cannot be expressed as data.
 struct Nameless(Vec<String>);
 
 impl Nameless {

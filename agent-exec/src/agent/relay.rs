@@ -1,4 +1,4 @@
-//! An agent that is a tool.
+//! An agent that wraps a single tool.
 
 use agent_core::{
     AssistantMessage, Block, Error, ErrorKind, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, Tool,
@@ -9,12 +9,14 @@ use serde_json::json;
 use super::{Agent, AgentBuilder};
 
 impl Agent {
-    /// Begins an agent that no model drives: what it is told becomes the argument `message` of a call of `tool`, whose result is
-    /// the answer. What an agent has, it has as well: journal and recovery, questions, budgets, deadlines, hooks around the call;
-    /// and it runs as a sub-agent as they do. Tools that speak with agents elsewhere are made agents with it.
+    /// Returns a builder for an agent without a language model: each message becomes the argument
+    /// `message` of a call to `tool`, whose result is the answer. The agent supports everything
+    /// that other agents do: journal and recovery, questions, budgets, deadlines, hooks around the
+    /// call, and use as a sub-agent. It turns tools that talk to remote agents into agents.
     ///
-    /// No model is called, so none counts against a budget; each message counts as one call of a tool. A tool that fails fails the
-    /// run with its own error. A message that is not text is refused.
+    /// No model is called, so no model call is charged to a budget; each message counts as one tool
+    /// call. A failing tool fails the run with its own error. Messages with content other than text
+    /// are refused.
     ///
     /// ```
     /// use agent_exec::Agent;
@@ -38,14 +40,15 @@ impl Agent {
     }
 }
 
-/// What an agent [of a tool](Agent::of_tool) has in the place of a model: it calls the tool of this name with what was said last. For those who put such an
-/// agent together by its parts, as agents' files do.
+/// The model of an agent [of a tool](Agent::of_tool): calls the tool of this name with the last
+/// user messages. For code that builds such an agent from its parts, as agent definition files do.
 #[derive(Clone, Debug)]
 pub struct Relay(String);
 
 impl Relay {
-    /// To the tool of this name, which ends the run and whose errors do ([`exit_on`](AgentBuilder::exit_on),
-    /// [`raise_tool_errors`](AgentBuilder::raise_tool_errors)).
+    /// Relays to the tool of this name. Add it to [`exit_on`](AgentBuilder::exit_on) and set
+    /// [`raise_tool_errors`](AgentBuilder::raise_tool_errors), so that its result and its errors
+    /// end the run.
     ///
     /// ```
     /// use agent_core::Model;
@@ -66,7 +69,8 @@ impl Model for Relay {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         let said: Vec<_> = req.messages.iter().rev().take_while(|m| matches!(m, Message::User(_))).collect();
         if let Some(Message::Tool(failed)) = req.messages.last() {
-            return Err(Error::tool(Message::Tool(failed.clone()).text())); // a hook made a result of the error
+            // a hook turned the error into a result
+            return Err(Error::tool(Message::Tool(failed.clone()).text()));
         }
         let is_text = |message: &&Message| match message {
             Message::User(user) => user.parts().iter().all(|part| part.as_text().is_some()),

@@ -1,4 +1,4 @@
-//! From a list of middlewares and layers to one erased stack.
+//! Composes a list of middlewares and layers into one type-erased stack.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use tower::Layer;
 
 use super::{core::ToolCore, model_core::ModelCore};
 
-/// One thing that was registered.
+/// One registered middleware or layer.
 #[derive(Clone)]
 pub(crate) enum Item {
     Middleware(Arc<dyn Middleware>),
@@ -21,7 +21,7 @@ pub(crate) enum Item {
 
 type Apply<S> = Arc<dyn Fn(S) -> S + Send + Sync>;
 
-/// The middlewares among `items`, outermost first.
+/// Returns the middlewares among `items`, outermost first.
 pub(crate) fn middlewares(items: &[Item]) -> Middlewares {
     let middleware = |item: &Item| match item {
         Item::Middleware(m) => Some(m.clone()),
@@ -30,7 +30,7 @@ pub(crate) fn middlewares(items: &[Item]) -> Middlewares {
     items.iter().filter_map(middleware).collect()
 }
 
-/// hooks( wraps and layers, as registered ( the journalled call ) )
+/// Composes the model's stack: hooks( wraps and layers, as registered ( the journalled call ) )
 pub(crate) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadlines>) -> ModelService {
     let layer = |item: &Item| match item {
         Item::ModelLayer(_, apply) => Some(apply.clone()),
@@ -41,7 +41,7 @@ pub(crate) fn model(items: &[Item], model: Arc<dyn Model>, deadlines: Arc<Deadli
     ModelService::from_boxed(ModelHooksLayer::new(middlewares(items)).layer(inner))
 }
 
-/// The same around one tool.
+/// Composes the same stack around one tool.
 pub(super) fn tool(items: &[Item], core: ToolCore, raise: bool) -> ToolService {
     let layer = |item: &Item| match item {
         Item::ToolLayer(_, apply) => Some(apply.clone()),
@@ -52,7 +52,8 @@ pub(super) fn tool(items: &[Item], core: ToolCore, raise: bool) -> ToolService {
     ToolService::from_boxed(ToolHooksLayer::new(middlewares(items), raise).layer(inner))
 }
 
-/// From the innermost outwards: neighbouring middlewares become one layer of wraps, between the tower layers.
+/// Composes from the innermost item outwards: adjacent middlewares become one layer of wraps,
+/// between the tower layers.
 fn onion<S>(
     items: &[Item],
     core: S,
@@ -75,7 +76,7 @@ fn onion<S>(
     close(&mut neighbours, service)
 }
 
-/// A type's name without the paths of its parts: `RetryLayer<Policy>`.
+/// Returns a type's name without the paths of its parts: `RetryLayer<Policy>`.
 pub(crate) fn short_name<T>() -> String {
     let mut out = String::new();
     for part in std::any::type_name::<T>().split_inclusive(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {

@@ -1,4 +1,4 @@
-//! Tools that are not the agent's own, with their stacks.
+//! Cache of the stacks of tools that the agent does not own.
 
 use std::{
     collections::VecDeque,
@@ -10,17 +10,18 @@ use agent_tools::ArgumentSchema;
 
 use super::ToolEntry;
 
-/// Schemas that are kept: more than the tools of any one run.
+/// Capacity of the schema cache: more than the tools of any one run.
 const SCHEMAS: usize = 256;
 
 type Entries = Vec<(Arc<dyn Tool>, Arc<ToolEntry>)>;
 
-/// Tools that are not the agent's own, with their stacks: those that somebody else has still. Nothing foreign runs, and nothing
-/// is compiled, while either is locked.
+/// Stacks of tools that the agent does not own, kept while another owner holds the tool. Neither
+/// mutex is held while foreign code runs or a schema is compiled.
 #[derive(Default)]
 pub(super) struct Composed {
     entries: Mutex<Entries>,
-    /// The newest at the end: a set that makes new tools for each step has their schemas compiled once.
+    /// Compiled schemas, newest last. A tool set that creates new tools for each step has their
+    /// schemas compiled once.
     schemas: Mutex<VecDeque<ArgumentSchema>>,
 }
 
@@ -29,7 +30,7 @@ impl Composed {
         find(&self.entries(), tool)
     }
 
-    /// Keeps a tool's stack, unless somebody was faster; gives the one that is kept.
+    /// Stores a tool's stack, unless another thread stored one first; returns the stored one.
     pub(super) fn keep(&self, tool: &Arc<dyn Tool>, entry: Arc<ToolEntry>) -> Arc<ToolEntry> {
         let mut entries = self.entries();
         if let Some(known) = find(&entries, tool) {
@@ -40,7 +41,8 @@ impl Composed {
         entry
     }
 
-    /// The schema of a tool of this name with these parameters, from `compile` if it is not known.
+    /// Returns the compiled schema of a tool with this name and these parameters; calls `compile`
+    /// if it is not cached.
     pub(super) fn schema(
         &self,
         spec: &ToolSpec,
@@ -52,7 +54,7 @@ impl Composed {
         };
         let schema = known.map_or_else(|| compile(spec), Ok)?;
         let mut schemas = self.schemas();
-        schemas.retain(|known| !known.is_of(spec)); // of somebody who was faster
+        schemas.retain(|known| !known.is_of(spec)); // another thread may have added it
         schemas.push_back(schema.clone());
         if schemas.len() > SCHEMAS {
             schemas.pop_front();
@@ -102,7 +104,8 @@ mod tests {
     fn others_compile_meanwhile_and_the_oldest_go() {
         let composed = Composed::default();
         let compile = |spec: &ToolSpec| {
-            composed.schema(spec, ArgumentSchema::compile)?; // it would wait for ever if this were locked
+            // would deadlock if the mutex were held
+            composed.schema(spec, ArgumentSchema::compile)?;
             ArgumentSchema::compile(spec)
         };
         composed.schema(&spec("used", 0), compile).expect("compiles");

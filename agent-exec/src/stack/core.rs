@@ -1,4 +1,4 @@
-//! A tool's own call, as a journalled step.
+//! The innermost tool call, as a journalled step.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -23,13 +23,13 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tower::Service;
 
-/// What is known of a tool when it is called.
+/// A tool with its compiled schema and options.
 pub(crate) struct ToolBody {
     tool: Arc<dyn Tool>,
     name: Arc<str>,
     options: Arc<ToolOptions>,
     schema: ArgumentSchema,
-    /// Arguments that the agent gives and the schema does not have.
+    /// Arguments that the agent injects and that the schema does not declare.
     unseen: Vec<String>,
     permits: Option<Semaphore>,
     timeout: Option<Duration>,
@@ -50,13 +50,15 @@ impl ToolBody {
         Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout }
     }
 
-    /// The arguments as the model wrote them, mended, renamed and coerced, and what was mended.
+    /// Parses the model's arguments: repairs the JSON, renames aliases and coerces types. Also
+    /// returns a description of the repairs.
     pub(crate) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
         let parsed = self.schema.parse_with(arguments, &self.options.aliases);
         (parsed.value, parsed.repair)
     }
 
-    /// The arguments with those that the agent and the state give, if they give any; the model's own win.
+    /// Adds the arguments that the agent and the state inject, if there are any; the model's own
+    /// arguments take precedence.
     fn complete(&self, cx: &RunCx, args: &Arc<Value>) -> Option<Arc<Value>> {
         if self.options.args.is_empty() && self.options.reads.is_empty() {
             return None;
@@ -75,7 +77,8 @@ impl ToolBody {
         Some(Arc::new(Value::Object(all)))
     }
 
-    /// Checks the arguments as the tool would get them now. What is given by the agent or the state is not shown.
+    /// Checks the arguments as the tool would receive them now. Error messages do not show values
+    /// injected by the agent or the state.
     pub(crate) fn check(&self, cx: &RunCx, args: &Arc<Value>) -> Result<()> {
         let mut complete = self.complete(cx, args);
         if !self.unseen.is_empty()
@@ -94,7 +97,7 @@ impl ToolBody {
         self.schema.check(complete.as_ref().unwrap_or(args), &hidden)
     }
 
-    /// The value as text for the model, as the tool's options say.
+    /// Renders the value as text for the model, according to the tool's options.
     fn render(&self, output: ToolOutput) -> Result<ToolOutput> {
         let Some(value) = output.as_value().filter(|_| !output.is_error()) else { return Ok(output) };
         let field = |source: &Option<String>| match source {
@@ -119,14 +122,14 @@ impl ToolBody {
         Ok(output.shown_as(parts))
     }
 
-    /// The texts among the arguments that the model did not give: a failing tool may repeat them, and the model must not
-    /// see them.
+    /// Returns the injected texts among the arguments. A failing tool may repeat them in its error,
+    /// which the model must not see.
     fn injected(given: &Value, complete: &Value) -> Vec<String> {
         let not_given = complete.as_object().into_iter().flatten().filter(|(name, _)| given.get(name).is_none());
         not_given.filter_map(|(_, value)| value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned).collect()
     }
 
-    /// As [`attempt`](Self::attempt); what is told of a failure does not hold the `injected` texts.
+    /// As [`attempt`](Self::attempt), with the `injected` texts removed from error messages.
     async fn run(&self, request: ToolRequest, injected: &[String]) -> Result<ToolOutput> {
         let hide = |text: &str| injected.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "[hidden]"));
         match self.attempt(request).await {
@@ -143,8 +146,9 @@ impl ToolBody {
         }
     }
 
-    /// Finds out what became of a call that an earlier attempt began, as `begun`, and left without a result: its output
-    /// if it happened, none if it is to run. The more cautious of the effects then and now counts.
+    /// Resolves a call that an earlier attempt began, as recorded in `begun`, and left without a
+    /// result. Returns its output if it happened, or `None` if it is to run. The more cautious of
+    /// the recorded and the current effect applies.
     async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let (log, call_id) = (request.cx.engine().log(), &request.call.id);
         let found = self.look_into(request, begun).await?;
@@ -155,10 +159,10 @@ impl ToolBody {
         Ok(found)
     }
 
-    /// As [`settle_doubt`](Self::settle_doubt), without noting it.
+    /// As [`settle_doubt`](Self::settle_doubt), without recording the outcome.
     async fn look_into(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let found = match begun.effect.max(self.options.effect) {
-            // A sub-agent that was started is gone on with.
+            // A sub-agent that was started is resumed.
             _ if request.child.is_some() => Reconciled::DidNot,
             Effect::Pure | Effect::Idempotent => Reconciled::DidNot,
             Effect::Reconcilable => self.tool.reconcile(request.clone()).await.unwrap_or(Reconciled::Unknown),
@@ -183,7 +187,7 @@ impl ToolBody {
         })
     }
 
-    /// One try: in time, and without taking the run down if it panics.
+    /// Makes one attempt: within the timeout, and with a panic turned into an error.
     async fn attempt(&self, request: ToolRequest) -> Result<ToolOutput> {
         let name = &self.name;
         let call = async { self.render((*self.tool).call(request).await?) };
@@ -199,7 +203,8 @@ impl ToolBody {
     }
 }
 
-/// A tool's own call: arguments are completed and checked, and the call is a step.
+/// The innermost tool service: completes and checks the arguments, and makes the call as a
+/// journalled step.
 #[derive(Clone)]
 pub(crate) struct ToolCore(Arc<ToolBody>);
 
@@ -209,7 +214,7 @@ impl ToolCore {
     }
 }
 
-/// What of a call there is to know beside its result.
+/// Additional facts about a call that an engine persists together with its result.
 struct Witness<'a> {
     body: &'a ToolBody,
     request: ToolRequest,
@@ -241,7 +246,8 @@ impl Service<ToolRequest> for ToolCore {
             if !request.is_checked() {
                 body.check(&cx, &request.args)?;
             }
-            // In boxes: what few calls need, the others have no room for.
+            // Boxed, because few calls need these futures and the others should not reserve space
+            // for them.
             if let Some(begun) = cx.engine().log().in_doubt(&request.call.id)
                 && let Some(output) = boxed(|| body.settle_doubt(&request, begun)).await?
             {
@@ -260,7 +266,8 @@ impl Service<ToolRequest> for ToolCore {
             };
             let one = Amounts::none().tool_calls(1);
             if !cx.budget().is_unlimited() {
-                // Used as soon as it begins: child runs that wait for this call's end must not wait for its settling.
+                // Settled as soon as the call begins: child runs that wait for this call's end must
+                // not wait for its settlement.
                 boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
             }
             let call_id = request.call.id.clone();

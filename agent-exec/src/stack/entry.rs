@@ -10,10 +10,10 @@ use super::{
     core::{ToolBody, ToolCore},
 };
 
-/// Parameters that the framework itself gives to tools.
+/// Parameters that the framework itself injects into tools.
 const RESERVED_ARGS: [&str; 4] = ["cx", "state", "globals", "resources"];
 
-/// A tool, what the model is told of it, and the stack around its calls.
+/// A tool with its spec for the model and the stack around its calls.
 pub(crate) struct ToolEntry {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) options: Arc<ToolOptions>,
@@ -22,7 +22,7 @@ pub(crate) struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// Reads the tool's description once, checks it, and composes its stack.
+    /// Reads the tool's spec once, checks it, and composes its stack.
     pub(crate) fn new(
         tool: Arc<dyn Tool>,
         items: &[Item],
@@ -36,7 +36,7 @@ impl ToolEntry {
         Ok(Self { spec, options, body, service })
     }
 
-    /// Checks what the tool is given, and what it reads from and writes to the state.
+    /// Checks the tool's injected arguments, and the state keys that it reads and writes.
     pub(crate) fn check(&self, schema: &StateSchema) -> Result<()> {
         let (name, options) = (&self.spec.name, &self.options);
         let undeclared = |does: &str, key: &str| {

@@ -1,5 +1,5 @@
-//! What stands around a model call and around a tool call: hooks, wraps and layers as they were registered, composed once, and
-//! the calls themselves innermost.
+//! Composed stacks around model and tool calls: hooks, then wraps and layers as registered, and the
+//! call itself innermost.
 
 mod compose;
 mod composed;

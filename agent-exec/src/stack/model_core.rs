@@ -1,4 +1,4 @@
-//! The model's own call: allowance is reserved, the call is a journalled step, and what it used is counted.
+//! The innermost model call: reserves its budget, runs as a journalled step, and records its usage.
 
 use std::{
     pin::pin,
@@ -16,11 +16,11 @@ use tower::Service;
 use super::guard::caught;
 use crate::engine::Opened;
 
-/// The innermost service of the model's stack.
+/// Innermost service of the model's stack.
 #[derive(Clone)]
 pub(crate) struct ModelCore(Arc<Innermost>);
 
-/// Behind one reference count, since every call clones the service.
+/// Shared by reference count, since every call clones the service.
 struct Innermost {
     model: Arc<dyn Model>,
     deadlines: Arc<Deadlines>,
@@ -45,7 +45,7 @@ impl ModelCore {
                 cx.budget().settle_model_call(reserved, model.as_deref(), &answered).await?;
                 answered
             };
-            // Pinned where it is: the step would move all of it.
+            // Pinned in place: passing the future by value to the step would move all of it.
             let answered = { cx.engine().log().model_step(cx.step(), pin!(call)).await };
             if let Ok(response) = &answered
                 && !is_new
@@ -72,7 +72,7 @@ impl Service<ModelRequest> for ModelCore {
 }
 
 impl Innermost {
-    /// Makes the call; ends it if a chunk of its stream is too late.
+    /// Makes the call; fails it if a chunk of its stream is late.
     fn call(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse>> {
         if !request.stream || (self.deadlines.first_chunk.is_none() && self.deadlines.chunk_gap.is_none()) {
             return (*self.model).call(request);
@@ -91,7 +91,7 @@ impl Innermost {
     }
 }
 
-/// When a stream was last heard.
+/// Time of the last chunk of a stream.
 struct Watch {
     began: Instant,
     heard: Mutex<Option<Instant>>,
@@ -105,7 +105,8 @@ impl Watch {
         }
     }
 
-    /// Waits until a chunk is too late. One timer lasts for many chunks: it is only moved when it fires too early.
+    /// Waits until a chunk is late. One timer serves many chunks: it is re-armed only when it fires
+    /// early.
     async fn too_late(&self, deadlines: &Deadlines) -> Error {
         loop {
             let heard = *self.lock();
@@ -114,7 +115,7 @@ impl Watch {
                 Some(_) => (DeadlineKind::ChunkGap, deadlines.chunk_gap),
             };
             let Some(most) = most else {
-                self.first.notified().await; // never a second time: nothing is limited any more
+                self.first.notified().await; // never notified again: no limit applies any more
                 continue;
             };
             let Some(at) = heard.unwrap_or(self.began).checked_add(most) else { return std::future::pending().await };

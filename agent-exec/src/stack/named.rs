@@ -1,4 +1,4 @@
-//! Layers by their names.
+//! Tower layers with names.
 
 use std::{
     sync::Arc,
@@ -8,7 +8,7 @@ use std::{
 use agent_core::{BoxFuture, Error, ErrorKind, Result, boxed, engine::catch_panic, middleware::SharedService};
 use tower::Service;
 
-/// What a tower layer made, whose panic is an error that names the layer.
+/// Service made by a tower layer. A panic becomes an error that names the layer.
 pub(crate) struct Named<T, U> {
     layer: Arc<str>,
     inner: SharedService<T, U>,

@@ -1,4 +1,4 @@
-//! The tools that one run offers.
+//! Tools that one run offers to the model.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 
 use super::{ToolEntry, Tools};
 
-/// The tools that one run offers: the agent's own, or those that the run chose, and those of changing sets.
+/// Tools that one run offers: the agent's own, or those that the run selects, and those of dynamic
+/// tool sets.
 pub(crate) struct ToolTable {
     fixed: Arc<BTreeMap<String, Arc<ToolEntry>>>,
     fixed_specs: ToolSpecs,
     specs: ToolSpecs,
-    /// True if changing sets are on offer too.
+    /// True if dynamic tool sets are offered too.
     changing: bool,
-    /// What they offer now; none if they were not asked yet.
+    /// The tools of the dynamic sets; `None` before the first refresh.
     offered: Option<Vec<Arc<ToolEntry>>>,
 }
 
@@ -36,7 +37,7 @@ impl ToolTable {
         Ok(Self { fixed, specs: fixed_specs.clone(), fixed_specs, changing, offered: None })
     }
 
-    /// What the model is told.
+    /// Returns the tool specs for the model.
     pub(crate) fn specs(&self) -> &ToolSpecs {
         &self.specs
     }
@@ -45,18 +46,18 @@ impl ToolTable {
         self.fixed.get(name).or_else(|| self.offered.iter().flatten().find(|entry| entry.spec.name == name))
     }
 
-    /// The names on offer, for whoever asked for another.
+    /// Returns the offered tool names, for the error about an unknown tool.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
-    /// True if changing sets were not asked yet.
+    /// True if the dynamic sets were not queried yet.
     pub(crate) fn is_stale(&self) -> bool {
         self.changing && self.offered.is_none()
     }
 
-    /// Asks the changing sets what they offer now.
+    /// Queries the dynamic sets for their current tools.
     pub(crate) async fn refresh(&mut self, tools: &Tools, cx: &RunCx) -> Result<()> {
         if !self.changing {
             return Ok(());
@@ -69,7 +70,7 @@ impl ToolTable {
         }
         let before = self.offered.iter().flatten().map(Arc::as_ptr);
         if self.offered.is_some() && before.eq(offered.iter().map(Arc::as_ptr)) {
-            return Ok(()); // how a wire wrote them still holds
+            return Ok(()); // keeps the specs that a wire format has cached
         }
         let mut names: BTreeSet<&str> = self.fixed.keys().map(String::as_str).collect();
         if let Some(twice) = offered.iter().find(|entry| !names.insert(&entry.spec.name)) {
@@ -97,7 +98,7 @@ fn named(tools: &Tools, names: &[String]) -> Result<Fixed> {
     Ok((Arc::new(own.map(|(name, entry)| (name.clone(), entry.clone())).collect()), chosen))
 }
 
-/// The tools `beside`, and those that the run brings.
+/// Combines the tools `beside` with those that the run supplies.
 fn with_brought(
     tools: &Tools,
     model: &ModelInfo,
@@ -120,8 +121,8 @@ fn with_brought(
     Ok((Arc::new(entries), specs.into_iter().collect()))
 }
 
-/// Arguments of a tool as the model wrote them, mended where they can be, and what was mended. One that is not known has no
-/// schema to mend by.
+/// Parses a tool's arguments as the model wrote them, repaired where possible, and describes the
+/// repairs. An unknown tool has no schema to guide the repair.
 pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, Option<String>) {
     match tool {
         Some(entry) => entry.body.parse(arguments),
@@ -132,7 +133,7 @@ pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, O
     }
 }
 
-/// The parameters that the model itself gave.
+/// Returns a predicate for the parameters that the model itself supplied.
 pub(crate) fn given<'a>(args: &'a Value) -> impl Fn(&str) -> bool + 'a {
     move |param| args.get(param).is_some()
 }

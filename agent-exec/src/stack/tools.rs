@@ -1,4 +1,4 @@
-//! The tools of an agent, and the stacks of tools that come later.
+//! The tools of an agent, and the stacks of tools that are added later.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,10 +7,10 @@ use agent_tools::ArgumentSchema;
 
 use super::{Item, ToolEntry, composed::Composed};
 
-/// The tools of an agent, and what the stacks of others are made of.
+/// The tools of an agent, and the parts from which stacks for other tools are composed.
 pub(crate) struct Tools {
     pub(crate) own: Arc<BTreeMap<String, Arc<ToolEntry>>>,
-    /// What the model is told of the agent's own, in their order, and of those that its provider runs.
+    /// Specs of the agent's own tools, in their order, and of those that its provider runs.
     pub(crate) specs: ToolSpecs,
     pub(crate) sets: Arc<[Arc<dyn Toolset>]>,
     items: Arc<[Item]>,
@@ -20,7 +20,8 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// The agent's `own` tools, those of the provider and its sets. The stacks of others are made of `items`, as those of its own were.
+    /// Combines the agent's `own` tools, those of the provider and its tool sets. Stacks of other
+    /// tools are composed from `items`, like those of its own.
     pub(crate) fn new(
         own: Vec<ToolEntry>,
         server: &[ServerTool],
@@ -35,8 +36,8 @@ impl Tools {
         Self { own: Arc::new(own), specs, sets, items, raise_errors, deadlines, composed: Composed::default() }
     }
 
-    /// The stack of a tool that is not the agent's own: one for all runs, so that its limits hold over all of them. It is
-    /// kept for as long as somebody else has the tool.
+    /// Returns the stack of a tool that the agent does not own: one for all runs, so that its
+    /// limits apply across them. It is cached while another owner holds the tool.
     pub(super) fn compose(&self, tool: &Arc<dyn Tool>, schema: &StateSchema) -> Result<Arc<ToolEntry>> {
         if let Some(entry) = self.composed.entry(tool) {
             return Ok(entry);

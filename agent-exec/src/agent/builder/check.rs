@@ -1,4 +1,4 @@
-//! What cannot work is refused before anything runs, with what to change.
+//! Build-time checks: refuse configurations that cannot work, with a hint on what to change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use agent_tools::check_value;
 use super::AgentBuilder;
 use crate::stack::ToolEntry;
 
-/// Gives every field that was declared by JSON Schema its check, and checks the declarations.
+/// Compiles the check of every field that was declared by JSON Schema, and checks the declarations.
 pub(super) fn schema(schema: &mut StateSchema) -> Result<()> {
     for (name, field) in schema.fields_mut() {
         if let Some(json) = field.unchecked_schema() {
@@ -64,7 +64,7 @@ fn tools(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
 
 fn exits(builder: &AgentBuilder, entries: &[ToolEntry]) -> Result<()> {
     if !builder.toolsets.is_empty() {
-        return Ok(()); // a tool of that name may come later
+        return Ok(()); // a tool set may add a tool of that name later
     }
     let known = |exit: &&String| *exit == "text" || entries.iter().any(|e| e.spec.name == **exit);
     if let Some(unknown) = builder.exit_on.iter().find(|exit| !known(exit)) {
@@ -82,7 +82,7 @@ fn sub_agents(builder: &AgentBuilder) -> Result<()> {
     }
 }
 
-/// The order constraints that the middlewares declare.
+/// Checks the order constraints that the middlewares declare.
 fn order(middlewares: &Middlewares) -> Result<()> {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, m) in middlewares.iter().enumerate() {

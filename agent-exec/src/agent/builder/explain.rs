@@ -1,11 +1,11 @@
-//! The composed order in words, and what tells one agent from another.
+//! Description of the composed order, and the agent's fingerprint.
 
 use std::fmt::Write;
 
 use super::AgentBuilder;
 use crate::stack::{Item, ToolEntry, middlewares};
 
-/// The stacks, outermost first, as they are run.
+/// Describes the stacks, outermost first, as they run.
 pub(super) fn explain(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "agent {} on {}", builder.name, builder.model.info().name);
@@ -29,7 +29,8 @@ pub(super) fn explain(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
     out
 }
 
-/// Hooks run once per call and stand outside everything; wraps and layers are entered once per attempt.
+/// Describes one stack. Hooks run once per call, outside of everything else; wraps and layers are
+/// entered once per attempt.
 fn stack(out: &mut String, what: &str, builder: &AgentBuilder, is_layer: impl Fn(&Item) -> bool, core: &str) {
     let _ = writeln!(out, "{what}:");
     let hooks = builder.items.iter().filter(|i| matches!(i, Item::Middleware(_)));
@@ -42,7 +43,8 @@ fn stack(out: &mut String, what: &str, builder: &AgentBuilder, is_layer: impl Fn
     let _ = writeln!(out, "  once per attempt: {}", attempts.join(" -> "));
 }
 
-/// What a checkpoint of this agent depends on, one fact a line, so that two can be compared by people.
+/// Returns the facts on which a checkpoint of this agent depends, one per line, so that people can
+/// compare two of them.
 pub(super) fn fingerprint(builder: &AgentBuilder, entries: &[ToolEntry]) -> String {
     let mut tools = names(builder, entries);
     tools.sort_unstable();

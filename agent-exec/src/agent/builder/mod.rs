@@ -1,4 +1,4 @@
-//! Putting an agent together.
+//! `AgentBuilder`: configures and builds an agent.
 
 mod check;
 mod explain;
@@ -24,7 +24,7 @@ use crate::{
     start::{AgentParts, Migration},
 };
 
-/// Puts an agent together. Everything is checked by [`build`](Self::build).
+/// Configures and builds an agent. [`build`](Self::build) checks the whole configuration.
 ///
 /// # Order
 ///
@@ -101,7 +101,7 @@ impl AgentBuilder {
         }
     }
 
-    // --- an agent with changes ---
+    // --- modify an existing agent ---
 
     /// Sets another name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -115,7 +115,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Takes away all tools and tool sets that were added so far.
+    /// Removes all tools and tool sets that were added so far.
     pub fn without_tools(mut self) -> Self {
         self.tools.clear();
         self.server_tools.clear();
@@ -123,7 +123,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Takes away the middlewares of this name that were added so far.
+    /// Removes the middlewares of this name that were added so far.
     pub fn without_middleware(mut self, name: &str) -> Self {
         self.items.retain(|item| !matches!(item, Item::Middleware(m) if m.name() == name));
         self.for_descendants.retain(|m| m.name() != name);
@@ -132,13 +132,15 @@ impl AgentBuilder {
 
     // --- the model ---
 
-    /// Sets the system prompt. It goes before the history of every call and is not part of it.
+    /// Sets the system prompt. It precedes the history in every model call and is not part of the
+    /// history.
     pub fn system(mut self, prompt: impl Into<String>) -> Self {
         self.system = Some(SystemMessage::new(vec![Part::text(prompt)]));
         self
     }
 
-    /// As [`system`](Self::system), of several parts, each of which may be marked for the provider's cache.
+    /// As [`system`](Self::system), with several parts, each of which may be marked for the
+    /// provider's cache.
     ///
     /// ```
     /// use agent_core::{Part, SystemMessage, message::{Cache, Text}, testing::ScriptedModel};
@@ -155,9 +157,9 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets a template of the system prompt, in the syntax of Jinja. Its variables become inputs of each run; what they are
-    /// given stands in the prompt as it is, even if it looks like a template. The prompt stays the same for all of a run, also
-    /// where the run goes on in another process.
+    /// Sets a template of the system prompt, in Jinja syntax. Its variables become inputs of each
+    /// run; their values are inserted verbatim, even if they look like templates. The prompt stays
+    /// the same for the whole run, even if another process resumes the run.
     ///
     /// ```
     /// use agent_core::{RunRequest, testing::{ScriptedModel, Turn}};
@@ -178,32 +180,33 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets a template of a user message that comes after the messages of each run.
+    /// Sets a template of a user message that is appended to the messages of each run.
     pub fn user_prompt(mut self, template: impl Into<String>) -> Self {
         self.prompts.user = Some(template.into());
         self
     }
 
-    /// Sets which variables of the prompts a run must be given. Default: all.
+    /// Sets which variables of the prompts each run must supply. Default: all.
     pub fn required_variables(mut self, required: RequiredVariables) -> Self {
         self.prompts.required = required;
         self
     }
 
-    /// Declares which values a variable of the prompts takes, and its value where a run gives none
-    /// ([`default_value`](StateField::default_value)). A variable that is not declared takes any value.
+    /// Declares the values that a variable of the prompts accepts, and its default for runs that do
+    /// not supply one ([`default_value`](StateField::default_value)). An undeclared variable
+    /// accepts any value.
     pub fn input(mut self, name: impl Into<String>, values: StateField) -> Self {
         self.prompts.inputs.insert(name.into(), values);
         self
     }
 
-    /// Sets how the model is to answer.
+    /// Sets the model parameters.
     pub fn params(mut self, params: ModelParams) -> Self {
         self.params = params;
         self
     }
 
-    /// Asks the provider to stream, unless a run says otherwise. Default: false.
+    /// Requests streamed responses from the provider, unless a run overrides it. Default: false.
     pub fn streaming(mut self, stream: bool) -> Self {
         self.stream = stream;
         self
@@ -217,25 +220,26 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds tools, such as a tool set's.
+    /// Adds several tools, such as those of a tool set.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Offers a tool that the provider runs itself, such as its search of the web.
+    /// Offers a tool that the provider runs itself, such as its web search.
     pub fn server_tool(mut self, tool: impl Into<ServerTool>) -> Self {
         self.server_tools.push(tool.into());
         self
     }
 
-    /// Adds tools that may change while a run is under way.
+    /// Adds a tool set whose tools may change during a run.
     pub fn toolset(mut self, tools: impl Toolset) -> Self {
         self.toolsets.push(Arc::new(tools));
         self
     }
 
-    /// Adds a sub-agent that code can call by `key`. (The `Delegation` middleware also offers its own to the model.)
+    /// Adds a sub-agent that code can call by `key`. (The `Delegation` middleware also offers its
+    /// own sub-agents to the model.)
     pub fn sub_agent<S>(mut self, key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
     where
         S: Service<RunRequest, Response = RunEnd> + Clone + Send + Sync + 'static,
@@ -246,20 +250,21 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets how many calls of one message run at once. Default: 16.
+    /// Sets how many calls of one message run concurrently. Default: 16.
     pub fn tool_concurrency(mut self, most: usize) -> Self {
         self.limits.tool_concurrency = most;
         self
     }
 
-    /// Sets how many bytes of text a tool result may bring into the conversation; a longer one is cut there, with a note,
-    /// and kept whole in the journal. Default: 1 MiB.
+    /// Sets how many bytes of text a tool result may add to the conversation. A longer result is
+    /// truncated there, with a note; the journal keeps the whole result. Default: 1 MiB.
     pub fn max_tool_output(mut self, bytes: usize) -> Self {
         self.limits.tool_output = bytes;
         self
     }
 
-    /// Lets a failing or unknown tool end the run with its error, when its siblings are done. Default: the model is told.
+    /// Makes a failing or unknown tool end the run with its error, once its sibling calls have
+    /// finished. Default: the model receives the error.
     pub fn raise_tool_errors(mut self) -> Self {
         self.raise_tool_errors = true;
         self
@@ -267,18 +272,18 @@ impl AgentBuilder {
 
     // --- middleware ---
 
-    /// Adds a middleware inside those that are there.
+    /// Adds a middleware inside the existing ones.
     pub fn middleware(self, middleware: impl Middleware) -> Self {
         self.add_middleware(Arc::new(middleware), false)
     }
 
-    /// Adds middlewares that others may share, outermost first, inside those that are there.
+    /// Adds middlewares that may be shared, outermost first, inside the existing ones.
     pub fn middlewares(mut self, middlewares: impl IntoIterator<Item = Arc<dyn Middleware>>) -> Self {
         self.items.extend(middlewares.into_iter().map(Item::Middleware));
         self
     }
 
-    /// Adds a middleware that covers every descendant, too.
+    /// Adds a middleware that also applies to every descendant run.
     pub fn middleware_for_all(self, middleware: impl Middleware) -> Self {
         self.add_middleware(Arc::new(middleware), true)
     }
@@ -291,7 +296,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds any tower layer around the model call, unchanged, inside what is there.
+    /// Adds any tower layer around the model call, unchanged, inside the existing items.
     pub fn model_layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<ModelService> + Send + Sync + 'static,
@@ -306,7 +311,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds any tower layer around every tool call, unchanged, inside what is there. Each tool has a service of its own.
+    /// Adds any tower layer around every tool call, unchanged, inside the existing items. Each tool
+    /// gets its own service.
     pub fn tool_layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<ToolService> + Send + Sync + 'static,
@@ -323,40 +329,43 @@ impl AgentBuilder {
 
     // --- the loop ---
 
-    /// Sets the most steps of a run: exactly `n` model calls for `n`. Default: 100.
+    /// Sets the maximum number of steps of a run: `n` allows exactly `n` model calls. Default: 100.
     pub fn max_steps(mut self, most: u32) -> Self {
         self.limits.steps = most;
         self
     }
 
-    /// At the step limit, makes one more call without tools, so that the run ends with a text. Default: false.
+    /// Makes one more call without tools at the step limit, so that the run ends with a text.
+    /// Default: false.
     pub fn final_answer(mut self, wanted: bool) -> Self {
         self.limits.final_answer = wanted;
         self
     }
 
-    /// Ends the run when one of these tools gave its result without an error. A text answer always ends it.
+    /// Ends the run when one of these tools returns a result without an error. A text answer always
+    /// ends it.
     pub fn exit_on(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exit_on.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    // --- what runs keep ---
+    // --- state and limits ---
 
-    /// Declares what a run keeps.
+    /// Declares the state of a run.
     pub fn state(mut self, schema: StateSchema) -> Self {
         self.schema = schema;
         self
     }
 
-    /// Declares one more key of what a run keeps: for whoever adds to an agent that somebody else described.
+    /// Declares one more state key of a run. For code that extends an agent that was defined
+    /// elsewhere.
     pub fn state_key(mut self, name: impl Into<String>, field: StateField) -> Self {
         self.schema = self.schema.key(name, field);
         self
     }
 
-    /// Sets the storage that the hierarchy shares; it wins over what a session kept. Default: each run has one of its own,
-    /// with what its session kept.
+    /// Sets the storage that the hierarchy of runs shares; it takes precedence over the one stored
+    /// with a session. Default: each run has its own, restored from its session.
     pub fn globals(mut self, globals: GlobalStorage) -> Self {
         self.globals = Some(globals);
         self
@@ -368,55 +377,57 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets what the agent's runs may use. As a sub-agent it draws on its caller's budget too.
+    /// Sets the budget of the agent's runs. A sub-agent is charged to its caller's budget as well.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Sets how long the parts of a run may take. Default: nothing is limited.
+    /// Sets the deadlines of a run and its parts. Default: no deadlines.
     pub fn deadlines(mut self, deadlines: Deadlines) -> Self {
         self.deadlines = deadlines;
         self
     }
 
-    /// Lets `drain` end the agent's runs when the application shuts down.
+    /// Lets `drain` stop the agent's runs when the application shuts down.
     pub fn drain(mut self, drain: &Drain) -> Self {
         self.drain = Some(drain.clone());
         self
     }
 
-    /// Keeps runs in `journal`, and continues the history of a session. Default: each run has a journal in memory, of its
-    /// newest [entries](Self::entries_kept).
+    /// Stores runs in `journal`, and continues the history of a session. Default: each run has an
+    /// in-memory journal of its newest [entries](Self::entries_kept).
     pub fn store(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Arc::new(journal));
         self
     }
 
-    /// Sets how many entries a run without a [`store`](Self::store) keeps, with all its descendants, for readers of its events
-    /// that come late or fall behind; 0 keeps none. What the entries mean for the run is not among them. Default: 4,096.
+    /// Sets how many journal entries a run without a [`store`](Self::store) keeps, including those
+    /// of its descendants, for event readers that subscribe late or fall behind; 0 keeps none. The
+    /// run's own state does not count. Default: 4,096.
     pub fn entries_kept(mut self, most: usize) -> Self {
         self.entries_kept = most;
         self
     }
 
-    /// Sets what a run does whose session is held by another run of this agent, unless the run says otherwise. Default:
-    /// [`WhenBusy::Reject`].
+    /// Sets the policy of a run whose session is held by another run of this agent, unless the run
+    /// overrides it. Default: [`WhenBusy::Reject`].
     pub fn when_busy(mut self, policy: WhenBusy) -> Self {
         self.when_busy = policy;
         self
     }
 
-    /// Sets what a run with new messages does whose session's newest run waits for answers, unless the run says otherwise.
-    /// Default: [`WhenWaiting::Reject`].
+    /// Sets the policy of a run with new messages whose session's newest run waits for answers,
+    /// unless the run overrides it. Default: [`WhenWaiting::Reject`].
     pub fn when_waiting(mut self, policy: WhenWaiting) -> Self {
         self.when_waiting = policy;
         self
     }
 
-    /// Brings checkpoints of an earlier form of this agent (another model, other tools or middleware: another
-    /// [`fingerprint`](Checkpoint::fingerprint)) into the form of this one, instead of refusing them: renames keys of the
-    /// state, say. It is called before the run goes on, also from the journal; an error refuses the checkpoint.
+    /// Sets a function that migrates checkpoints of an earlier version of this agent (another
+    /// model, other tools or middleware: another [`fingerprint`](Checkpoint::fingerprint)) to this
+    /// version, instead of refusing them. It may rename state keys, for example. It is called
+    /// before the run resumes, also from the journal; an error refuses the checkpoint.
     pub fn migrate(mut self, migration: impl Fn(&mut Checkpoint) -> Result<()> + Send + Sync + 'static) -> Self {
         self.migration = Some(Arc::new(migration));
         self
@@ -425,9 +436,9 @@ impl AgentBuilder {
     /// Composes every stack once, so that limits and budgets in layers are shared by all runs.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with what to change: duplicate or invalid tools, exit conditions
-    /// that no tool can meet, state that is not declared, middlewares in an order that cannot work, tools for a model that
-    /// takes none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with a hint on what to change:
+    /// duplicate or invalid tools, exit conditions that no tool can meet, undeclared state, an
+    /// impossible order of middlewares, tools for a model that accepts none.
     pub fn build(mut self) -> Result<Agent> {
         let origin = self.clone();
         let middlewares: Middlewares = stack::middlewares(&self.items);
