@@ -1,4 +1,4 @@
-//! The one fold: what an entry of a run changes about its state.
+//! The fold: applies an entry to the state of its run.
 
 use std::sync::Arc;
 
@@ -14,16 +14,17 @@ use crate::{
 };
 
 impl RunState {
-    /// A run that begins with this entry, and with what its agent's conversation held before.
+    /// Creates the state of a run that begins with this entry and with its agent's earlier
+    /// conversation.
     pub(crate) fn begin(ids: &RunIds, fingerprint: &str, history: History, time: u64) -> Self {
         let mut state = Self::new(ids.clone(), fingerprint);
-        state.attempt = Some(ids.run_id.clone()); // until it goes on as another attempt
+        state.attempt = Some(ids.run_id.clone()); // until it resumes as another attempt
         state.history = history;
         state.trail.last_time = time;
         state
     }
 
-    /// Takes the next entry of the run, in order.
+    /// Applies the next entry of the run; entries must be applied in order.
     pub fn apply(&mut self, entry: &Entry) {
         self.tick(entry);
         match &entry.body {
@@ -66,7 +67,7 @@ impl RunState {
             }
             EntryBody::Asked { question } => {
                 self.questions.retain(|asked| asked.id != question.id);
-                self.answers.remove(&question.id); // an earlier one: it was asked again
+                self.answers.remove(&question.id); // an earlier answer: the question was asked again
                 self.questions.push((**question).clone());
             }
             EntryBody::Answered { id, answer, by, digest } => {
@@ -95,16 +96,17 @@ impl RunState {
             | EntryBody::Undone { .. }
             | EntryBody::Titled { .. }
             | EntryBody::Anchored { .. }
-            | EntryBody::Unknown(_) => {} // of the session, not of a run under way
+            | EntryBody::Unknown(_) => {} // not part of a run's state
         }
     }
 
-    /// True if the run can go on.
+    /// True if the run can be resumed.
     pub(crate) fn is_open(&self) -> bool {
         !self.trail.undone && !matches!(self.trail.status, Some(RunStatus::Finished(_)))
     }
 
-    /// The conversation with a turn that is still open: calls that were never answered are answered so.
+    /// Returns the conversation including an open turn; unanswered calls get the result
+    /// [`NO_RESULT`].
     pub(crate) fn closed_history(&self) -> History {
         let mut history = self.history.clone();
         if let Phase::Tools(turn) = &self.phase {
@@ -113,7 +115,7 @@ impl RunState {
         history
     }
 
-    /// Goes back to a conversation of before: what the run did in between is undone.
+    /// Reverts to an earlier conversation: everything the run did since is undone.
     pub(crate) fn undo(&mut self, history: History) {
         self.history = history;
         self.phase = Phase::BeforeModel;
@@ -121,7 +123,8 @@ impl RunState {
         self.finished.clear();
     }
 
-    /// Counts the time for which the run was under way: that between two attempts does not count.
+    /// Adds the time since the last entry to the run's active time. Time between two attempts does
+    /// not count.
     fn tick(&mut self, entry: &Entry) {
         if !matches!(entry.body, EntryBody::RunResumed { .. }) {
             self.elapsed_ms += entry.time.saturating_sub(self.trail.last_time);
@@ -145,7 +148,7 @@ impl RunState {
     fn resume(&mut self, attempt: &str) {
         self.attempt = Some(attempt.into());
         self.trail.status = None;
-        self.steering.clear(); // what it goes on with is written down again
+        self.steering.clear(); // messages still pending are recorded again
         std::mem::take(&mut self.trail.reserved).into_values().for_each(|lost| self.spend(lost));
     }
 
@@ -169,7 +172,8 @@ impl RunState {
         }
         self.close_turn();
         push(&mut self.history, message.clone());
-        // A run that was about to finish goes on for the message; at the step limit it only takes it along.
+        // A message makes a run that is about to finish continue; at the step limit the run only
+        // appends it.
         if matches!(&self.phase, Phase::Exit(exit) if exit.reason != ExitReason::StepLimit) {
             self.phase = Phase::BeforeModel;
         }
@@ -221,7 +225,7 @@ impl RunState {
         self.set_exit(exit);
     }
 
-    /// Brings an open turn into the conversation.
+    /// Appends an open turn to the conversation.
     fn close_turn(&mut self) {
         if let Phase::Tools(turn) = &self.phase {
             push_turn(&mut self.history, turn);
@@ -229,7 +233,8 @@ impl RunState {
         }
     }
 
-    /// Forgets what was asked, decided and done in the step, or in its model call, which is now complete.
+    /// Clears the questions, decisions and results of the step, or of its model call, which is now
+    /// complete.
     fn end_step(&mut self) {
         self.questions.clear();
         self.decisions.truncate(self.beginning);
@@ -242,7 +247,7 @@ impl RunState {
     fn set_exit(&mut self, exit: Option<Exit>) {
         self.phase = match exit {
             None => Phase::BeforeModel,
-            // At the step limit no hook is asked.
+            // At the step limit no hook runs.
             Some(exit) if exit.reason == ExitReason::StepLimit => Phase::Ended(exit),
             Some(exit) => Phase::Exit(exit),
         };
@@ -259,15 +264,15 @@ impl RunState {
     }
 }
 
-/// Appends a message. Entries of a foreign or damaged journal may be unpaired: mending them loses nothing that a provider
-/// would take.
+/// Appends a message. Entries of a foreign or damaged journal may have unpaired calls and results;
+/// the repair loses nothing that a provider would accept.
 fn push(history: &mut History, message: Message) {
     if history.push(message.clone()).is_err() {
         *history = History::import(history.iter().cloned().chain([message])).0;
     }
 }
 
-/// Appends a turn, with an error for each call that has no answer.
+/// Appends a turn, with an error result for each unanswered call.
 fn push_turn(history: &mut History, turn: &PendingTurn) {
     let calls = turn.message.calls().zip(&turn.calls);
     let results = calls.map(|(call, pending)| match &pending.state {

@@ -1,4 +1,4 @@
-//! What the journal holds.
+//! Journal entries.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,257 +21,262 @@ use crate::{
 #[serde(try_from = "super::json::EntryText")]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its place in the session, from 1; given by the journal.
+    /// Position in the session, from 1; assigned by the journal.
     pub seq: u64,
-    /// The run that wrote it.
+    /// Id of the run that wrote the entry.
     pub run: Arc<str>,
-    /// When it was written: milliseconds since 1970, UTC.
+    /// Time of writing, in milliseconds since 1970, UTC.
     pub time: u64,
-    /// The version of the body's format.
+    /// Version of the body's format.
     pub version: u16,
-    /// What happened.
+    /// The recorded event.
     #[serde(serialize_with = "super::json::serialize")]
     pub body: EntryBody,
 }
 
 impl Entry {
-    /// The version that this release writes.
+    /// The format version that this release writes.
     pub const VERSION: u16 = 1;
 
-    /// An entry that has no place yet.
+    /// Creates an entry that has no position yet.
     pub fn new(run: Arc<str>, time: u64, body: EntryBody) -> Self {
         Self { seq: 0, run, time, version: Self::VERSION, body }
     }
 }
 
-/// What happened.
+/// Content of an entry.
 ///
-/// A run keeps its entries in memory, so a body is small: what is large and rare is boxed.
+/// A run keeps its entries in memory, so a body is small: large and rare content is boxed.
 ///
-/// Stores keep its [`to_json`](Self::to_json). Its own serde form is the same for all kinds but [`Unknown`](Self::Unknown),
-/// which it refuses.
+/// Stores persist the text of [`to_json`](Self::to_json). The serde form is identical for all
+/// variants except [`Unknown`](Self::Unknown), which serde rejects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryBody {
-    /// A run began. A run that goes on after a pause is the same run and does not begin again.
+    /// A run began. A run that resumes after a pause is the same run and does not begin again.
     RunStarted {
-        /// Who runs.
+        /// Ids of the run.
         ids: Arc<RunIds>,
-        /// Tells the agent's model, tools and middleware apart from another's.
+        /// Fingerprint of the agent's model, tools and middleware.
         fingerprint: String,
     },
-    /// A run went on from a checkpoint.
+    /// A run resumed from a checkpoint.
     RunResumed {
-        /// Who runs.
+        /// Ids of the run.
         ids: Arc<RunIds>,
-        /// The attempt's nonce.
+        /// Nonce of the attempt.
         attempt: String,
     },
-    /// A run goes on here that was kept elsewhere, or is a fork: what the entries before this one, which the import wrote too,
-    /// do not tell of where it stood.
+    /// A run that was persisted elsewhere, or a fork, continues in this journal: carries the part
+    /// of its state that the entries before this one, written by the same import, do not describe.
     Imported {
-        /// Without the conversation, the values of the state and the storage, and the child runs.
+        /// The state without the conversation, the values of the state and the storage, and the
+        /// child runs.
         state: Box<RunState>,
     },
-    /// A run ended, or stopped for now.
+    /// A run ended or was suspended.
     RunEnded {
-        /// How.
+        /// Status with which it ended.
         status: RunStatus,
-        /// What it used itself, without its sub-agents.
+        /// Usage of the run itself, without its sub-agents.
         usage: Box<Usage>,
-        /// The error's text, if it failed.
+        /// Text of the error, if the run failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<str>>,
-        /// The answer of a finished child run, whose caller may not have taken it yet.
+        /// Answer of a finished child run, whose caller may not have taken it yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Box<str>>,
     },
-    /// A message entered the history: from the user, from steering, or from a program.
+    /// A message was appended to the history: from the user, from steering, or from a program.
     MessageAppended {
         /// The message; neither a tool result nor a message with calls.
         message: Message,
     },
-    /// The kept history was replaced.
+    /// The persisted history was replaced.
     HistoryReplaced {
-        /// Why.
+        /// Reason of the replacement.
         reason: ReplaceReason,
-        /// Messages before.
+        /// Number of messages before.
         before: usize,
-        /// The messages now.
+        /// The new messages.
         history: History,
     },
-    /// Everything since before a run is undone.
+    /// All entries since the beginning of a run are undone.
     Undone {
-        /// The run.
+        /// Id of the run.
         before_run: Arc<str>,
     },
-    /// A model call was answered: the effect, before hooks saw it.
+    /// A model call was answered. Records the effect, before hooks see it.
     ModelFinished {
-        /// The step, from 1.
+        /// Number of the step, from 1.
         step: u32,
-        /// The answer.
+        /// The model's answer.
         response: Arc<ModelResponse>,
     },
-    /// The answer was accepted: after hooks saw it.
+    /// The model's answer was accepted, after hooks saw it.
     ModelAccepted {
-        /// The step.
+        /// Number of the step.
         step: u32,
-        /// The message, if hooks changed it or answered in the model's place.
+        /// The message, if hooks changed it or answered in place of the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<AssistantMessage>,
-        /// How the run is to end, if the answer ends it.
+        /// The exit, if the answer ends the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Box<Exit>>,
     },
-    /// A hook declined the run's end: another answer is wanted.
+    /// A hook declined the run's end: the model is called again.
     ExitDeclined {},
-    /// A tool is about to run: the intent, before the effect.
+    /// A tool is about to run. Records the intent, before the effect.
     ToolStarted {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
-        /// What repeating it would do.
+        /// Effect class: the consequence of repeating the call.
         effect: Effect,
-        /// The attempt's nonce.
+        /// Nonce of the attempt.
         attempt: Arc<str>,
     },
-    /// A tool that was begun had to wait, and had no effect yet: it is not in doubt.
+    /// A tool that began was suspended without an effect: the call is not in doubt.
     ToolSuspended {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
     },
-    /// A tool has run: the effect's result, before hooks saw it.
+    /// A tool has run. Records the result of the effect, before hooks see it.
     ToolFinished {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The result.
+        /// Output of the tool.
         output: ToolOutput,
     },
-    /// A call is answered: after hooks saw it.
+    /// A call is answered, after hooks saw the result.
     ToolAnswered {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
-        /// The answer, if it is not the finished one: hooks changed it, or the tool did not run.
+        /// The answer, if it differs from the recorded output: a hook changed it, or the tool did
+        /// not run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<ToolOutput>,
     },
-    /// All calls of a step's message are answered: message and results entered the history.
+    /// All calls of a step's message are answered: message and results are appended to the history.
     TurnEnded {
-        /// The step.
+        /// Number of the step.
         step: u32,
         /// Results that a hook changed after they were answered, by call id.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         changed: BTreeMap<Arc<str>, ToolOutput>,
-        /// How the run is to end, if the results end it.
+        /// The exit, if the results end the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit: Option<Box<Exit>>,
     },
     /// A decision of a middleware or a tool that must be the same when the run is driven again.
     Decided {
-        /// Its name, checked when it is read back.
+        /// Name of the decision, checked when it is read back.
         name: String,
-        /// What was decided.
+        /// Value of the decision.
         value: Value,
-        /// True if it was decided before the first step, and so for the whole run.
+        /// True if it was decided before the first step, and so holds for the whole run.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         beginning: bool,
     },
-    /// The run waits for an answer.
+    /// The run asked a question and waits for the answer.
     Asked {
         /// The question.
         question: Box<Question>,
     },
     /// A question was answered.
     Answered {
-        /// The question's id.
+        /// Id of the question.
         id: Box<str>,
-        /// The answer.
+        /// Value of the answer.
         answer: Value,
-        /// Who answered, if known.
+        /// The person or system that answered, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Box<str>>,
-        /// The digest of the question: it is answered once.
+        /// Digest of the question: it is answered once.
         #[serde(default, skip_serializing_if = "str::is_empty")]
         digest: Box<str>,
     },
     /// Values changed during the step that ends here.
     StateChanged {
-        /// The run's state.
+        /// Changed values of the run's state.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         state: BTreeMap<String, Value>,
-        /// The storage that the hierarchy shares; null where a value was removed.
+        /// Changed values of the storage that the hierarchy shares; null where a value was removed.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         globals: BTreeMap<String, Option<Value>>,
     },
-    /// Allowance was set aside for a model call. If that is never settled, because the process died, it was used.
+    /// The budget reserved an allowance for a model call. A reservation that is never settled,
+    /// because the process died, counts as used.
     BudgetReserved {
-        /// Which of the attempt's model calls, from 0.
+        /// Number of the attempt's model call, from 0.
         #[serde(default)]
         call: u32,
-        /// How much.
+        /// Reserved amounts.
         amounts: Amounts,
     },
     /// A reservation was settled.
     BudgetSettled {
-        /// Which of the attempt's model calls.
+        /// Number of the attempt's model call, from 0.
         #[serde(default)]
         call: u32,
-        /// How much was used.
+        /// Used amounts.
         amounts: Amounts,
     },
-    /// A model beside the agent's own answered, such as one that writes a summary. What came of it is in a
-    /// [`Decided`](Self::Decided).
+    /// A side model call was answered, that is, a call of a model other than the agent's own, for
+    /// example one that writes a summary. Its result is in a [`Decided`](Self::Decided) entry.
     SideModelFinished {
-        /// What the call used.
+        /// Usage of the call.
         usage: Box<Usage>,
     },
     /// A call started a sub-agent.
     SubAgentLinked {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The sub-agent's key.
+        /// Key of the sub-agent.
         key: String,
-        /// Its run.
+        /// Run id of the sub-agent.
         run: Arc<str>,
-        /// True if the caller goes on meanwhile.
+        /// True if the sub-agent runs in the background.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         background: bool,
     },
-    /// The run was told how a sub-agent ended that ran in the background.
+    /// The result of a background sub-agent was reported to the run.
     SubAgentReported {
-        /// The sub-agent's run.
+        /// Run id of the sub-agent.
         run: Arc<str>,
-        /// The message that tells it, if that waits for the next model call as a [`Steered`](Self::Steered) one does.
+        /// The message that reports the result, if it waits for the next model call, like a
+        /// [`Steered`](Self::Steered) message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Message>,
     },
-    /// A message that steers the run was accepted. It enters the history, as a [`MessageAppended`](Self::MessageAppended)
-    /// of its own, before the next model call.
+    /// A message that steers the run was accepted. Before the next model call it enters the history
+    /// with a separate [`MessageAppended`](Self::MessageAppended) entry.
     Steered {
         /// The message.
         message: Message,
     },
-    /// The session was given a title.
+    /// The session's title was set.
     Titled {
-        /// The title.
+        /// The new title.
         title: String,
     },
-    /// The session can be read from here: see [`Anchor`].
+    /// A snapshot, from which the session can be read: see [`Anchor`].
     Anchored {
-        /// What it tells of the entries before.
+        /// Snapshot of the entries before this one.
         anchor: Box<Anchor>,
     },
-    /// An entry of a kind that this release does not know; kept as it is.
+    /// An entry of a kind that this release does not know; stored unchanged.
     #[serde(skip)]
     Unknown(Value),
 }
 
 impl EntryBody {
-    /// What brings a turn of another conversation into a history: the message with its calls, and their results.
+    /// Returns the entries that append a turn of another conversation to a history: the message
+    /// with its calls, and their results.
     pub fn of_turn(message: AssistantMessage, results: &[ToolMessage]) -> Vec<Self> {
         let accepted = Self::ModelAccepted { step: 0, message: Some(message), exit: None };
         let answered = results.iter().map(|result| {
@@ -283,7 +288,7 @@ impl EntryBody {
         std::iter::once(accepted).chain(answered).chain([ended]).collect()
     }
 
-    /// The question `id` was answered.
+    /// Returns the entry that records the answer to the question `id`.
     pub fn answered(id: &str, answer: &Answer) -> Self {
         let Answer { value, digest, by } = answer.clone();
         Self::Answered { id: id.into(), answer: value, by: by.map(Into::into), digest: digest.into() }

@@ -1,4 +1,4 @@
-//! Where a run stood after one of its steps.
+//! Forks a run at one of its steps.
 
 use std::sync::Arc;
 
@@ -9,14 +9,16 @@ use crate::{
     state::{Checkpoint, RunIds},
 };
 
-/// Where a run of an agent stood in its session after its step `step` (0 is before the first), as a run of its own in the
-/// session `into`: with the conversation, the state and the shared storage of that moment, whatever came after it, and
-/// whether it was undone since. Without a `run` it is the agent's newest; any run of the session can be named, those of
-/// sub-agents too. Nothing is written: the new session begins when the run is gone on with, and the old one stays as it is.
+/// Returns the checkpoint of a new run, in the session `into`, that continues from where a run of
+/// the agent was after step `step` (0 is before the first): with the conversation, the state and
+/// the shared storage of that moment, regardless of later entries, and even if the run was undone
+/// since. Without `run`, forks the agent's newest run; any run of the session can be named,
+/// including those of sub-agents. Writes nothing: the new session begins when the checkpoint is
+/// resumed, and the old session is unchanged.
 ///
 /// # Errors
-/// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such run or it did not come
-/// that far.
+/// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such
+/// run or it did not reach that step.
 pub async fn fork_at(
     journal: &dyn Journal,
     session: &str,
@@ -40,7 +42,7 @@ pub async fn fork_at(
         ids.agent_id = old.agent_id.clone();
     }
     let mut index = SessionIndex::before(journal, session, began).await?;
-    let mut stood = None; // kept before an entry that may have a child run forgotten that has ended
+    let mut stood = None; // saved before an entry that may remove an ended child run from the index
     let mut cut = Cut { ids: old.clone(), step, at: 0, calls: false, phase: Phase::Within };
     each_entry_while(journal, session, began - 1, |entry| {
         if cut.takes(entry) {
@@ -61,7 +63,7 @@ pub async fn fork_at(
     let stood = stood.ok_or_else(nothing)?;
     let mut checkpoint = Checkpoint::new(ids, fingerprint);
     checkpoint.state = stood.state;
-    // What holds for the whole run, such as its system prompt, holds for the fork.
+    // Decisions for the whole run, such as its system prompt, hold for the fork.
     checkpoint.decisions = stood.decisions[..stood.beginning].to_vec();
     checkpoint.beginning = stood.beginning;
     checkpoint.history = index.history(&old.agent_id);
@@ -70,7 +72,7 @@ pub async fn fork_at(
     Ok(checkpoint)
 }
 
-/// The sequence number with which the run began that is meant, if there is one.
+/// Returns the sequence number of the selected run's first entry, if there is such a run.
 async fn began(journal: &dyn Journal, session: &str, agent_id: &str, run: Option<&str>) -> Result<Option<u64>> {
     let find = |index: &SessionIndex| match run {
         Some(run) => index.run(run).map(|(_, record)| record.seq),
@@ -83,14 +85,14 @@ async fn began(journal: &dyn Journal, session: &str, agent_id: &str, run: Option
     }
 }
 
-/// Which entries from a run's beginning on belong to what was before the fork.
+/// Selects the entries since a run's beginning that precede the fork point.
 struct Cut {
-    /// The run that is forked.
+    /// Ids of the run to fork.
     ids: Arc<RunIds>,
     step: u32,
-    /// The newest step that is complete.
+    /// The newest complete step.
     at: u32,
-    /// The newest answer has calls.
+    /// True if the newest answer has calls.
     calls: bool,
     phase: Phase,
 }
@@ -99,7 +101,7 @@ struct Cut {
 enum Phase {
     /// The step is not complete.
     Within,
-    /// The step is complete; what it changed may follow.
+    /// The step is complete; its changes may follow.
     Complete,
     After,
 }
@@ -108,7 +110,7 @@ impl Cut {
     fn takes(&mut self, entry: &Entry) -> bool {
         match &entry.body {
             EntryBody::RunStarted { ids, .. } if ids.run_id == self.ids.run_id => self.phase = Phase::Within,
-            // The agent did something else since, or somebody thought better of it.
+            // The agent has begun another run, or the entries were undone.
             EntryBody::RunStarted { ids, .. } if ids.agent_id == self.ids.agent_id => self.phase = Phase::After,
             EntryBody::Undone { .. } => self.phase = Phase::After,
             _ if entry.run != self.ids.run_id => return self.phase == Phase::Within,
@@ -118,7 +120,7 @@ impl Cut {
             EntryBody::ModelFinished { response, .. } => self.calls = response.message.has_calls(),
             EntryBody::ModelAccepted { step, message, .. } => {
                 self.calls = message.as_ref().map_or(self.calls, AssistantMessage::has_calls);
-                // An answer with calls is complete when its turn is.
+                // An answer with calls is complete when its turn ends.
                 self.at = if self.calls { self.at } else { *step };
             }
             EntryBody::TurnEnded { step, .. } => {

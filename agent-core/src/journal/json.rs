@@ -1,4 +1,4 @@
-//! Entries as JSON text.
+//! JSON form of entries.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -12,10 +12,10 @@ use super::{Entry, EntryBody};
 use crate::error::{Error, ErrorKind, Result};
 
 impl EntryBody {
-    /// The body as JSON text, `{"kind": {..}}`: what stores keep.
+    /// Returns the body as JSON text, `{"kind": {..}}`: the form that stores persist.
     ///
     /// # Errors
-    /// Never for a body of this framework.
+    /// Never for a body of this crate.
     pub fn to_json(&self) -> Result<String> {
         let text = match self {
             Self::Unknown(value) => serde_json::to_string(value),
@@ -24,10 +24,11 @@ impl EntryBody {
         text.map_err(|e| Error::new(ErrorKind::Store, "an entry cannot be kept as JSON").with_source(e))
     }
 
-    /// Reads [`to_json`](Self::to_json)'s text. A kind that this release does not know is kept as it is.
+    /// Parses the text of [`to_json`](Self::to_json). A kind that this release does not know is
+    /// kept unchanged.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] for a known kind with another content: passing over it could lose what was said.
+    /// [`ErrorKind::Store`] for a known kind with unexpected content: ignoring it could lose data.
     ///
     /// ```
     /// use agent_core::journal::EntryBody;
@@ -47,23 +48,23 @@ impl EntryBody {
         body.map_err(unreadable)
     }
 
-    /// Reads the body of an entry of format `version`: one of an older release is brought up to date on the way.
+    /// Parses the body of an entry of format `version`. A body of an older version is migrated.
     ///
     /// # Errors
-    /// As [`from_json`](Self::from_json).
+    /// Those of [`from_json`](Self::from_json).
     pub fn from_json_of(version: u16, text: &str) -> Result<Self> {
         upcast(version, text, &UPCASTS)
     }
 }
 
-/// Brings a body's JSON from one version of the format to the next.
+/// Migrates a body's JSON from one version of the format to the next.
 type Upcast = fn(Value) -> Value;
 
-/// From version 1 to 2, from 2 to 3, and so on: a release that changes what a body looks like adds the step here, and old
-/// entries stay as they are in every store.
+/// Migrations from version 1 to 2, from 2 to 3, and so on. A release that changes the format of a
+/// body adds a migration here; stored entries are not rewritten.
 const UPCASTS: [Upcast; Entry::VERSION as usize - 1] = [];
 
-/// Takes a body of `version` through the steps that it has not seen.
+/// Applies the migrations since `version`.
 fn upcast(version: u16, text: &str, steps: &[Upcast]) -> Result<EntryBody> {
     let missed = steps.get(usize::from(version.saturating_sub(1))..).unwrap_or_default();
     if missed.is_empty() {
@@ -78,14 +79,15 @@ fn unreadable(e: serde_json::Error) -> Error {
     Error::new(ErrorKind::Store, "an entry cannot be read: it is damaged, or a newer release wrote it").with_source(e)
 }
 
-/// An entry whose body was not read yet.
+/// An entry whose body is not parsed yet.
 #[derive(Deserialize)]
 pub(super) struct EntryText {
     seq: u64,
     run: Arc<str>,
     time: u64,
     version: u16,
-    /// Read from its text, since serde's own way to try one form and then another would lose a provider's bytes.
+    /// Parsed from its text, because serde's untagged enums would not preserve the provider's
+    /// bytes.
     body: Box<RawValue>,
 }
 
@@ -98,7 +100,7 @@ impl TryFrom<EntryText> for Entry {
     }
 }
 
-/// The body within an entry.
+/// Serialises the body within an entry.
 pub(super) fn serialize<S: Serializer>(body: &EntryBody, serializer: S) -> Result<S::Ok, S::Error> {
     match body {
         EntryBody::Unknown(value) => value.serialize(serializer),
@@ -109,13 +111,13 @@ pub(super) fn serialize<S: Serializer>(body: &EntryBody, serializer: S) -> Resul
 fn has_known_kind(text: &str) -> bool {
     let fields = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text).unwrap_or_default();
     fields.keys().any(|kind| {
-        // The kind alone is never enough, so this fails either way: the error tells whether the kind was the trouble.
+        // Content is missing, so this always fails: the error tells whether the kind is known.
         let kind: StrDeserializer<'_, Refused> = kind.as_str().into_deserializer();
         !matches!(EntryBody::deserialize(kind), Err(Refused::UnknownKind))
     })
 }
 
-/// Why a kind was not enough.
+/// Reason of the failed parse of a bare kind.
 #[derive(Debug)]
 enum Refused {
     UnknownKind,

@@ -1,4 +1,4 @@
-//! A journal in memory.
+//! An in-memory journal.
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
@@ -13,15 +13,15 @@ use futures::future::BoxFuture;
 use super::{Ack, Entry, Journal, JournalWriter, SessionInfo, SharedIndex};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Sessions in memory: gone with the process. What agents without a store use, one for each run.
+/// In-memory journal, lost with the process. Agents without a store use one per run.
 ///
-/// Entries are kept as they come, not serialised. Cheap to clone; every clone is the same journal.
+/// Entries are stored without serialisation. Cheap to clone; all clones share the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// How many entries of a session are kept; all of them if unset.
+    /// Maximum number of entries kept per session; unlimited if `None`.
     most: Option<usize>,
     sessions: Mutex<Sessions>,
 }
@@ -32,13 +32,14 @@ struct Sessions {
     held: HashSet<(Arc<str>, Arc<str>)>,
 }
 
-/// The newest entries of a session, and what all of them mean.
+/// The newest entries of a session, and the index of all its entries.
 #[derive(Debug, Default)]
 struct Log {
     kept: VecDeque<Entry>,
-    /// The number of entries that came so far.
+    /// Number of entries appended so far.
     entries: u64,
-    /// Of the entries up to the one that it took last: of the others nobody may ever ask.
+    /// Index of the entries up to the last one that it applied. Later entries are applied on
+    /// demand.
     index: SharedIndex,
 }
 
@@ -73,8 +74,8 @@ impl Log {
 }
 
 impl MemoryJournal {
-    /// A journal that keeps at most the `most` newest entries of each session: for readers of events that fall behind. What
-    /// the entries before them meant for the session is kept.
+    /// Creates a journal that keeps at most the `most` newest entries of each session: a buffer for
+    /// event readers that fall behind. The index still includes the entries that were dropped.
     pub fn bounded(most: usize) -> Self {
         Self(Arc::new(Inner { most: Some(most), ..Inner::default() }))
     }
@@ -83,10 +84,10 @@ impl MemoryJournal {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Journal::open`], at once.
+    /// Like [`Journal::open`], but synchronous.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`] if another writer holds it.
+    /// [`ErrorKind::Busy`] if another writer holds the (session, agent) pair.
     pub fn open_now(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
         let key: (Arc<str>, Arc<str>) = (session.into(), agent.into());
         if !self.lock().held.insert(key.clone()) {

@@ -1,7 +1,7 @@
-//! The journal: one append-only log per session, from which everything durable is read.
+//! The journal: one append-only log per session, the source of all durable data.
 //!
-//! Authors of stores implement [`Journal`] and [`JournalWriter`], and fold what they read with a [`SessionIndex`]; tests and
-//! tools compare [`Recording`]s.
+//! Store authors implement [`Journal`] and [`JournalWriter`], and fold what they read with a
+//! [`SessionIndex`]; tests and tools compare [`Recording`]s.
 //!
 //! ```
 //! use agent_core::journal::{Journal, MemoryJournal, each_entry};
@@ -52,33 +52,36 @@ pub use self::{
 use crate::error::Result;
 pub use crate::state::RunStatus;
 
-/// Where sessions are kept: an append-only log each.
+/// Store of sessions: one append-only log per session.
 ///
-/// The fold of a log is the truth, so an implementation only has to keep entries, in order, and hand them back. The
-/// conformance suite of `agent-store` (feature `testing`) tells whether it does.
+/// All durable state is a fold of the log, so an implementation only has to store entries in order
+/// and return them. The conformance suite of `agent-store` (feature `testing`) checks an
+/// implementation.
 #[async_trait]
 pub trait Journal: Send + Sync + 'static {
-    /// Opens `session` for the runs of one root agent. The writer holds the pair until it is dropped.
+    /// Opens `session` for the runs of one root agent. The writer holds the (session, agent) pair
+    /// until it is dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) if another writer holds it; [`ErrorKind::Store`](crate::ErrorKind::Store)
-    /// if the store fails.
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) if another writer holds the pair;
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>>;
 
-    /// At most `limit` entries of `session` whose sequence number is above `after`, oldest first. An unknown session is
-    /// empty.
+    /// Returns at most `limit` entries of `session` with a sequence number above `after`, oldest
+    /// first. An unknown session is empty.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>>;
 
-    /// The names of all sessions, sorted.
+    /// Returns the names of all sessions, sorted.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn sessions(&self) -> Result<Vec<String>>;
 
-    /// The newest entry of a session; `None` if it has none. The default reads all of it.
+    /// Returns the newest entry of a session; `None` if it has no entries. The default
+    /// implementation reads the whole session.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -95,8 +98,8 @@ pub trait Journal: Send + Sync + 'static {
         }
     }
 
-    /// What is known of a session without its content; `None` if it has no entries. The default reads all of it; a store that
-    /// keeps count overrides it.
+    /// Returns the metadata of a session; `None` if it has no entries. The default implementation
+    /// reads the whole session; a store that keeps counts overrides it.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -104,8 +107,9 @@ pub trait Journal: Send + Sync + 'static {
         index::read_info(self, session).await
     }
 
-    /// The newest [`Anchored`](EntryBody::Anchored) entry of a session, from which it can be read. Default: none, so that a
-    /// session is read from its beginning by those who see it for the first time; a store that can find it overrides it.
+    /// Returns the newest [`Anchored`](EntryBody::Anchored) entry (snapshot) of a session, from
+    /// which the session can be read. The default implementation returns `None`, so that the first
+    /// read starts at the session's beginning; a store that can find the entry overrides it.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -114,7 +118,8 @@ pub trait Journal: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// What all entries of a session mean. The default reads them; a store that has an [`IndexCache`] reads what is new.
+    /// Returns the index of all entries of a session. The default implementation reads them all; a
+    /// store with an [`IndexCache`] reads only new entries.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -122,8 +127,9 @@ pub trait Journal: Send + Sync + 'static {
         Ok(SessionIndex::read(self, session).await?.into())
     }
 
-    /// What a session's entries mean, perhaps without runs before its newest [anchor](Self::anchor). Default: the
-    /// [whole](Self::whole_index).
+    /// Returns the index of a session, possibly without runs older than its newest
+    /// [anchor](Self::anchor). The default implementation returns the [whole
+    /// index](Self::whole_index).
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -131,9 +137,10 @@ pub trait Journal: Send + Sync + 'static {
         self.whole_index(session).await
     }
 
-    /// False only if no run of the id `run` began in the session, however long ago: then nothing before its newest
-    /// [anchor](Self::anchor) has to be read for the run. Default: asks the [whole index](Self::whole_index); a store that finds
-    /// a run by its id overrides it.
+    /// Returns `false` only if no run with the id `run` ever began in the session: then no entry
+    /// before its newest [anchor](Self::anchor) has to be read for the run. The default
+    /// implementation uses the [whole index](Self::whole_index); a store that finds a run by its id
+    /// overrides it.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -141,11 +148,12 @@ pub trait Journal: Send + Sync + 'static {
         Ok(self.whole_index(session).await?.look(|index| index.has_run(run)))
     }
 
-    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted. By default it is picked
-    /// from [`sessions`](Self::sessions); a store with an index overrides it.
+    /// Returns at most `limit` names of sessions, sorted, that begin with `prefix` and sort after
+    /// `after`. The default implementation filters [`sessions`](Self::sessions); a store with an
+    /// index overrides it.
     ///
     /// # Errors
-    /// As [`sessions`](Self::sessions).
+    /// Those of [`sessions`](Self::sessions).
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let mut names = self.sessions().await?;
         names.retain(|name| name.starts_with(prefix) && name.as_str() > after);
@@ -153,9 +161,9 @@ pub trait Journal: Send + Sync + 'static {
         Ok(names)
     }
 
-    /// Waits until a session has an entry after `after`, whoever writes it. The default looks again and again, at first after 20
-    /// milliseconds and then less and less often, down to once a second; a store that is told of what others write overrides it.
-    ///
+    /// Waits until the session has an entry after `after`, regardless of its writer. The default
+    /// implementation polls, first after 20 milliseconds and then with doubled pauses of up to one
+    /// second; a store that receives notifications overrides it.
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn news(&self, session: &str, after: u64) -> Result<()> {
@@ -168,14 +176,14 @@ pub trait Journal: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Deletes a session and everything in it; true if there was one.
+    /// Deletes a session with all its entries. Returns `true` if it existed.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a writer holds it.
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a writer holds the session.
     async fn delete(&self, session: &str) -> Result<bool>;
 }
 
-/// Gives every entry of a session after `after` to `take`, oldest first, reading page by page.
+/// Calls `take` with every entry of a session after `after`, oldest first. Reads page by page.
 ///
 /// # Errors
 /// Those of [`Journal::read`].
@@ -192,7 +200,7 @@ pub async fn each_entry(
     .await
 }
 
-/// As [`each_entry`], until one is not wanted.
+/// Like [`each_entry`], but stops when `take` returns `false`.
 pub(crate) async fn each_entry_while(
     journal: &(impl Journal + ?Sized),
     session: &str,
@@ -261,44 +269,49 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
     }
 }
 
-/// Appends to one session, for one tree of runs.
+/// Writer of one session, used by one tree of runs.
 pub trait JournalWriter: Send + Sync + 'static {
-    /// Appends entries, all or none, in the order of the calls; their sequence numbers are given here, gaplessly within the
-    /// batch and ascending within the session.
+    /// Appends a batch of entries atomically, in the order of the calls. The journal assigns the
+    /// sequence numbers: consecutive within a batch and ascending within the session.
     ///
-    /// The entries are handed over when this is called, not when the answer is polled; the answer comes when they are as
-    /// durable as the journal makes them.
+    /// The entries are handed over when this method is called, not when the returned [`Ack`] is
+    /// polled. The acknowledgement arrives once the entries are as durable as the journal makes
+    /// them.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the batch was not kept, or nobody knows whether it was.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the batch was not stored, or if the outcome
+    /// is unknown.
     ///
-    /// A writer whose append failed refuses every later one, those too that were handed over before the failure was known:
-    /// nothing of it is kept. A log with a hole says that an effect which has happened never began, and a run that is
-    /// recovered from it has that effect again. Only a new writer, which [`open`](Journal::open) gives once this one is
-    /// dropped, goes on, after what is there. Other writers of the session are not concerned.
+    /// After a failed append, the writer rejects every later one, including those that were handed
+    /// over before the failure was known; none of them is stored. A log with a gap would claim that
+    /// an effect that happened never began, and a run recovered from it would repeat the effect.
+    /// Only a new writer, which [`open`](Journal::open) returns once this one is dropped, can
+    /// append after the existing entries. Other writers of the session are not affected.
     fn append(&self, entries: Vec<Entry>) -> Ack;
 
-    /// Makes sure that the session is still this writer's. A run asks when it has taken an acknowledgement, before it does what it wrote
-    /// down: its process may have been stopped meanwhile, and another one may have taken the session over.
+    /// Verifies that this writer still owns the session (a fencing check). A run calls it after an
+    /// acknowledgement and before the effect that the entries announce: the process may have been
+    /// paused meanwhile, and another process may have taken the session over.
     ///
-    /// It costs nothing while that is known, such as by a lease that cannot have run out; otherwise the store is asked. A writer that
-    /// stands before another one asks that one.
+    /// Costs nothing while ownership is known, for example under a lease that cannot have expired;
+    /// otherwise it queries the store. A wrapping writer delegates to the inner one.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the session is another's, or nobody can say. The run then appends no more.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session or the
+    /// owner cannot be determined. The run then appends no more.
     fn prove(&self) -> BoxFuture<'static, Result<()>>;
 }
 
-/// The answer to an append: the first sequence number of the batch.
+/// Acknowledgement of an append: resolves to the first sequence number of the batch.
 pub enum Ack {
-    /// Known at once.
+    /// Already resolved.
     Done(Option<Result<u64>>),
-    /// Comes later.
+    /// Resolves later.
     Later(BoxFuture<'static, Result<u64>>),
 }
 
 impl Ack {
-    /// Takes the first sequence number if it is known already.
+    /// Takes the first sequence number if the append has already succeeded.
     pub(crate) fn take_first(&mut self) -> Option<u64> {
         match self {
             Self::Done(result @ Some(Ok(_))) => result.take().and_then(Result::ok),
@@ -311,7 +324,7 @@ impl Future for Ack {
     type Output = Result<u64>;
 
     /// # Panics
-    /// If it is polled after it was ready.
+    /// If it is polled again after it returned `Ready`.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
             Self::Done(result) => Poll::Ready(result.take().expect("an Ack answers once")),

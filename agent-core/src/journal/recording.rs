@@ -1,4 +1,4 @@
-//! One run as its journal tells it, and where two of them part.
+//! Recordings of runs, and their comparison.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -14,38 +14,41 @@ use crate::{
     tooling::ToolOutput,
 };
 
-/// One run, as its session's journal tells it: what [`RunRequest::replay`](crate::RunRequest::replay) drives again, and what
-/// [`diff`] compares.
+/// Recorded entries of one run, read from its session's journal:
+/// [`RunRequest::replay`](crate::RunRequest::replay) replays it, and [`diff`] compares it with
+/// another.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(super) ids: Arc<RunIds>,
-    /// What the session held before the run.
+    /// Entries of the session before the run.
     pub(super) past: Vec<Entry>,
     /// The entries of the run and of its descendants.
     pub(super) entries: Vec<Entry>,
 }
 
 impl Recording {
-    /// Reads the newest run of the agent that is known as `agent_id` in the session, at the top of its tree.
+    /// Reads the newest root run of the agent `agent_id` in the session.
     ///
     /// # Errors
-    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no run.
+    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no
+    /// such run.
     pub async fn read(journal: &dyn Journal, session: &str, agent_id: &str) -> Result<Self> {
         let is_it = |ids: &RunIds| ids.parent_run_id.is_none() && *ids.agent_id == *agent_id;
         let found = Self::find(journal, session, is_it).await?;
         found.ok_or_else(|| Error::config(format!("session '{session}' holds no run of agent '{agent_id}'")))
     }
 
-    /// Reads the run with this id in the session, be it an older one or one of a sub-agent.
+    /// Reads the run with this id in the session, including older runs and runs of sub-agents.
     ///
     /// # Errors
-    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such run.
+    /// Those of [`Journal::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no
+    /// such run.
     pub async fn of_run(journal: &dyn Journal, session: &str, run_id: &str) -> Result<Self> {
         let found = Self::find(journal, session, |ids| *ids.run_id == *run_id).await?;
         found.ok_or_else(|| Error::config(format!("session '{session}' holds no run '{run_id}'")))
     }
 
-    /// The newest run that is meant, with what was before it and what belongs to it.
+    /// Finds the newest run that `is_it` accepts, with the entries before it and those of its tree.
     async fn find(journal: &dyn Journal, session: &str, is_it: impl Fn(&RunIds) -> bool) -> Result<Option<Self>> {
         let (mut all, mut newest) = (Vec::new(), None);
         each_entry(journal, session, 0, |entry| {
@@ -71,12 +74,12 @@ impl Recording {
         Ok(Some(Self { ids, past: all, entries }))
     }
 
-    /// Who ran.
+    /// Ids of the run.
     pub fn ids(&self) -> &Arc<RunIds> {
         &self.ids
     }
 
-    /// How it ended, if it did.
+    /// Status of the run, if it has ended.
     pub fn status(&self) -> Option<&RunStatus> {
         self.own().rev().find_map(|entry| match &entry.body {
             EntryBody::RunEnded { status, .. } => Some(Some(status)),
@@ -85,7 +88,7 @@ impl Recording {
         })?
     }
 
-    /// True if it did not come to its end: it waits, failed, or died.
+    /// True if the run did not finish: it is suspended, failed, or died with its process.
     pub fn is_open(&self) -> bool {
         !matches!(self.status(), Some(RunStatus::Finished(_)))
     }
@@ -105,17 +108,17 @@ impl Recording {
     }
 }
 
-/// Where two runs part.
+/// First difference between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
-    /// The step, from 1; 0 before the first.
+    /// Number of the step, from 1; 0 before the first.
     pub step: u32,
-    /// What differs.
+    /// The kind of fact that differs.
     pub what: String,
-    /// What it is in the first run; none if that was over.
+    /// Its text in the first run; `None` if that run was over.
     pub one: Option<String>,
-    /// What it is in the second run; none if that was over.
+    /// Its text in the second run; `None` if that run was over.
     pub two: Option<String>,
 }
 
@@ -126,8 +129,9 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// The first place at which two runs differ: in a message, a model's answer, a tool's result or the end. Ids of runs, times, and
-/// how often something was tried do not count, nor does what sub-agents did, apart from their answers.
+/// Returns the first difference between two runs: in a message, a model's answer, a tool's result
+/// or the end. Run ids, times, numbers of attempts and, apart from their answers, the activity of
+/// sub-agents are ignored.
 pub fn diff(one: &Recording, two: &Recording) -> Option<Divergence> {
     let (one, two) = (one.facts(), two.facts());
     let at = (0..one.len().max(two.len())).find(|at| !Fact::same(one.get(*at), two.get(*at)))?;
@@ -149,7 +153,8 @@ struct Fact {
 }
 
 impl Fact {
-    /// What is the past of one run may be a step of the other: one of them may be a fork.
+    /// Ignores the step: a message from before one run may belong to a step of the other, if one of
+    /// them is a fork.
     fn same(one: Option<&Self>, two: Option<&Self>) -> bool {
         let content = |fact: Option<&Self>| fact.map(|fact| (fact.what.clone(), fact.said.clone()));
         content(one) == content(two)
@@ -162,7 +167,7 @@ struct Facts {
     step: u32,
     answer: Option<crate::message::AssistantMessage>,
     finished: BTreeMap<Arc<str>, ToolOutput>,
-    /// Told in call order, whichever was done first.
+    /// Results, reported in call order regardless of completion order.
     answered: BTreeMap<Arc<str>, ToolOutput>,
     calls: Vec<Arc<str>>,
 }
@@ -172,7 +177,7 @@ impl Facts {
         self.all.push(Fact { step: self.step, what: what.into(), said });
     }
 
-    /// A message from before the run.
+    /// Adds a message from before the run.
     fn past(&mut self, message: &Message) {
         match message {
             Message::Assistant(_) => self.message("the model's answer", message),

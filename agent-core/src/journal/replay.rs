@@ -1,4 +1,4 @@
-//! What a replayed run is given in the place of what models and tools would say.
+//! Replay: recorded results in place of calls to models and tools.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -23,9 +23,9 @@ use crate::{
     usage::Usage,
 };
 
-/// The recorded results of one run, by step.
+/// Recorded results of one run, by step.
 pub(crate) struct Replay {
-    /// The step under way.
+    /// Number of the current step.
     step: u32,
     /// True if the recording ends before the run's end.
     open: bool,
@@ -35,15 +35,15 @@ pub(crate) struct Replay {
     messages: BTreeMap<u32, Vec<Message>>,
 }
 
-/// What a call gave, and what it changed and started.
+/// Recorded result of a call, with its changes and child runs.
 #[derive(Default)]
 struct RecordedCall {
-    /// None if the tool failed and the model was told.
+    /// `None` if the tool failed and the model received the error.
     output: Option<ToolOutput>,
     failure: Option<String>,
     state: BTreeMap<String, Value>,
     globals: BTreeMap<String, Option<Value>>,
-    /// The child runs: they are not driven again.
+    /// Entries of the child runs, which are not driven again.
     descendants: Vec<Entry>,
 }
 
@@ -59,7 +59,7 @@ impl RecordedCall {
     }
 }
 
-/// The engine of a recorded run that is driven again.
+/// Engine of a replayed run.
 pub(crate) struct Recorded(pub(crate) Arc<Mutex<Replay>>);
 
 #[async_trait]
@@ -149,14 +149,14 @@ impl Replay {
         replay
     }
 
-    /// What the model answered in this step, or that it was not asked.
+    /// Returns the model's answer in this step; an error if the recording has none.
     fn model(&mut self, step: u32) -> Result<ModelResponse> {
         self.step = step;
         let answer = self.models.get_mut(&step).and_then(VecDeque::pop_front);
         answer.map(|answer| (*answer).clone()).ok_or_else(|| self.missing("the model was not asked"))
     }
 
-    /// What a call of this step gave, or that it was not made.
+    /// Returns the recorded result of a call in this step; an error if the recording has none.
     fn tool(&mut self, call_id: &Arc<str>) -> Result<RecordedCall> {
         let call = self.tools.remove(&(self.step, call_id.clone()));
         let call = call.filter(|call| call.output.is_some() || call.failure.is_some());
@@ -167,7 +167,7 @@ impl Replay {
         self.decisions.iter().any(|(made, ..)| made == name)
     }
 
-    /// What was decided under this name, and what the models used that were asked for it.
+    /// Returns the decision under this name, and the usage of the side model calls made for it.
     fn decision(&mut self, name: &str) -> Result<(Value, Usage)> {
         let at = self.decisions.iter().position(|(made, ..)| made == name);
         at.map(|at| self.decisions.remove(at))
@@ -175,7 +175,7 @@ impl Replay {
             .ok_or_else(|| self.missing(&format!("nothing was decided under '{name}'")))
     }
 
-    /// Messages that came after this step.
+    /// Messages that arrived after this step.
     pub(crate) fn messages(&mut self, step: u32) -> Vec<Message> {
         self.messages.remove(&step).unwrap_or_default()
     }
@@ -190,7 +190,8 @@ impl Replay {
 }
 
 impl Recording {
-    /// How the run began: what its session held, the steps it had taken, its messages and state.
+    /// Returns the start of the recorded run: the session's content, the steps already taken, the
+    /// input messages and the state.
     pub fn beginning(&self) -> RecordedBeginning {
         let mut index = SessionIndex::default();
         self.past.iter().for_each(|entry| index.apply(entry));
@@ -232,22 +233,22 @@ impl Recording {
     }
 }
 
-/// How a recorded run began.
+/// Start of a recorded run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordedBeginning {
-    /// The entries of its session before it.
+    /// Entries of the session before the run.
     pub past: Vec<Entry>,
-    /// What they mean.
+    /// View of the session before the run.
     pub before: SessionView,
-    /// The conversation before its messages.
+    /// Conversation before the input messages.
     pub history: History,
-    /// Steps that it had taken elsewhere.
+    /// Number of steps that the run had taken elsewhere.
     pub step: u32,
-    /// Its messages.
+    /// Input messages.
     pub messages: Vec<Message>,
-    /// Its state.
+    /// Initial state.
     pub state: BTreeMap<String, Value>,
-    /// All answers that it was given, by question id.
+    /// All answers that the run received, by question id.
     pub answers: BTreeMap<String, Answer>,
 }

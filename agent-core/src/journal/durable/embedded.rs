@@ -1,19 +1,20 @@
-//! The engine of runs that go on from their journal.
+//! The default engine: runs recover from their journal.
 
 use async_trait::async_trait;
 
 use super::{Durable, Step, StepBody, StepResult};
 use crate::error::Result;
 
-/// The engine of runs that go on from their journal: it runs every body and keeps nothing, since the run notes what its steps
-/// gave in the journal, and what an earlier attempt noted never comes to an engine.
+/// Engine of runs that recover from their journal: it runs every body and stores nothing. The run
+/// log records the results of steps in the journal, and results of an earlier attempt never reach
+/// the engine.
 #[derive(Debug, Default)]
 pub struct Embedded(());
 
 #[async_trait]
 impl Durable for Embedded {
     fn attempt(&self) -> &str {
-        "" // nothing is kept by which anybody could tell attempts apart
+        "" // the journal tells attempts apart, not the engine
     }
 
     async fn step(&self, _: &Step, body: StepBody<'_>) -> Result<StepResult> {

@@ -1,4 +1,4 @@
-//! [`Durable`]: the engine that keeps what the steps of a run gave.
+//! [`Durable`]: the engine that executes the steps of a run and persists their results.
 
 mod embedded;
 mod result;
@@ -24,56 +24,68 @@ use crate::{
     tooling::Effect,
 };
 
-/// Runs the steps of a tree of runs so that a finished one is never run again: its result is kept, and given back when the run
-/// is driven again.
+/// Durable execution engine of a tree of runs. A finished step is never executed again: its result
+/// is persisted, and returned when the run is driven again.
 ///
-/// The executor makes every model call, every tool call and every [decision](crate::RunCx::decide) a step, innermost in the
-/// stacks, so that the policies outside it are run again and decide the same. Taking in messages that steer the run, waiting
-/// for an answer, sleeping, the run of a sub-agent and a run that is driven elsewhere are steps too: whatever comes from outside
-/// the program comes through here.
+/// The executor makes every model call, every tool call and every [decision](crate::RunCx::decide)
+/// a step. Steps are innermost in the middleware stacks, so that the policies around them run again
+/// and decide the same. Steering messages, answers to questions, sleeps, runs of sub-agents and
+/// remote runs are steps too: all external input passes through this trait.
 ///
-/// [`Embedded`] is the engine of runs that go on from their [journal](crate::Journal): the journal has what the steps gave, and
-/// the engine keeps nothing itself. An engine that keeps results ([`RunRequest::durable`](crate::RunRequest::durable)) drives
-/// a run whose process died again *from its beginning*, under the same run id: every step that has a result is given it, and
-/// the first one that has none is where the run goes on. What such an engine has to do:
+/// [`Embedded`] is the engine of runs that recover from their [journal](crate::Journal): the
+/// journal contains the results, and the engine stores nothing. An engine that persists results
+/// ([`RunRequest::durable`](crate::RunRequest::durable)) drives a run whose process died again
+/// *from its beginning*, under the same run id: every step with a result returns it, and the run
+/// continues at the first step without one. Requirements for such an engine:
 ///
-/// * Keep the `Ok` results of bodies under [`Step::name`], in whatever form; [`StepResult`] is serde. An error is not kept.
-/// * Make one attempt at a run at a time, each with a nonce of its own.
-/// * Let a step begin while the body of another is running: a tool's call makes decisions.
+/// * Persist the `Ok` results of bodies under [`Step::name`], in any format; [`StepResult`] is
+///   serde. Errors are not persisted.
+/// * Run one attempt at a run at a time, each with a unique nonce.
+/// * Let a step begin while the body of another is running: a tool call makes decisions.
 ///
-/// What is done between steps, such as a hook's, is done again: it must come to the same result for the same run.
+/// Code between steps, such as hooks, runs again: it must come to the same result for the same run.
 #[async_trait]
 pub trait Durable: Send + Sync + 'static {
-    /// The nonce of this attempt at the run: another one after every restart.
+    /// Nonce of this attempt at the run; every restart has a new one.
     fn attempt(&self) -> &str;
 
-    /// Runs `body` and keeps its result; or gives back the kept result and leaves `body` unpolled.
+    /// Executes `body` and persists its result, or returns the persisted result without polling
+    /// `body`.
     ///
     /// # Errors
-    /// Those of `body`, which are not kept; [`ErrorKind::Store`](crate::ErrorKind::Store) if the result cannot be kept;
-    /// [`ErrorKind::NonDeterminism`](crate::ErrorKind::NonDeterminism) if another step was kept in this place.
+    /// Those of `body`, which are not persisted; [`ErrorKind::Store`](crate::ErrorKind::Store) if
+    /// the result cannot be persisted;
+    /// [`ErrorKind::NonDeterminism`](crate::ErrorKind::NonDeterminism) if another step was
+    /// persisted at this position.
     async fn step(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult>;
 
-    /// Drives the run of a sub-agent, which is `body`, and may keep its end; or gives back the end that was kept.
+    /// Drives the run of a sub-agent, which is `body`, and may persist its end; or returns the
+    /// persisted end.
     ///
-    /// Default: nothing is kept, so that the sub-agent is driven again with the run above it. Its own steps are kept.
+    /// Default: nothing is persisted, so that the sub-agent is driven again with its parent run.
+    /// The sub-agent's own steps are persisted.
     ///
     /// # Errors
-    /// As [`step`](Self::step).
+    /// Those of [`step`](Self::step).
     async fn child(&self, step: &Step, body: StepBody<'_>) -> Result<StepResult> {
         let _ = step;
         body.await
     }
 
-    /// Has a run of an agent that is served elsewhere driven there, and waits for its end, which it keeps. After a restart it is the same run.
-    /// It is cancelled if the future is dropped before its end.
+    /// Starts a run of a remote agent, waits for it and persists its result. Idempotent across
+    /// restarts.
     ///
-    /// Default: the engine sends no runs elsewhere.
+    /// Default: an error, since the engine does not support remote runs.
+    ///
+    /// # Cancellation safety
+    /// Dropping the future before the run's end cancels the run.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the engine cannot, or a run above is of the same session;
-    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the run never began, or there are as many above it as may be;
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if it took too long. That it failed is its [end](ServedEnd::reason).
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the engine does not support remote runs,
+    /// or an ancestor run uses the same session; [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the
+    /// run never began, or its maximum depth is exceeded;
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) if the run took too long. A failure of the
+    /// run itself is part of its [end](ServedEnd::reason).
     async fn served(&self, step: &Step, run: &ServedRun) -> Result<ServedEnd> {
         let _ = step;
         Err(Error::config(format!(
@@ -83,38 +95,42 @@ pub trait Durable: Send + Sync + 'static {
         )))
     }
 
-    /// Where the run's session is, if the engine keeps sessions too: what was said in it is the run's past, and the run's entries
-    /// are written there. It holds what was there when the run began, in every attempt; what is written again by a later attempt
-    /// is the same entries, perhaps at other times and, of steps side by side, in another order.
+    /// Returns the journal of the run's session, if the engine stores sessions too: its content is
+    /// the run's past, and the run's entries are written there. In every attempt it contains the
+    /// entries that existed when the run began; a later attempt writes the same entries again,
+    /// possibly with other times and, for concurrent steps, in another order.
     ///
-    /// Default: none, so that the run has no past and leaves nothing but what its steps gave.
+    /// Default: `None`; the run has no past and leaves nothing but the results of its steps.
     fn journal(&self) -> Option<Arc<dyn Journal>> {
         None
     }
 
-    /// Waits until somebody answers a question of the run.
+    /// Waits for the answer to a question of the run.
     ///
-    /// Default: it does not wait, and the run ends [`Interrupted`](crate::RunEnd::Interrupted) with its checkpoint.
+    /// Default: does not wait; the run ends [`Interrupted`](crate::RunEnd::Interrupted) with its
+    /// checkpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run is to end and wait outside the engine.
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run must end and wait
+    /// outside the engine.
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let _ = step;
         Err(Error::interrupted(question.clone()))
     }
 
-    /// Waits until somebody lets a run go on that was paused.
+    /// Waits until a paused run is resumed.
     ///
-    /// Default: it does not wait, and the run ends [`Paused`](crate::RunEnd::Paused) with its checkpoint.
+    /// Default: does not wait; the run ends [`Paused`](crate::RunEnd::Paused) with its checkpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run is to end and wait outside the engine.
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted) if the run must end and wait
+    /// outside the engine.
     async fn paused(&self, step: &Step) -> Result<()> {
         let _ = step;
         Err(Error::new(ErrorKind::Interrupted, "the run is paused"))
     }
 
-    /// Waits until this time has passed. After a restart the run asks for what is left of it.
+    /// Sleeps for `time`. After a restart the run sleeps for the remaining time.
     ///
     /// Default: a timer of this process.
     ///
@@ -127,88 +143,89 @@ pub trait Durable: Send + Sync + 'static {
     }
 }
 
-/// What a step does: a future that is polled only if the step has no result yet.
+/// Body of a step: a future that is polled only if the step has no result yet.
 pub type StepBody<'a> = BoxFuture<'a, Result<StepResult>>;
 
-/// Which step.
+/// Identity of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// The run that makes it.
+    /// The run that makes the step.
     pub run: Arc<str>,
-    /// What it is.
+    /// Kind of the step.
     pub kind: StepKind,
-    /// How many steps of this run that are the same otherwise were kept before it.
+    /// Number of earlier steps of this run with the same kind.
     pub n: u32,
 }
 
-/// What a step is.
+/// Kind of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepKind {
     /// A model call.
     Model {
-        /// The number of the run's step, from 1.
+        /// Number of the run's step, from 1.
         step: u32,
     },
-    /// Which attempt begins a tool's call: kept before an effect that must not be repeated blindly.
+    /// Nonce of the attempt that begins a tool call: persisted before an effect that must not be
+    /// repeated blindly.
     Intent {
-        /// The number of the run's step.
+        /// Number of the run's step.
         step: u32,
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
     },
     /// A tool's call.
     Tool {
-        /// The number of the run's step.
+        /// Number of the run's step.
         step: u32,
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
-        /// What repeating it would do.
+        /// Effect class: the consequence of repeating the call.
         effect: Effect,
     },
     /// A decision.
     Decision {
-        /// Its name.
+        /// Name of the decision.
         name: String,
     },
-    /// The messages that steer the run, before a model call.
+    /// The messages that steer the run, taken before a model call.
     Steering {
-        /// The number of the run's step so far.
+        /// Number of the run's current step.
         step: u32,
     },
     /// The answer to a question.
     Answer {
-        /// The question's id.
+        /// Id of the question.
         question: String,
     },
-    /// A time to wait.
+    /// A sleep.
     Sleep {
-        /// Its name.
+        /// Name of the sleep.
         name: String,
     },
     /// A pause.
     Pause,
-    /// A run that is driven elsewhere.
+    /// A remote run.
     Served {
-        /// Its session.
+        /// Session of the remote run.
         session: Arc<str>,
-        /// Its id.
+        /// Id of the remote run.
         run: Arc<str>,
     },
     /// The run of a sub-agent.
     Run {
-        /// The key by which it was called.
+        /// Key under which the sub-agent was called.
         key: String,
-        /// Its run.
+        /// Run id of the sub-agent.
         run: Arc<str>,
     },
 }
 
 impl Step {
-    /// The name under which its result is kept: no other step of the tree has it, in any attempt.
+    /// Name under which the result is persisted; unique in the tree, and the same in every attempt.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.run, self.kind, self.n)
     }

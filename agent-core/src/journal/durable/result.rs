@@ -1,4 +1,4 @@
-//! What steps give.
+//! Results of steps.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,87 +15,88 @@ use crate::{
     usage::Usage,
 };
 
-/// What a step gave. It is typed and not yet bytes, so that an engine in memory does not serialise what nobody reads; every
-/// variant is serde, for an engine that does.
+/// Result of a step. It is typed instead of bytes, so that an in-memory engine need not serialise
+/// it; all variants implement serde for engines that do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepResult {
-    /// A model's answer.
+    /// Answer of a model.
     Model(Box<ModelResponse>),
-    /// What a tool's call gave, and what it changed.
+    /// Result and changes of a tool call.
     Tool(Box<KeptCall>),
-    /// A decision, or which attempt begins a call.
+    /// Value of a decision, or nonce of the attempt that begins a call.
     Value {
         /// The value.
         value: Value,
-        /// What models used that were asked for it, beside the agent's own.
+        /// Usage of side model calls made for the decision.
         #[serde(default)]
         beside: Usage,
     },
     /// Messages that steer the run.
     Messages(Vec<Message>),
-    /// What a tool's call asks: it is entered again when there are answers.
+    /// Questions of a tool call, which is entered again when they are answered.
     Asked(Vec<Question>),
-    /// A tool's call that an earlier attempt began did not happen.
+    /// A tool call that an earlier attempt began did not happen.
     DidNot,
-    /// How a model call failed.
+    /// Error of a model call.
     Failed(KeptError),
-    /// How a sub-agent's run ended.
+    /// End of a sub-agent's run.
     Run(Box<KeptRun>),
 }
 
-/// What a tool's call gave, and what it changed.
+/// Result of a tool call, with the changes it made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KeptCall {
-    /// The tool's output, or how it failed.
+    /// Output of the tool, or its error.
     pub result: Result<ToolOutput, KeptError>,
-    /// What it changed in the run's state.
+    /// Changed values of the run's state.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, KeptValue>,
-    /// What it changed in the shared storage.
+    /// Changed values of the shared storage.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub globals: BTreeMap<String, KeptValue>,
-    /// The entries of child runs that are not driven again with it.
+    /// Entries of child runs that are not driven again with the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub descendants: Vec<Entry>,
 }
 
-/// A value as it was kept with a step.
+/// A value persisted with a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KeptValue {
-    /// The value; none if it was removed.
+    /// The value; `None` if it was removed.
     pub value: Option<Value>,
-    /// Which change of the tree's values it was: steps may be given back in another order than the one they were kept in.
+    /// Number of the change among all changes of the tree's values: steps may be returned in
+    /// another order than they were persisted.
     pub order: u64,
 }
 
-/// How a sub-agent's run ended, and what it did.
+/// End of a sub-agent's run, with its effects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KeptRun {
-    /// Its end.
+    /// The end of the run.
     pub finished: Finished,
-    /// What it and its descendants noted.
+    /// Journal entries of the run and its descendants.
     pub entries: Vec<Entry>,
-    /// The values that they changed in the shared storage, as they were at its end.
+    /// Values that they changed in the shared storage, as of the run's end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub globals: BTreeMap<String, KeptValue>,
 }
 
-/// How a call failed, without what caused it.
+/// Error of a call, without its source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KeptError {
-    /// The error's kind.
+    /// Kind of the error.
     pub kind: ErrorKind,
-    /// Its message.
+    /// Message of the error.
     pub message: String,
-    /// Whether to try again.
+    /// Retry advice of the error.
     pub retry: Retry,
-    /// Its context.
+    /// Context of the error.
     pub context: Vec<(Cow<'static, str>, String)>,
 }
 
@@ -105,7 +106,7 @@ impl StepResult {
     }
 }
 
-/// True for errors that the call itself gave, and would not give if it were made at another time or by another process.
+/// True for errors that the call itself returned and that do not depend on the time or the process.
 pub(crate) fn is_kept(kind: ErrorKind) -> bool {
     !matches!(
         kind,
@@ -119,7 +120,7 @@ pub(crate) fn is_kept(kind: ErrorKind) -> bool {
     )
 }
 
-/// The error of a step whose kept result is that of another kind of step.
+/// Error: the stored result has a different step kind.
 pub(crate) fn another_kind() -> Error {
     Error::new(ErrorKind::NonDeterminism, "a step gave the result of another kind of step")
 }
@@ -131,12 +132,12 @@ impl KeptValue {
 }
 
 impl KeptCall {
-    /// What a call gave that changed nothing.
+    /// Creates the result of a call without changes.
     pub fn new(result: Result<ToolOutput, KeptError>) -> Self {
         Self { result, state: BTreeMap::new(), globals: BTreeMap::new(), descendants: Vec::new() }
     }
 
-    /// What the child runs used that are not driven again with it.
+    /// Usage of the child runs that are not driven again with the call.
     pub(crate) fn used_by_descendants(&self) -> Usage {
         let mut all = Usage::default();
         for entry in &self.descendants {

@@ -1,4 +1,4 @@
-//! Runs that are driven elsewhere for a run that waits for their ends.
+//! Remote runs: runs of agents that other processes serve.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,48 +13,49 @@ use crate::{
     usage::Usage,
 };
 
-/// A run of an agent that is served elsewhere, which another run has its engine drive there.
+/// Request for a run of a remote agent, which the caller's engine starts and awaits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServedRun {
-    /// The agent, by the name under which it is served.
+    /// Name under which the agent is served.
     pub agent: Arc<str>,
-    /// The engine's name of the service that has the agent. Default: that of the caller.
+    /// The engine's name of the service that hosts the agent. Default: the caller's service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Arc<str>>,
-    /// Its session. No run above it may be of that session, since it would wait for its own end.
+    /// Session of the run. No ancestor run may use the same session: it would wait for its own end.
     pub session: Arc<str>,
-    /// Its id: two calls with one id are one run.
+    /// Id of the run and idempotency key: two calls with the same id are one run.
     pub run: Arc<str>,
-    /// What it is told.
+    /// Input messages.
     pub messages: Vec<Message>,
-    /// On whose behalf it runs.
+    /// User on whose behalf the agent runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
-    /// What it may use. The caller's own caps do not hold there. Default: no limit of its own.
+    /// Caps on the run's usage. The caller's own caps do not apply to it. Default: no caps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps: Option<Caps>,
-    /// How long its end is waited for, by the engine's clock, whether there is a process meanwhile or not; then it is cancelled. Default: for ever.
+    /// Maximum time to wait for the run's end, measured by the engine's clock, even while no
+    /// process runs; then the run is cancelled. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// How deep runs may be called in this way below one another; the run is refused below as many. Default: 5.
+    /// Maximum nesting depth of remote runs; a deeper run is refused. Default: 5.
     pub max_depth: u32,
 }
 
-/// How a run ended that was driven elsewhere.
+/// End of a remote run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServedEnd {
-    /// The final text; nothing if it did not finish.
+    /// Final text; empty if the run did not finish.
     pub answer: String,
-    /// Why it ended, or that it failed or was cancelled.
+    /// Exit reason, or the error if the run failed or was cancelled.
     pub reason: std::result::Result<ExitReason, KeptError>,
-    /// What it used with all its sub-agents, however it ended.
+    /// Usage of the run with all its sub-agents, for every kind of end.
     pub usage: Usage,
 }
 
 impl ServedRun {
-    /// The run `run` of `agent` in `session`, on behalf of whom `caller` runs.
+    /// Creates a request for the run `run` of `agent` in `session`, on behalf of the caller's user.
     pub fn new(
         agent: impl Into<Arc<str>>,
         session: impl Into<Arc<str>>,
@@ -69,12 +70,12 @@ impl ServedRun {
 }
 
 impl ServedEnd {
-    /// An end with this answer.
+    /// Creates the end of a finished run.
     pub fn new(answer: impl Into<String>, reason: ExitReason, usage: Usage) -> Self {
         Self { answer: answer.into(), reason: Ok(reason), usage }
     }
 
-    /// The end of a run that did not finish.
+    /// Creates the end of a run that did not finish.
     pub fn failed(why: &Error, usage: Usage) -> Self {
         Self { answer: String::new(), reason: Err(KeptError::of(why)), usage }
     }

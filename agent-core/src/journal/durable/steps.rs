@@ -1,4 +1,4 @@
-//! One attempt at a tree of runs, as its engine knows it.
+//! The steps of one attempt at a tree of runs.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,22 +16,23 @@ use crate::{
     state::{Answer, Question},
 };
 
-/// The steps of one attempt at a tree of runs: each gets a name that it had in the attempts before. Cheap to clone; all clones
-/// are one.
+/// Executes the steps of one attempt at a tree of runs, and gives each step the same name as in
+/// earlier attempts. Cheap to clone; all clones share the same data.
 #[derive(Clone)]
 pub struct Steps(Arc<Inner>);
 
 struct Inner {
     engine: Arc<dyn Durable>,
-    /// True if the engine keeps results itself, so that a result must hold all that its step changed.
+    /// True if the engine persists results, so that a result must contain all changes of its step.
     keeps: bool,
     names: Mutex<HashMap<String, u32>>,
     order: Mutex<Order>,
-    /// Held from when a call's changes are looked at until they are kept: results have one order.
+    /// Held from reading a call's changes until they are persisted, so that results have a total
+    /// order.
     keeping: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Which change of the tree's values was the last, and the last of each value.
+/// Number of the last change of the tree's values, and of the last change of each value.
 #[derive(Default)]
 struct Order {
     last: u64,
@@ -40,78 +41,80 @@ struct Order {
 
 impl Default for Steps {
     fn default() -> Self {
-        // Nothing of it changes, so that all runs may have the same.
+        // It is stateless, so all runs can share it.
         static EMBEDDED: LazyLock<Steps> = LazyLock::new(|| Steps::of(Arc::new(Embedded::default()), false));
         EMBEDDED.clone()
     }
 }
 
 impl Steps {
-    /// Those of a new attempt, with an engine that keeps results.
+    /// Creates the steps of a new attempt, with an engine that persists results.
     pub fn new(engine: Arc<dyn Durable>) -> Self {
         Self::of(engine, true)
     }
 
-    /// Those of runs whose engine keeps nothing.
+    /// Creates the steps of runs whose engine persists nothing.
     pub(crate) fn of(engine: Arc<dyn Durable>, keeps: bool) -> Self {
         let (names, order, keeping) = (Mutex::default(), Mutex::default(), Arc::default());
         Self(Arc::new(Inner { engine, keeps, names, order, keeping }))
     }
 
-    /// True if the engine keeps results itself, and drives runs again from their beginning.
+    /// True if the engine persists results, and drives runs again from their beginning.
     pub fn keeps(&self) -> bool {
         self.0.keeps
     }
 
-    /// The engine.
+    /// The engine of the steps.
     pub fn engine(&self) -> &Arc<dyn Durable> {
         &self.0.engine
     }
 
-    /// Makes a step of the run.
+    /// Executes a step of the run.
     ///
     /// # Errors
-    /// As [`Durable::step`].
+    /// Those of [`Durable::step`].
     pub async fn make(&self, run: &Arc<str>, kind: StepKind, body: StepBody<'_>) -> Result<StepResult> {
         self.named(run, kind, async |step| self.0.engine.step(step, body).await).await
     }
 
-    /// Waits for the answer to a question of the run. One that was refused is asked for again.
+    /// Waits for the answer to a question of the run. After a rejected answer the next call waits
+    /// for another one.
     ///
     /// # Errors
-    /// As [`Durable::answer`].
+    /// Those of [`Durable::answer`].
     pub async fn answer(&self, run: &Arc<str>, question: &Question) -> Result<Answer> {
         let kind = StepKind::Answer { question: question.id.clone() };
         self.named(run, kind, async |step| self.0.engine.answer(step, question).await).await
     }
 
-    /// Waits until the run, which was paused, is to go on.
+    /// Waits until the paused run is resumed.
     ///
     /// # Errors
-    /// As [`Durable::paused`].
+    /// Those of [`Durable::paused`].
     pub async fn paused(&self, run: &Arc<str>) -> Result<()> {
         self.named(run, StepKind::Pause, async |step| self.0.engine.paused(step).await).await
     }
 
-    /// Waits for this time, under a name of the run.
+    /// Sleeps for `time`, under a name that is scoped to the run.
     ///
     /// # Errors
-    /// As [`Durable::sleep`].
+    /// Those of [`Durable::sleep`].
     pub async fn sleep(&self, run: &Arc<str>, name: &str, time: Duration) -> Result<()> {
         let kind = StepKind::Sleep { name: name.to_owned() };
         self.named(run, kind, async |step| self.0.engine.sleep(step, time).await).await
     }
 
-    /// Has a run driven elsewhere, and waits for its end.
+    /// Starts a remote run and waits for its end.
     ///
     /// # Errors
-    /// As [`Durable::served`].
+    /// Those of [`Durable::served`].
     pub async fn served(&self, caller: &Arc<str>, run: &ServedRun) -> Result<ServedEnd> {
         let kind = StepKind::Served { session: run.session.clone(), run: run.run.clone() };
         self.named(caller, kind, async |step| self.0.engine.served(step, run).await).await
     }
 
-    /// Hands `make` the step with its name. If that comes to a result, the next one of the kind has another name.
+    /// Calls `make` with the named step. If `make` succeeds, the next step of the same kind gets
+    /// another name.
     pub(crate) async fn named<T>(
         &self,
         run: &Arc<str>,
@@ -128,7 +131,7 @@ impl Steps {
         Ok(result)
     }
 
-    /// How many steps of the run that are the same otherwise were kept in this attempt.
+    /// Number of steps of the run with this kind that were persisted in this attempt.
     pub(crate) fn kept_before(&self, run: &str, kind: &StepKind) -> u32 {
         match self.0.keeps {
             true => lock(&self.0.names).get(&format!("{run}/{kind}")).copied().unwrap_or_default(),
@@ -136,12 +139,13 @@ impl Steps {
         }
     }
 
-    /// Lets no other call of the tree keep its changes until the guard is dropped.
+    /// Prevents other calls of the tree from persisting changes until the guard is dropped.
     pub(crate) async fn keep_alone(&self) -> OwnedMutexGuard<()> {
         self.0.keeping.clone().lock_owned().await
     }
 
-    /// The values as they are kept now, in `scope`: a run, or the storage that all share.
+    /// Numbers these changed values for persistence. The `scope` is a run id, or the storage that
+    /// all runs share.
     pub(crate) fn kept(
         &self,
         scope: &str,
@@ -155,7 +159,7 @@ impl Steps {
         kept.collect()
     }
 
-    /// Notes that these values changed in `scope`.
+    /// Records that these values changed in `scope`.
     pub(crate) fn changed<'a>(&self, scope: &str, names: impl Iterator<Item = &'a String>) {
         if self.0.keeps {
             let mut order = lock(&self.0.order);
@@ -163,7 +167,7 @@ impl Steps {
         }
     }
 
-    /// Those of `values` that are newer than what the tree has.
+    /// Filters `values` to those that are newer than the tree's.
     pub(crate) fn newer<'a>(
         &'a self,
         scope: &'a str,

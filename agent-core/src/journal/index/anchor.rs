@@ -1,4 +1,4 @@
-//! A place from which a session is read without what is before it: [`Anchor`].
+//! Snapshots of a session: [`Anchor`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,74 +16,77 @@ use crate::{
     usage::Usage,
 };
 
-/// What a session's entries up to one of them mean for those that follow: a process that sees the session for the first time
-/// reads this and what came since, however long the session is.
+/// Snapshot of a session at one of its entries. A process that opens the session for the first time
+/// reads the snapshot and the entries after it, regardless of the session's length.
 ///
-/// It goes on from the anchor before it, and holds what is new since then: of each agent that did anything, the messages that its
-/// conversation has more. So what all anchors of a session hold is written once.
+/// A snapshot is incremental: it extends the snapshot before it, and contains only the changes
+/// since then. For each agent that was active, it contains the messages appended to the
+/// conversation. All snapshots of a session together contain each message once.
 ///
-/// Nothing is lost by it, and nothing is true only because it says so: what anchors do not hold (older runs, and what undoing
-/// them brings back) is read from the entries before, and without anchors all of it is.
+/// Snapshots are an optimisation: data that they do not contain (older runs, and the conversations
+/// that undoing them restores) is read from earlier entries, and without snapshots everything is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// The newest entry that it tells of: its number, run and time.
+    /// Sequence number, run and time of the newest entry that the snapshot covers.
     newest: (u64, Arc<str>, u64),
-    /// The number of the anchor from which it goes on; none if it stands for itself.
+    /// Sequence number of the snapshot that this one extends; `None` if it is self-contained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<u64>,
     info: SessionInfo,
     globals: BTreeMap<String, Value>,
-    /// Those that are not as the anchor before has them.
+    /// The agents that changed since the snapshot before.
     agents: BTreeMap<Arc<str>, AnchoredAgent>,
-    /// The newest runs of agents that can go on, and their descendants.
+    /// The newest resumable runs of agents, with their descendants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     open: Vec<OpenRun>,
 }
 
 impl Anchor {
-    /// The number of the anchor from which it goes on, without which it cannot be read; none if it stands for itself.
+    /// Sequence number of the snapshot that this one extends and without which it cannot be read;
+    /// `None` if it is self-contained.
     pub fn base(&self) -> Option<u64> {
         self.base
     }
 }
 
-/// One agent, as an anchor holds it.
+/// One agent in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct AnchoredAgent {
-    /// How many messages the conversation has from the anchor before: all that it had there, or none.
+    /// Number of messages taken from the conversation in the snapshot before: all of them, or zero.
     #[serde(default, skip_serializing_if = "is_default")]
     kept: usize,
-    /// The messages that follow. If the newest run is open, they are those of its state.
+    /// The messages that follow. If the newest run is open, they belong to its state.
     history: History,
     usage: Usage,
-    /// The newest run at the top of a tree, the newest of all, and the open ones, each once.
+    /// The newest root run, the newest run of all, and the open runs, each once.
     runs: Vec<RunRecord>,
     newest_root: Option<Arc<str>>,
 }
 
-/// All that the next entry of a run needs to know of those before.
+/// Complete state of an open run, to which later entries can be applied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct OpenRun {
-    /// Without its conversation if it is the newest run of its agent, which has it.
+    /// State without the conversation if this is the newest run of its agent, which has it.
     state: RunState,
     trail: Trail,
-    /// The nonce of its newest attempt; none if it did not stop yet.
+    /// Nonce of the newest attempt; `None` if the run has not stopped yet.
     attempt: Option<Arc<str>>,
 }
 
-/// What the newest anchor says with all those that it goes on from.
+/// The newest snapshot, merged with all those that it extends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anchored {
-    /// The number of its entry; 0 before the first.
+    /// Sequence number of its entry; 0 before the first.
     seq: u64,
-    /// How many entries there were.
+    /// Number of entries that it covers.
     entries: u64,
-    /// All of them, with their whole conversations.
+    /// All agents, with their whole conversations.
     agents: BTreeMap<Arc<str>, AnchoredAgent>,
 }
 
 impl Anchored {
-    /// Takes the next anchor. Conversations that `known` has are shared with it, so that what follows is found to continue them.
+    /// Applies the next snapshot. Conversations are shared with those of `known` where they are
+    /// equal, so that the next snapshot recognises the continuation.
     fn go_on<'a>(&mut self, seq: u64, anchor: &Anchor, known: impl Fn(&str) -> Option<&'a History>) {
         if anchor.base.is_none() {
             self.agents.clear();
@@ -98,10 +101,10 @@ impl Anchored {
         (self.seq, self.entries) = (seq, anchor.info.entries);
     }
 
-    /// The agent as it is now, without what was anchored; none if all of it was.
+    /// Returns the agent without the part already in snapshots; `None` if nothing changed.
     fn change(&self, id: &str, mut agent: AnchoredAgent) -> Option<AnchoredAgent> {
         let Some(known) = self.agents.get(id) else { return Some(agent) };
-        // One that was made in another way is written as a whole.
+        // A conversation that is not a continuation is written as a whole.
         let Some(since) = agent.history.since(&known.history) else { return Some(agent) };
         let Ok(since) = History::from_messages(since.cloned()) else { return Some(agent) };
         let is_known = since.is_empty()
@@ -111,7 +114,7 @@ impl Anchored {
     }
 }
 
-/// The beginning of `known` that is `earlier` and what was `said` since, if it begins so.
+/// Returns the beginning of `known`, if that equals `earlier` followed by `said`.
 fn shared(known: &History, earlier: &History, said: &History) -> Option<History> {
     let len = earlier.len() + said.len();
     let is_it = known.len() >= len && known.since(earlier)?.take(said.len()).eq(said.iter());
@@ -119,8 +122,9 @@ fn shared(known: &History, earlier: &History, said: &History) -> Option<History>
 }
 
 impl SessionIndex {
-    /// The index that the newest anchor among these entries stands for: they are anchors of one session, oldest first, from one
-    /// that stands for itself on. Older runs are not in it: it [is not whole](Self::is_whole). Without an anchor it is empty.
+    /// Builds the index from these snapshots: the anchors of one session, oldest first, beginning
+    /// with a self-contained one. Older runs are not included: the index [is not
+    /// whole](Self::is_whole). Without an anchor the index is empty.
     pub fn since<'a>(anchors: impl IntoIterator<Item = &'a Entry>) -> Self {
         let (mut anchored, mut newest) = (Anchored::default(), None);
         for entry in anchors {
@@ -151,7 +155,8 @@ impl SessionIndex {
         index
     }
 
-    /// The index as the newest anchor that stands before the entry `seq` has it; empty if there is none.
+    /// Returns the index at the newest snapshot before the entry `seq`; empty if there is no
+    /// snapshot.
     ///
     /// # Errors
     /// Those of [`Journal::read`] and [`Journal::anchor`].
@@ -162,7 +167,7 @@ impl SessionIndex {
             next = match anchor.base.filter(|base| *base < entry.seq) {
                 None => None,
                 Some(base) => match journal.read(session, base - 1, 1).await?.pop().filter(|it| it.seq == base) {
-                    None => return Ok(Self::default()), // nobody knows what it goes on from
+                    None => return Ok(Self::default()), // the snapshot that it extends is missing
                     found => found,
                 },
             };
@@ -171,7 +176,7 @@ impl SessionIndex {
         Ok(Self::since(chain.iter().rev().map(|entry| &**entry)))
     }
 
-    /// Takes an anchor. One that was written by somebody who did not know the newest is not gone on from.
+    /// Applies an anchor. An anchor whose writer did not know the newest one is ignored.
     pub(super) fn take_anchor(&mut self, seq: u64, anchor: &Anchor) {
         if anchor.base.is_some_and(|base| base != self.anchored.seq) {
             return;
@@ -181,25 +186,28 @@ impl SessionIndex {
         self.anchored = anchored;
     }
 
-    /// The conversation of an agent as far as it is closed.
+    /// The closed part of an agent's conversation.
     fn conversation(&self, id: &str) -> Option<&History> {
         let agent = self.agents.get(id)?;
         let newest = agent.runs.last().and_then(|run| self.states.get(&run.run_id));
         Some(newest.map_or(&agent.history, |state| &state.history))
     }
 
-    /// True if every run of the session is in it, also those before the newest anchor.
+    /// True if the index includes every run of the session, including those before the newest
+    /// anchor.
     pub fn is_whole(&self) -> bool {
         self.since == 0
     }
 
-    /// True unless an entry since the anchor undid what is before it: then the session must be read from its beginning.
+    /// True unless an entry since the anchor undid a run from before it: then the session must be
+    /// read from its beginning.
     pub fn is_sound(&self) -> bool {
         !self.reached_back
     }
 
-    /// What to write so that the session need not be read from further back. None until there are `least` entries since the
-    /// last one. None too if it could not be read back.
+    /// Returns the next snapshot to write, so that later reads can start there. Returns `None`
+    /// until `least` entries have been added since the last snapshot, and if the snapshot could not
+    /// be read back.
     pub fn anchor(&self, least: u64) -> Option<Anchor> {
         if self.info.entries.saturating_sub(self.anchored.entries) < least {
             return None;
@@ -219,7 +227,7 @@ impl SessionIndex {
             agents: agents.collect(),
             open: open.into_iter().map(|state| self.open_run(state)).collect(),
         });
-        // What was nested as deeply as can be read stands deeper in an anchor than in the entry that it is from.
+        // Embedding may exceed serde's recursion limit, so verify that it can be read back.
         let read = EntryBody::from_json(&EntryBody::Anchored { anchor }.to_json().ok()?);
         match read.ok()? {
             EntryBody::Anchored { anchor } => Some(*anchor),
@@ -243,7 +251,7 @@ impl SessionIndex {
         }
     }
 
-    /// True if no run of its agent began after this one.
+    /// True if no later run of its agent has begun.
     fn is_newest_of_its_agent(&self, state: &RunState) -> bool {
         let newest = self.agents.get(&state.ids.agent_id).and_then(|agent| agent.runs.last());
         newest.is_some_and(|newest| newest.run_id == state.ids.run_id)
@@ -261,7 +269,7 @@ impl SessionIndex {
         OpenRun { state: kept, trail: state.trail.clone(), attempt }
     }
 
-    /// Takes a run that an anchor left open.
+    /// Restores a run that was open when the anchor was written.
     fn reopen(&mut self, OpenRun { mut state, trail, attempt }: OpenRun, anchored: &Anchored) {
         state.trail = trail;
         if let Some(agent) = anchored.agents.get(&state.ids.agent_id).filter(|_| self.is_newest_of_its_agent(&state)) {
@@ -278,12 +286,12 @@ impl SessionIndex {
 }
 
 impl RunRecord {
-    /// The record without what only undoing the run needs.
+    /// The record without the fields that only undoing the run needs.
     fn outline(&self) -> Self {
         Self { before: History::default(), liveness: Liveness::Unknown, ..self.clone() }
     }
 
-    /// The record of a run that is not gone on with.
+    /// The record of a run that cannot be resumed.
     fn over(mut self) -> Self {
         let why = if self.undone { "the run was undone" } else { "the run is finished" };
         self.tell(self.liveness_seq, Liveness::Over(why));

@@ -1,4 +1,4 @@
-//! Where a run stands together with its descendants: a checkpoint that stands for itself.
+//! Self-contained checkpoints: the state of a run together with its descendants.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -13,7 +13,8 @@ use crate::{
     usage::Usage,
 };
 
-/// The states of runs, by id. They are few, and looked up for each entry: a hash would cost more than comparing.
+/// States of runs, by id. There are few, and one is looked up for each entry: hashing would cost
+/// more than comparing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct States(BTreeMap<Arc<str>, Box<RunState>>);
 
@@ -35,7 +36,7 @@ impl States {
         self.0.insert(state.ids.run_id.clone(), Box::new(state));
     }
 
-    /// A run begins, perhaps once more: then what it used before still counts.
+    /// Inserts a run that begins. If it begins again, its earlier usage still counts.
     pub(super) fn insert_again(&mut self, mut state: RunState) {
         if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
             state.trail.gone = self.tree_usage(before);
@@ -44,7 +45,8 @@ impl States {
         self.insert(state);
     }
 
-    /// A run goes on from where it stood, perhaps once more: then what it used since still counts.
+    /// Inserts a run that resumes from `checkpoint`. If it resumes again, its usage since the
+    /// checkpoint still counts.
     pub(super) fn insert_from(&mut self, mut state: RunState, checkpoint: &RunState) {
         if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
             let mut since = self.tree_usage(before);
@@ -55,7 +57,8 @@ impl States {
         self.insert(state);
     }
 
-    /// Takes the next entry of a run. What a child run does not ask any more, those above it that handed it up do not either.
+    /// Applies the next entry of a run. Questions that a child run no longer asks are removed from
+    /// its ancestors too.
     pub(super) fn apply(&mut self, entry: &Entry) {
         let Some(state) = self.0.get_mut(&entry.run) else { return };
         let asked: Vec<_> = state.questions.iter().map(|question| question.digest.clone()).collect();
@@ -69,12 +72,12 @@ impl States {
         }
     }
 
-    /// The states of all runs whose tree has one of these at its top.
+    /// The states of all runs in the trees with these root runs.
     pub(super) fn of_trees(&self, tops: &BTreeSet<&Arc<str>>) -> Vec<&RunState> {
         self.0.values().map(|state| &**state).filter(|state| tops.contains(top(state))).collect()
     }
 
-    /// Takes the states of all runs whose tree has such a run at its top.
+    /// Removes and returns the states of all runs in the trees whose root run `is_top` accepts.
     pub(super) fn take_trees(&mut self, is_top: impl Fn(&str) -> bool) -> Vec<RunState> {
         let (taken, left): (BTreeMap<_, _>, _) =
             mem::take(&mut self.0).into_iter().partition(|(_, state)| is_top(top(state)));
@@ -82,8 +85,8 @@ impl States {
         taken.into_values().map(|state| *state).collect()
     }
 
-    /// Takes the states of the child runs that ended in the turns of a run that are over, with their descendants. No call waits
-    /// for them any more, so the run counts what they used as its own, and has no more to do with them.
+    /// Removes the child runs that ended in closed turns of a run, with their descendants. No call
+    /// waits for them any more, so the run takes over their usage as its own.
     pub(super) fn take_ended_descendants(&mut self, run: &str) -> Vec<RunState> {
         let Some(state) = self.get_mut(run).filter(|state| !state.trail.children.is_empty()) else { return Vec::new() };
         let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
@@ -92,7 +95,8 @@ impl States {
             if !child.background && self.get(&child.run).is_none() {
                 continue; // it never began, and no call waits for it any more
             }
-            // One in the background that did not begin is not looked for where its call started another one.
+            // A background child that did not begin stays linked, unless its call started another
+            // one.
             let stands_in =
                 |other: &Child| other.background && other.call_id == child.call_id && self.get(&other.run).is_none();
             let is_told = !child.background || reported.contains(&child.run);
@@ -117,7 +121,7 @@ impl States {
         taken
     }
 
-    /// True if a run has ended for good, and with it all its descendants.
+    /// True if a run and all its descendants have ended permanently.
     fn has_ended(&self, run: &str) -> bool {
         let is_over =
             |status: &RunStatus| matches!(status, RunStatus::Finished(_) | RunStatus::Failed | RunStatus::Cancelled);
@@ -133,7 +137,8 @@ impl States {
         taken.push(*state);
     }
 
-    /// Where the run stands, with where its descendants stand that its open calls or its background wait for.
+    /// The run's checkpoint, including those of children its open calls or background tasks depend
+    /// on.
     pub(super) fn at_rest(&self, state: &RunState) -> RunState {
         let mut rest = state.clone();
         rest.trail = Trail::default();
@@ -147,7 +152,7 @@ impl States {
         rest
     }
 
-    /// What comes next, with where those stand that open calls wait for.
+    /// The run's phase, including the checkpoints of the children that open calls wait for.
     pub(super) fn phase(&self, state: &RunState) -> Phase {
         match &state.phase {
             Phase::Tools(turn) => Phase::Tools(self.with_children(state, turn)),
@@ -159,7 +164,7 @@ impl States {
         state.trail.children.iter().filter_map(|child| self.get(&child.run))
     }
 
-    /// What the run used with all its descendants.
+    /// Usage of the run and all its descendants.
     pub(super) fn tree_usage(&self, state: &RunState) -> Usage {
         let mut all = state.usage;
         all += state.trail.gone;
@@ -172,7 +177,8 @@ impl States {
         self.children(state).fold(own, |all, child| all.plus(self.tree_spent(child)))
     }
 
-    /// The turn, with where the sub-agents of its calls stand. A call with a sub-agent is not in doubt: that is gone on with.
+    /// The turn with the checkpoints of its calls' sub-agents. A call with a sub-agent is not in
+    /// doubt: the sub-agent is resumed.
     fn with_children(&self, state: &RunState, turn: &PendingTurn) -> PendingTurn {
         let mut turn = turn.clone();
         for call in turn.calls.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
@@ -188,8 +194,8 @@ impl States {
         turn
     }
 
-    /// The sub-agents in the background of whose end the run was not told. A call that did not give its result goes on with
-    /// its own itself.
+    /// Background sub-agents whose end was not reported to the run. A call without a result resumes
+    /// its own sub-agent itself.
     pub(super) fn background(&self, state: &RunState) -> Vec<BackgroundRun> {
         let turn = match &state.phase {
             Phase::Tools(turn) => Some(turn),
@@ -218,7 +224,7 @@ impl States {
     }
 }
 
-/// The run at the top of the tree that a run is of.
+/// Id of the root run of a run's tree.
 fn top(state: &RunState) -> &Arc<str> {
     match &state.ids.parent_run_id {
         Some(_) => &state.ids.root_run_id,

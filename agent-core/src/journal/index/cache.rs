@@ -1,4 +1,4 @@
-//! Indexes that are kept from one look at a session to the next.
+//! Cache of session indexes.
 
 use std::{
     collections::HashMap,
@@ -9,12 +9,12 @@ use std::{
 use super::{Journal, SessionIndex};
 use crate::error::Result;
 
-/// A session's [index](SessionIndex), shared with others who look at it. Cheap to clone.
+/// A session's [index](SessionIndex), shared with other readers. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct SharedIndex(Arc<Mutex<SessionIndex>>);
 
 impl SharedIndex {
-    /// Looks at the index. Whoever looks keeps others from it: `look` must not wait.
+    /// Calls `look` with the index, under a lock: `look` must not block.
     pub fn look<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> R {
         look(&self.lock())
     }
@@ -30,10 +30,10 @@ impl From<SessionIndex> for SharedIndex {
     }
 }
 
-/// The indexes of the sessions that were looked at last, for a store: a look at a session then costs what was written since
-/// the look before, however long the session is.
+/// Cache of the most recently used session indexes, for a store: an access reads only the
+/// entries written since the previous one, regardless of the session's length.
 ///
-/// A store has one and says so in [`Journal::index`] and [`Journal::whole_index`]:
+/// A store holds one, and uses it in [`Journal::index`] and [`Journal::whole_index`]:
 ///
 /// ```
 /// use agent_core::{
@@ -74,9 +74,9 @@ impl From<SessionIndex> for SharedIndex {
 /// }
 /// ```
 ///
-/// Sessions only grow, and one that was deleted and made anew is noticed: its newest known entry is another.
+/// The cache detects a session that was deleted and recreated: the newest known entry differs.
 pub struct IndexCache {
-    /// How many sessions are kept.
+    /// Maximum number of cached sessions.
     most: usize,
     kept: Mutex<Kept>,
 }
@@ -88,19 +88,19 @@ struct Kept {
 }
 
 struct Session {
-    /// Held while somebody catches up.
+    /// Held while a task reads new entries.
     index: Arc<tokio::sync::Mutex<SharedIndex>>,
-    /// When it was last looked at, counted in looks.
+    /// Number of the session's last access, for eviction.
     look: u64,
 }
 
 impl IndexCache {
-    /// Keeps the indexes of at most `most` sessions. The default is 128.
+    /// Creates a cache for the indexes of at most `most` sessions. The default is 128.
     pub fn new(most: usize) -> Self {
         Self { most, kept: Mutex::default() }
     }
 
-    /// The index of a session with all that is in the journal now, perhaps without runs before its newest
+    /// Returns the up-to-date index of a session, possibly without runs older than its newest
     /// [anchor](Journal::anchor).
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl IndexCache {
         Ok(index.clone())
     }
 
-    /// The index of a session with all that is in the journal now.
+    /// Returns the up-to-date index of a session, including all runs.
     ///
     /// # Errors
     /// Those of [`Journal::read`].
@@ -151,10 +151,10 @@ impl IndexCache {
     }
 }
 
-/// Takes what was written since. An index that belongs to another session of this name, which was deleted, is begun anew.
+/// Applies the entries written since. An index of a deleted session of the same name is discarded.
 async fn refresh(index: &mut SharedIndex, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
     let newest = index.look(SessionIndex::seq);
-    // The newest entry that is known is read again with those after it.
+    // The newest known entry is read again, together with those after it.
     let mut page = journal.read(session, newest.saturating_sub(1), PAGE).await?;
     if newest > 0 && !page.first().is_some_and(|first| index.look(|index| index.is_newest(first))) {
         *index = SharedIndex::default();
@@ -172,7 +172,7 @@ async fn refresh(index: &mut SharedIndex, journal: &(impl Journal + ?Sized), ses
     Ok(())
 }
 
-/// Entries that are read from the journal at once.
+/// Number of entries per read from the journal.
 const PAGE: usize = 500;
 
 impl Default for IndexCache {

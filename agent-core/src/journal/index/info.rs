@@ -1,4 +1,4 @@
-//! What is known of a session without its content.
+//! Session metadata.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::journal::{Entry, EntryBody, Journal, each_entry};
 
-/// What is known of a session without its content.
+/// Metadata of a session: the facts known without its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// The newest title that it was given.
+    /// Newest title of the session.
     pub title: Option<String>,
-    /// When it was created: milliseconds since 1970, UTC.
+    /// Creation time, in milliseconds since 1970, UTC.
     pub created: u64,
-    /// When something was last written to it: milliseconds since 1970, UTC.
+    /// Time of the newest entry, in milliseconds since 1970, UTC.
     pub updated: u64,
-    /// Entries in its journal.
+    /// Number of entries in the journal.
     pub entries: u64,
-    /// Runs of agents at the top, edits among them; child runs do not count.
+    /// Number of root runs, including edits; child runs do not count.
     pub runs: u64,
-    /// The agents at the top, by id, in the order in which they came.
+    /// Ids of the root agents, in the order of their first runs.
     pub agents: Vec<Arc<str>>,
 }
 
 impl SessionInfo {
-    /// Takes the next entry of the session, in order.
+    /// Applies the next entry of the session; entries must be applied in order.
     pub fn apply(&mut self, entry: &Entry) {
         if self.entries == 0 {
             self.created = entry.time;
@@ -45,7 +45,7 @@ impl SessionInfo {
         }
     }
 
-    /// Takes what is known of the entries that come after those that it knows.
+    /// Merges the metadata of later entries.
     pub fn extend(&mut self, later: &Self) {
         if self.entries == 0 {
             self.created = later.created;
@@ -64,7 +64,7 @@ impl SessionInfo {
     }
 }
 
-/// Reads a whole session for what is known of it.
+/// Computes the metadata by reading the whole session.
 pub(crate) async fn read_info(journal: &(impl Journal + ?Sized), session: &str) -> Result<Option<SessionInfo>> {
     let mut info = SessionInfo::default();
     each_entry(journal, session, 0, |entry| info.apply(entry)).await?;

@@ -1,28 +1,29 @@
-//! Whether a checkpoint of a run is the newest that there is.
+//! Liveness of runs: tells whether a checkpoint of a run is still the newest.
 
 use std::sync::Arc;
 
 use super::Journal;
 use crate::{error::Result, state::RunIds};
 
-/// What a session knows of a run at its top.
+/// Liveness of a root run according to a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Liveness {
-    /// Nothing: the run was kept elsewhere, or nowhere.
+    /// Unknown: the run was persisted elsewhere, or nowhere.
     #[default]
     Unknown,
-    /// It can go on. Its newest attempt has this nonce; none if it did not stop yet.
+    /// Resumable. `attempt` is the nonce of the newest attempt, or `None` if it has not stopped
+    /// yet.
     Open {
-        /// The nonce.
+        /// Nonce of the newest attempt.
         attempt: Option<Arc<str>>,
     },
-    /// It cannot, for this reason.
+    /// Not resumable, for this reason.
     Over(&'static str),
 }
 
-/// What the journal knows of the run `ids` at its top, however long ago that was. Ask while you hold the session's writer if
-/// you mean to go on.
+/// Returns the liveness of the root run `ids` according to the journal, regardless of its age. A
+/// caller that wants to resume the run must hold the session's writer.
 ///
 /// # Errors
 /// Those of [`Journal::read`].

@@ -1,4 +1,4 @@
-//! [`SessionIndex`]: what a session's entries mean, in one pass.
+//! [`SessionIndex`]: the state of a session, folded from its entries in one pass.
 
 mod anchor;
 mod at_rest;
@@ -32,10 +32,12 @@ use crate::{
     usage::Usage,
 };
 
-/// What a session's entries mean: the conversations of its agents, the shared storage, its runs and where they stand.
+/// State of a session, folded from its entries: the conversations of its agents, the shared
+/// storage, and its runs with their states.
 ///
-/// Every read side of a journal is a view of it, made in one pass: the same entries give the same views on every store.
-/// Entries append to a conversation, replace it, or undo it back to before a run.
+/// Every read model of a journal is a view of this index, built in one pass: the same entries
+/// produce the same views on every store. Entries append to a conversation, replace it, or undo it
+/// back to before a run.
 ///
 /// ```
 /// use agent_core::{Message, RunIds, journal::{Entry, EntryBody, SessionIndex}};
@@ -59,17 +61,19 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct SessionIndex {
     newest: Option<(u64, Arc<str>, u64)>,
-    /// The newest entry that was not taken but read from an [`Anchor`]; 0 if all were taken.
+    /// Sequence number of the newest entry that was read from an [`Anchor`] instead of applied; 0
+    /// if all were applied.
     since: u64,
     anchored: Anchored,
-    /// An entry undid what is before the anchor.
+    /// True if an entry undid a run from before the anchor.
     reached_back: bool,
     info: SessionInfo,
     globals: BTreeMap<String, Value>,
     agents: BTreeMap<Arc<str>, AgentIndex>,
-    /// Whose each run is, and its place there.
+    /// Agent of each run, and the index of its record there.
     runs: BTreeMap<Arc<str>, (Arc<str>, usize)>,
-    /// The runs of the newest tree of each agent at the top, without descendants that have ended and that no call waits for.
+    /// States of the runs in the newest tree of each root agent, without ended descendants that no
+    /// call waits for.
     states: States,
     sub_agents: SubAgents,
 }
@@ -77,35 +81,35 @@ pub struct SessionIndex {
 /// One agent of a session.
 #[derive(Clone, Debug, Default)]
 struct AgentIndex {
-    /// The conversation, apart from that of a run whose state is kept.
+    /// The conversation, excluding that of a run whose state is kept.
     history: History,
     runs: Vec<RunRecord>,
-    /// What the runs used, each counted once however often it began.
+    /// Total usage of the runs; a run that began several times counts once.
     usage: Usage,
-    /// The newest run at the top of a tree.
+    /// The newest root run.
     newest_root: Option<Arc<str>>,
-    /// The agent at the top, if this one was called by others.
+    /// The root agent, if this agent was called by others.
     above: Option<Arc<str>>,
 }
 
-/// The run at the top of a tree: where it began, and whose it is.
+/// The root of a tree of runs: the sequence number of its start, and its agent.
 #[derive(Clone, Debug)]
 struct Top {
     seq: u64,
     agent: Arc<str>,
 }
 
-/// What a session holds for one agent.
+/// View of one agent in a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionView {
-    /// The agent's conversation. Calls that were never answered are answered "no result was recorded".
+    /// The agent's conversation. Unanswered calls have the result "no result was recorded".
     pub history: History,
-    /// The storage that the hierarchy shares.
+    /// Storage that the hierarchy shares.
     pub globals: BTreeMap<String, Value>,
-    /// What the agent's runs used themselves.
+    /// Usage of the agent's own runs.
     pub usage: Usage,
-    /// The agent's newest run and how it ended; `None` while it is under way, or after a crash.
+    /// The agent's newest run and its status; `None` while it is running, or after a crash.
     pub last_run: Option<(Arc<str>, Option<RunStatus>)>,
 }
 
@@ -120,7 +124,8 @@ impl SessionIndex {
         Ok(index)
     }
 
-    /// The index as it was before the entry `seq`, read from the newest anchor if that is older.
+    /// Returns the index as of before the entry `seq`, starting from the newest anchor before that
+    /// entry.
     ///
     /// # Errors
     /// Those of [`Journal::read`] and [`Journal::anchor`].
@@ -146,27 +151,27 @@ impl SessionIndex {
         .await
     }
 
-    /// Takes what was written since the newest entry that was taken.
+    /// Applies the entries written since the newest applied entry.
     ///
     /// # Errors
-    /// Those of [`Journal::read`]; what was read before is taken.
+    /// Those of [`Journal::read`]; entries read before the error are applied.
     pub async fn catch_up(&mut self, journal: &(impl Journal + ?Sized), session: &str) -> Result<()> {
         each_entry(journal, session, self.seq(), |entry| self.apply(entry)).await
     }
 
-    /// The sequence number of the newest entry that was taken; 0 before the first.
+    /// Sequence number of the newest applied entry; 0 before the first.
     pub fn seq(&self) -> u64 {
         self.newest.as_ref().map_or(0, |(seq, ..)| *seq)
     }
 
-    /// True if `entry` is the newest one that was taken.
+    /// True if `entry` is the newest applied entry.
     pub(super) fn is_newest(&self, entry: &Entry) -> bool {
         self.newest.as_ref().is_some_and(|(seq, run, time)| (*seq, run, *time) == (entry.seq, &entry.run, entry.time))
     }
 
-    // --- taking entries ---
+    // --- applying entries ---
 
-    /// Takes the next entry of the session, in order.
+    /// Applies the next entry of the session; entries must be applied in order.
     pub fn apply(&mut self, entry: &Entry) {
         self.newest = Some((entry.seq, entry.run.clone(), entry.time));
         self.info.apply(entry);
@@ -176,7 +181,7 @@ impl SessionIndex {
             EntryBody::Anchored { anchor } => self.take_anchor(entry.seq, anchor),
             body => {
                 if let EntryBody::StateChanged { globals, .. } = body {
-                    self.change_globals(globals); // the storage is the hierarchy's, whichever run changed it
+                    self.change_globals(globals); // the hierarchy shares the storage, regardless of the run that changed it
                 }
                 self.apply_to_run(entry);
             }
@@ -212,13 +217,13 @@ impl SessionIndex {
         if ids.parent_run_id.is_none() {
             self.forget_trees_of(&ids.agent_id);
         }
-        // What an earlier run left open is the earlier run's: undoing this one keeps it.
+        // An open turn belongs to the earlier run: undoing this run keeps it.
         let before = self.history(&ids.agent_id);
         self.enter(ids, entry.seq, entry.time, before.clone());
         self.states.insert_again(RunState::begin(ids, fingerprint, before, entry.time));
     }
 
-    /// A run of an agent begins, with the conversation `before`.
+    /// Records that a run of an agent begins, with the conversation `before`.
     fn enter(&mut self, ids: &RunIds, seq: u64, time: u64, before: History) {
         let is_root = ids.parent_run_id.is_none();
         let top = self.top_of(&ids.root_run_id).filter(|_| !is_root);
@@ -238,14 +243,14 @@ impl SessionIndex {
         self.sub_agents.begin(ids, top.unwrap_or(Top { seq, agent: ids.agent_id.clone() }));
     }
 
-    /// Keeps of the agent's trees before this one what the conversations came to.
+    /// Drops the states of the agent's earlier trees, and keeps their final conversations.
     fn forget_trees_of(&mut self, agent_id: &str) {
         let runs = &self.runs;
         let trees = self.states.take_trees(|top| runs.get(top).is_some_and(|(agent, _)| **agent == *agent_id));
         self.keep_histories(trees);
     }
 
-    /// Keeps of states that are no longer needed what the conversations came to.
+    /// Keeps the final conversations of states that are dropped.
     fn keep_histories(&mut self, states: Vec<RunState>) {
         for state in states {
             if let Some(agent) = self.agents.get_mut(&state.ids.agent_id)
@@ -271,7 +276,7 @@ impl SessionIndex {
         if is_root {
             let top = Top { seq: since, agent: agent_id };
             self.sub_agents.undo(&top);
-            // What a sub-agent did is undone with the run at the top.
+            // Undoing a root run also undoes the runs of its sub-agents.
             for agent in self.agents.values_mut().filter(|agent| agent.above.as_ref() == Some(&top.agent)) {
                 if let Some(at) = agent.runs.iter().position(|run| run.seq >= since) {
                     agent.undo_from(at, seq, &mut self.states);
@@ -280,9 +285,9 @@ impl SessionIndex {
         }
     }
 
-    // --- a tree under way ---
+    // --- a running tree ---
 
-    /// An agent's conversation, and a run of it that has not begun.
+    /// Sets an agent's conversation, and enters a run of the agent that has not begun.
     pub(crate) fn seed(&mut self, ids: &RunIds, history: History) {
         if !self.runs.contains_key(&ids.run_id) {
             self.enter(ids, 0, 0, history.clone());
@@ -291,17 +296,19 @@ impl SessionIndex {
         self.states.insert_again(RunState::begin(ids, "", history, 0));
     }
 
-    /// Takes where a run stood, with the child runs that it waits for, as if their entries had been taken.
+    /// Enters a run from its checkpoint, with the child runs that it waits for, as if their entries
+    /// had been applied.
     pub(crate) fn adopt(&mut self, checkpoint: &RunState) {
         let mut state = checkpoint.clone();
-        state.saved_as = None; // that is where the earlier one is
+        state.saved_as = None; // the handle belongs to the earlier checkpoint
         let children = state.adopt_children();
         self.enter(&state.ids, 0, 0, state.history.clone());
         self.states.insert_from(state, checkpoint);
         children.iter().for_each(|child| self.adopt(child));
     }
 
-    /// True if the newest attempt at a run that is known is that of this checkpoint, or the run is known and over.
+    /// True if this is the checkpoint of the newest known attempt at the run, or if the run is
+    /// known and over.
     pub(crate) fn knows(&self, checkpoint: &RunState) -> bool {
         match self.states.get(&checkpoint.ids.run_id) {
             Some(known) => known.attempt.is_some() && known.attempt == checkpoint.attempt,
@@ -309,29 +316,31 @@ impl SessionIndex {
         }
     }
 
-    /// The state of a run that was seeded or adopted, or has begun; none if a turn of its caller's has ended since it did.
+    /// The state of a run that was seeded or adopted, or has begun; `None` once it has ended and a
+    /// turn of its caller has ended since.
     pub(crate) fn state(&self, run: &str) -> Option<&RunState> {
         self.states.get(run)
     }
 
-    /// Where a run stands, and the child runs that it waits for.
+    /// The checkpoint of a run, including the child runs that it waits for.
     pub(crate) fn at_rest(&self, state: &RunState) -> RunState {
         self.states.at_rest(state)
     }
 
-    /// What comes next in a run, with where the child runs stand that its open calls wait for.
+    /// The phase of a run, including the checkpoints of the child runs that its open calls wait
+    /// for.
     pub(crate) fn phase(&self, state: &RunState) -> Phase {
         self.states.phase(state)
     }
 
-    /// What a run used with all its descendants.
+    /// Usage of a run and all its descendants.
     pub(crate) fn tree_usage(&self, state: &RunState) -> Usage {
         self.states.tree_usage(state)
     }
 
     // --- views ---
 
-    /// What the session holds for the agent that is known as `agent_id` there.
+    /// Returns the view of the agent `agent_id`.
     pub fn view(&self, agent_id: &str) -> SessionView {
         let Some(agent) = self.agents.get(agent_id) else {
             return SessionView { globals: self.globals.clone(), ..SessionView::default() };
@@ -340,37 +349,40 @@ impl SessionIndex {
         SessionView { history: self.history(agent_id), globals: self.globals.clone(), usage: agent.usage, last_run }
     }
 
-    /// The agent's conversation, with a turn that is still open: calls that were never answered are answered so.
+    /// Returns the agent's conversation including an open turn; unanswered calls get an error
+    /// result.
     pub fn history(&self, agent_id: &str) -> History {
         let Some(agent) = self.agents.get(agent_id) else { return History::default() };
         let newest = agent.runs.last().and_then(|run| self.states.get(&run.run_id));
         newest.map_or_else(|| agent.history.clone(), RunState::closed_history)
     }
 
-    /// The storage that the hierarchy shares.
+    /// Storage that the hierarchy shares.
     pub fn globals(&self) -> &BTreeMap<String, Value> {
         &self.globals
     }
 
-    /// What is known of the session without its content.
+    /// Metadata of the session.
     pub fn info(&self) -> &SessionInfo {
         &self.info
     }
 
-    /// The agent's runs, oldest first, edits among them; of an index that is not [whole](Self::is_whole) the newest.
+    /// The agent's runs, oldest first, including edits; only the newest ones if the index is not
+    /// [whole](Self::is_whole).
     pub fn runs(&self, agent_id: &str) -> &[RunRecord] {
         self.agents.get(agent_id).map_or(&[], |agent| &agent.runs)
     }
 
-    /// A run, or an edit, by its id, with the id of its agent; none if there is no such run, or if the index is not
-    /// [whole](Self::is_whole) and the run is older.
+    /// Returns a run, or an edit, by its id, with the id of its agent; `None` if there is no such
+    /// run, or if the index is not [whole](Self::is_whole) and the run is older.
     pub fn run(&self, run: &str) -> Option<(&Arc<str>, &RunRecord)> {
         let (agent, at) = self.runs.get(run)?;
         Some((agent, self.agents.get(agent)?.runs.get(*at)?))
     }
 
-    /// The conversation of a run's agent when the run had ended, before the next one; none if there is no such run, if it was undone, or if the index is not
-    /// [whole](Self::is_whole) and does not have it.
+    /// Returns the conversation of a run's agent after the run and before the next one; `None` if
+    /// there is no such run, if it was undone or has not ended, or if the index is not
+    /// [whole](Self::is_whole) and does not contain it.
     pub fn history_after(&self, run: &str) -> Option<History> {
         let (agent_id, at) = self.runs.get(run)?;
         let agent = self.agents.get(agent_id)?;
@@ -380,18 +392,20 @@ impl SessionIndex {
         (!history.is_empty()).then_some(history)
     }
 
-    /// The sub-agents that the agent known as `caller` called, in the order of their first calls. Those of runs that were
-    /// undone are not among them, and of an index that is not [whole](Self::is_whole) none from before its anchor.
+    /// The sub-agents that the agent `caller` called, in the order of their first calls. Excludes
+    /// those of undone runs and, if the index is not [whole](Self::is_whole), those from before its
+    /// anchor.
     pub fn sub_agents(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {
         self.sub_agents.of(caller)
     }
 
-    /// Where the newest run of an agent stands, unless it is finished or undone: whether the run was suspended, failed, or died
-    /// with its process.
+    /// Returns the checkpoint of an agent's newest root run, unless that is finished or undone: the
+    /// run was suspended, failed, or died with its process.
     ///
-    /// Only entries that were taken count. A tool that had begun and left no result is in [`RunState::begun`]: what becomes
-    /// of it is decided by its [`Effect`](crate::Effect) when the run goes on. Take the entries while you hold the session's
-    /// writer if you mean to go on: another process may be at it.
+    /// Considers only applied entries. A tool call that began and has no result is in
+    /// [`RunState::begun`]; its [`Effect`](crate::Effect) decides how it is handled on resume. A
+    /// caller that wants to resume the run must hold the session's writer while it applies the
+    /// entries: another process may be running it.
     pub fn unfinished(&self, agent_id: &str) -> Option<RunState> {
         let newest = self.agents.get(agent_id)?.newest_root.as_ref()?;
         let state = self.states.get(newest).filter(|state| state.is_open())?;
@@ -400,16 +414,17 @@ impl SessionIndex {
         Some(rest)
     }
 
-    /// The sequence number with which the agent's newest run at the top of a tree began, unless it is finished.
+    /// Returns the sequence number with which the agent's newest root run began, unless the run is
+    /// finished.
     pub fn open_since(&self, agent_id: &str) -> Option<u64> {
         let newest = self.agents.get(agent_id)?.newest_root.as_deref()?;
         let is_open = |record: &&RunRecord| !matches!(record.status, Some(RunStatus::Finished(_)));
         self.record(newest).filter(is_open).map(|record| record.seq)
     }
 
-    /// What the session knows of the run `ids` at its top; an index that is not [whole](Self::is_whole) knows nothing of older
-    /// ones. Take the entries while you hold the session's writer if you mean to
-    /// go on.
+    /// Returns the liveness of the root run `ids`; [`Liveness::Unknown`] for an older run if the
+    /// index is not [whole](Self::is_whole). A caller that wants to resume the run must hold the
+    /// session's writer while it applies the entries.
     pub fn liveness(&self, ids: &RunIds) -> Liveness {
         let of_agent = |record: &&RunRecord| record.is_root && *self.runs[&record.run_id].0 == *ids.agent_id;
         let Some(record) = self.record(&ids.run_id).filter(of_agent) else { return Liveness::Unknown };
@@ -422,15 +437,16 @@ impl SessionIndex {
         }
     }
 
-    /// The sequence number with which a run first began; 0 if there is no such run, or if the index is not
-    /// [whole](Self::is_whole) and the run is older.
+    /// Returns the sequence number with which a run first began; 0 if there is no such run, or if
+    /// the index is not [whole](Self::is_whole) and the run is older.
     pub fn began(&self, run: &str) -> u64 {
         let first =
             |agent: &AgentIndex| agent.runs.iter().find(|record| *record.run_id == *run).map(|record| record.seq);
         self.runs.get(run).and_then(|(agent, _)| self.agents.get(agent)).and_then(first).unwrap_or(0)
     }
 
-    /// True if a run or an edit of this id began; of an index that is not [whole](Self::is_whole) older ones are not in it.
+    /// True if a run or an edit with this id began; an index that is not [whole](Self::is_whole)
+    /// lacks older ones.
     pub(crate) fn has_run(&self, run: &str) -> bool {
         self.runs.contains_key(run)
     }
@@ -453,7 +469,7 @@ impl AgentIndex {
         self.usage += run.usage;
     }
 
-    /// Goes back to before the run at `at`; `seq` says when that happened.
+    /// Reverts to before the run at `at`; `seq` is the sequence number of the entry that undid it.
     fn undo_from(&mut self, at: usize, seq: u64, states: &mut States) {
         let before = self.runs[at].before.clone();
         for run in &mut self.runs[at..] {

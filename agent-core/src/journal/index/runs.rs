@@ -1,4 +1,4 @@
-//! What a session knows of one of its runs.
+//! Session records of runs.
 
 use std::sync::Arc;
 
@@ -13,47 +13,49 @@ use crate::{
     usage::Usage,
 };
 
-/// The reason for which the run of an edit is [stopped](ExitReason::Stopped): it tells an edit from a run of the agent.
+/// Reason with which the run of an edit is [stopped](ExitReason::Stopped): it distinguishes an edit
+/// from a run of the agent.
 pub const EDITED: &str = "edited";
 
-/// One run of an agent in a session, or one edit.
+/// Record of one run of an agent in a session, or of one edit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunRecord {
-    /// The run.
+    /// Id of the run.
     pub run_id: Arc<str>,
-    /// When it began: milliseconds since 1970, UTC.
+    /// Start time, in milliseconds since 1970, UTC.
     pub started: u64,
-    /// When it ended, or stopped for now; `None` while it is under way, or after a crash.
+    /// Time at which the run ended or was suspended; `None` while it is running, or after a crash.
     pub ended: Option<u64>,
-    /// How it ended, or stopped for now; `None` while it is under way, or after a crash.
+    /// Status with which the run ended or was suspended; `None` while it is running, or after a
+    /// crash.
     pub status: Option<RunStatus>,
-    /// Why it failed, if it did.
+    /// Text of the error, if the run failed.
     pub error: Option<String>,
-    /// What it used itself, without its sub-agents; counted when it ends.
+    /// Usage of the run itself, without its sub-agents; counted when it ends.
     pub usage: Usage,
-    /// Its steps so far.
+    /// Number of steps so far.
     pub steps: u32,
-    /// The text of the first message that it brought.
+    /// Text of the first input message.
     pub first_message: Option<String>,
-    /// True if it was undone.
+    /// True if the run was undone.
     pub undone: bool,
-    /// True if no agent ran: somebody edited the session.
+    /// True if this is an edit of the session instead of a run of an agent.
     pub is_edit: bool,
-    /// The sequence number of the entry with which it began.
+    /// Sequence number of the run's first entry.
     pub seq: u64,
-    /// True if no other run called it.
+    /// True if this is a root run.
     pub is_root: bool,
-    /// The run at the top of its tree: itself, if no other run called it.
+    /// Root run of the tree: the run itself, if it is a root run.
     #[serde(default)]
     pub root: Arc<str>,
-    /// The agent's conversation when it began.
+    /// The agent's conversation before the run.
     #[serde(skip)]
     pub(super) before: History,
-    /// Whether it can go on, as far as its own entries tell.
+    /// Liveness of the run according to its own entries.
     #[serde(skip)]
     pub(super) liveness: Liveness,
-    /// The sequence number of the entry that its liveness is from.
+    /// Sequence number of the entry that determined `liveness`.
     pub(super) liveness_seq: u64,
 }
 

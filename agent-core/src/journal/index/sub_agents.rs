@@ -1,53 +1,53 @@
-//! The sub-agents that an agent of a session called.
+//! Index of the sub-agents that an agent of a session called.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::Top;
 use crate::{journal::EntryBody, state::RunIds, state::RunStatus};
 
-/// A sub-agent that an agent called, as a session knows it.
+/// Record of a sub-agent that an agent called in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubAgentRecord {
-    /// The id to recall it by.
+    /// Agent id with which the sub-agent can be resumed.
     pub id: Arc<str>,
-    /// The key that it was called under.
+    /// Key under which it was called.
     pub key: String,
-    /// Its newest run.
+    /// Id of its newest run.
     pub run: Arc<str>,
-    /// How that ended; `None` while it is under way, or after a crash.
+    /// Status of its newest run; `None` while it is running, or after a crash.
     pub status: Option<RunStatus>,
-    /// What it answered, if it finished.
+    /// Answer of the sub-agent, if it finished.
     pub answer: Option<String>,
 }
 
-/// All calls of sub-agents in a session.
+/// All sub-agent calls of a session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubAgents {
-    /// Runs that were started and have not begun: who called them, and under which key.
+    /// Caller and key of the runs that were linked and have not begun.
     linked: HashMap<Arc<str>, (Arc<str>, String)>,
     known: Vec<Known>,
-    /// Where the record of each run is.
+    /// Index into `known`, by run id.
     places: HashMap<Arc<str>, usize>,
 }
 
 #[derive(Clone, Debug)]
 struct Known {
     record: SubAgentRecord,
-    /// The agent that called it.
+    /// Id of the calling agent.
     caller: Arc<str>,
-    /// Where its first run began, and the agent at the top then.
+    /// Start of its first run, and the root agent at that time.
     first: Top,
     is_undone: bool,
 }
 
 impl SubAgents {
-    /// The agent known as `caller` starts the run `run` of a sub-agent.
+    /// Records that the agent `caller` starts the run `run` of a sub-agent.
     pub(super) fn link(&mut self, caller: &Arc<str>, run: &Arc<str>, key: &str) {
         self.linked.insert(run.clone(), (caller.clone(), key.to_owned()));
     }
 
-    /// A run begins in the tree of `top`.
+    /// Records that a run begins in the tree of `top`.
     pub(super) fn begin(&mut self, ids: &RunIds, top: Top) {
         let Some((caller, key)) = self.linked.remove(&ids.run_id) else { return };
         let record =
@@ -78,14 +78,14 @@ impl SubAgents {
         }
     }
 
-    /// Forgets those that were first called since `before`, under the same agent at the top.
+    /// Removes those that were first called since `before`, under the same root agent.
     pub(super) fn undo(&mut self, before: &Top) {
         for known in self.known.iter_mut().filter(|known| known.first.agent == before.agent) {
             known.is_undone |= known.first.seq >= before.seq;
         }
     }
 
-    /// Those that the agent known as `caller` called, in the order of their first calls.
+    /// The sub-agents that the agent `caller` called, in the order of their first calls.
     pub(super) fn of(&self, caller: &str) -> impl Iterator<Item = &SubAgentRecord> {
         self.known.iter().filter(move |known| !known.is_undone && *known.caller == *caller).map(|known| &known.record)
     }

@@ -1,4 +1,4 @@
-//! What an index holds of runs that go on for long.
+//! Tests of the index's size and usage accounting in long runs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     usage::Usage,
 };
 
-/// A log that is taken as it is written.
+/// A log whose entries are applied as they are written.
 #[derive(Default)]
 struct Log {
     index: SessionIndex,
@@ -50,7 +50,7 @@ impl Log {
         self.add(run, EntryBody::RunEnded { status, usage: usage.into(), error: None, answer: None });
     }
 
-    /// A turn with one call, which does `during`.
+    /// Adds a turn with one call, during which `during` runs.
     fn turn(&mut self, run: &str, step: u32, during: impl FnOnce(&mut Self)) {
         self.answer(run, step, AssistantMessage::new(vec![Block::tool_call("c", "tool", "{}")]));
         let (call_id, name): (Arc<str>, Arc<str>) = ("c".into(), "tool".into());
@@ -63,7 +63,7 @@ impl Log {
         self.add(run, EntryBody::TurnEnded { step, changed: BTreeMap::new(), exit: None });
     }
 
-    /// A call starts a child run, which answers and ends.
+    /// Adds a call that starts a child run, which answers and ends.
     fn child(&mut self, above: &str, run: &str, background: bool, status: RunStatus) {
         let link = EntryBody::SubAgentLinked { call_id: "c".into(), key: "k".into(), run: run.into(), background };
         self.add(above, link);
@@ -77,7 +77,7 @@ impl Log {
         self.index.state("root").expect("is under way")
     }
 
-    /// Where the root stands, and what it and all its descendants used.
+    /// The checkpoint of the root run, with the usage of all its descendants.
     fn stands(&self) -> RunState {
         self.index.at_rest(self.root())
     }
