@@ -1,4 +1,4 @@
-//! Where what is too large for a journal is kept: [`BlobStore`].
+//! Storage for values that are too large for a journal: [`BlobStore`].
 
 use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,19 +10,20 @@ use sha2::{Digest, Sha256};
 
 use crate::record::Stored;
 
-/// Keeps bytes by their content. All processes of a deployment see the same ones.
+/// Content-addressed storage for large values, shared by all processes of a deployment.
 #[async_trait]
 pub trait BlobStore: Send + Sync + 'static {
-    /// Keeps `bytes` under `name`, which is their SHA-256 in hexadecimal. The same bytes may come more than once.
+    /// Stores `bytes` under `name`, their SHA-256 in hexadecimal. Idempotent: the same bytes may be
+    /// stored more than once.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if they were not kept.
+    /// [`ErrorKind::Store`] if the bytes were not stored.
     async fn put(&self, name: &str, bytes: Bytes) -> Result<()>;
 
-    /// The bytes of that name.
+    /// Returns the bytes with that name.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if they are not there, or cannot be read.
+    /// [`ErrorKind::Store`] if no such blob exists or it cannot be read.
     async fn get(&self, name: &str) -> Result<Bytes>;
 }
 
@@ -37,12 +38,12 @@ impl<T: BlobStore + ?Sized> BlobStore for Arc<T> {
     }
 }
 
-/// Blobs as files of a folder that all processes share.
+/// Blob store that keeps each blob as a file of a folder shared by all processes.
 #[derive(Clone, Debug)]
 pub struct FileBlobs(PathBuf);
 
 impl FileBlobs {
-    /// Those of this folder. It is made when the first blob comes.
+    /// Uses this folder, which is created when the first blob is stored.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
@@ -52,10 +53,10 @@ impl FileBlobs {
     }
 }
 
-/// The name, if it is one of a blob.
+/// Returns the name if it is a valid blob name (64 hexadecimal digits).
 pub(crate) fn checked(name: &str) -> Result<&str> {
     let is_hash = name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit());
-    if is_hash { Ok(name) } else { Err(Error::new(ErrorKind::Store, "that is no name of a blob")) }
+    if is_hash { Ok(name) } else { Err(Error::new(ErrorKind::Store, "invalid blob name")) }
 }
 
 #[async_trait]
@@ -67,7 +68,8 @@ impl BlobStore for FileBlobs {
                 return Ok(());
             }
             std::fs::create_dir_all(&folder)?;
-            // Under its name only when it is whole.
+            // Write to a temporary name first: a blob's own name appears only once the file is
+            // complete.
             let part = path.with_extension(agent_core::run::new_id());
             let file = std::fs::File::create(&part)?;
             io::Write::write_all(&mut &file, &bytes)?;
@@ -91,45 +93,48 @@ async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> +
 fn failed(what: &str, e: &io::Error) -> Error {
     Error::new(
         ErrorKind::Store,
-        format!("a blob could not be {what}: {e}; see to it that all processes share its folder"),
+        format!("a blob could not be {what}: {e}; check that all processes share the blob folder"),
     )
 }
 
-/// What puts large values elsewhere, if there is such a place.
+/// Offloads large values to the blob store, if the endpoint has one.
 #[derive(Clone)]
 pub(crate) struct Blobs {
     store: Option<Arc<dyn BlobStore>>,
-    /// Bytes from which on a value is large.
+    /// Size in bytes from which a value counts as large.
     large: usize,
 }
 
 impl Blobs {
-    /// How large a step's result, or an answer, may be where there is no store. Restate takes 32 MiB a message, and stalls (as of 1.7) at the second one of
-    /// 16 MiB.
+    /// Largest step result or answer, in bytes, without a blob store. Restate accepts messages of
+    /// up to 32 MiB, and (as of 1.7) stalls at the second message of 16 MiB.
     pub(crate) const MOST: usize = 14 << 20;
 
-    /// The same for an entry: it says more than the result that it tells of.
+    /// Largest entry, in bytes, without a blob store: an entry adds metadata to the result that it
+    /// records.
     pub(crate) const MOST_OF_ENTRY: usize = Self::MOST + (1 << 20);
 
     pub(crate) fn new(store: Option<Arc<dyn BlobStore>>, large: usize) -> Self {
         Self { store, large }
     }
 
-    /// Refuses what is larger than `most`, if there is no store: Restate never takes it.
+    /// Rejects a value of more than `most` bytes if there is no blob store: Restate would never
+    /// accept it.
     pub(crate) fn admits(&self, what: &str, bytes: usize, most: usize) -> Result<()> {
         if self.takes_all() || bytes <= most {
             return Ok(());
         }
-        let message = format!("{what} of {bytes} bytes is more than Restate takes: give the endpoint blobs(..)");
+        let message = format!("{what} of {bytes} bytes exceeds Restate's limit: configure the endpoint with blobs(..)");
         Err(Error::new(ErrorKind::Store, message))
     }
 
-    /// True if there is a store.
+    /// True if there is a blob store, so that values of any size are accepted.
     pub(crate) fn takes_all(&self) -> bool {
         self.store.is_some()
     }
 
-    /// The value as it stands in a journal. A store that is away for a minute costs nothing but that time.
+    /// Returns the form of a value in a journal: inline, or the name of its blob. Retries while the
+    /// blob store is unavailable.
     pub(crate) async fn keep(&self, json: Box<RawValue>) -> Result<Stored> {
         let Some(store) = self.store.as_ref().filter(|_| json.get().len() >= self.large) else {
             return Ok(Stored::Here(json));
@@ -140,12 +145,13 @@ impl Blobs {
         Ok(Stored::Blob(name))
     }
 
-    /// As [`fetch`](Self::fetch), for a run: a store that is away for a moment costs nothing but that.
+    /// Reads a value for a run: [`fetch`](Self::fetch) with retries while the blob store is
+    /// unavailable.
     pub(crate) async fn find<'a>(&self, stored: &'a Stored) -> Result<Cow<'a, RawValue>> {
         patiently(GETS, || self.fetch(stored)).await
     }
 
-    /// The value that stands in a journal.
+    /// Reads a value that a journal holds inline or by the name of its blob.
     pub(crate) async fn fetch<'a>(&self, stored: &'a Stored) -> Result<Cow<'a, RawValue>> {
         let name = match stored {
             Stored::Here(json) => return Ok(Cow::Borrowed(json)),
@@ -154,7 +160,7 @@ impl Blobs {
         let store = self.store.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::Store,
-                "what is large is kept elsewhere: give whoever reads it the blobs(..) that the endpoint had",
+                "the value is in a blob store: configure the reader with the endpoint's blobs(..)",
             )
         })?;
         let bytes = store.get(name).await?;
@@ -166,18 +172,19 @@ impl Blobs {
     }
 }
 
-/// How often a blob is put, by the process that alone has what it holds: for 51 seconds.
+/// Attempts to store a blob, spread over 51 seconds: only this process has the value.
 const PUTS: u32 = 10;
 
-/// How often a blob is asked for, before Restate tries the run again, perhaps elsewhere: for a second and a half.
+/// Attempts to read a blob, spread over 1.5 seconds; afterwards Restate retries the run, possibly
+/// in another process.
 const GETS: u32 = 5;
 
-/// Tries it so often, at intervals that double.
+/// Retries an operation up to `tries` times with exponential back-off, starting at 100 ms.
 async fn patiently<T, F: Future<Output = Result<T>>>(tries: u32, attempt: impl Fn() -> F) -> Result<T> {
     let mut pause = Duration::from_millis(100);
     for _ in 1..tries {
         match attempt().await {
-            Err(e) => tracing::warn!(error = %e, "the blobs of a run are away: it waits"),
+            Err(e) => tracing::warn!(error = %e, "the blob store is unavailable: retrying"),
             done => return done,
         }
         tokio::time::sleep(pause).await;
@@ -196,13 +203,13 @@ impl fmt::Debug for Blobs {
     }
 }
 
-/// What every store of blobs must do.
+/// Conformance tests for blob stores.
 #[cfg(test)]
 pub(crate) mod conformance {
     use super::*;
     use crate::record::raw;
 
-    /// Checks a store that is empty.
+    /// Checks an empty store.
     pub(crate) async fn check(store: Arc<dyn BlobStore>) {
         let blobs = Blobs::new(Some(store.clone()), 100);
         assert!(matches!(blobs.keep(raw(&"small").expect("is JSON")).await.expect("is kept"), Stored::Here(_)));
@@ -222,9 +229,9 @@ pub(crate) mod conformance {
         let error = blobs.fetch(&Stored::Blob(name)).await.expect_err("it is damaged");
         assert!(error.message().contains("damaged"), "{error}");
         let error = store.get("../etc/passwd").await.expect_err("it is refused");
-        assert!(error.message().contains("no name of a blob"), "{error}");
+        assert!(error.message().contains("invalid blob name"), "{error}");
         let error = store.put("../etc/passwd", Bytes::new()).await.expect_err("it is refused");
-        assert!(error.message().contains("no name of a blob"), "{error}");
+        assert!(error.message().contains("invalid blob name"), "{error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The runs above a run that another run called: [`Callers`].
+//! Chain of runs that wait for a called run: [`Callers`].
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use agent_core::{Error, Result};
 use restate_sdk::endpoint::InputMetadata;
 use serde::{Deserialize, Serialize};
 
-/// The header of a call that names the sessions above it.
+/// Header of a call that carries the sessions of the calling runs.
 const HEADER: &str = "agent-callers";
 
-/// The sessions whose runs wait for a run: its own, and those above it, from the top on.
+/// Sessions whose runs wait for a run, outermost first; the last one is the run's own session.
 #[derive(Clone, Debug)]
 pub(crate) struct Callers(Vec<Caller>);
 
-/// A session of a service.
+/// A session of a Restate service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Caller {
     service: Arc<str>,
@@ -21,7 +21,8 @@ struct Caller {
 }
 
 impl Callers {
-    /// Those of the run that an invocation drives. A header that nobody here wrote is passed over.
+    /// Reads the chain from an invocation's headers and appends the invocation's own session.
+    /// Ignores a header that does not parse.
     pub(crate) fn of(service: &str, invocation: &InputMetadata) -> Self {
         let above = invocation.headers.get(HEADER).and_then(|above| serde_json::from_str(above).ok());
         let mut all: Vec<_> = above.unwrap_or_default();
@@ -29,12 +30,12 @@ impl Callers {
         Self(all)
     }
 
-    /// What a run is told that is called.
+    /// Returns the header that passes this chain on to a called run.
     pub(crate) fn header(&self) -> (String, String) {
         (HEADER.to_owned(), serde_json::to_string(&self.0).unwrap_or_default())
     }
 
-    /// Refuses a call that would wait for itself, or is one of too many below one another.
+    /// Rejects a call that would wait for itself or exceeds the maximum call depth.
     pub(crate) fn let_call(&self, service: Option<&Arc<str>>, session: &Arc<str>, max_depth: u32) -> Result<()> {
         let own = self.0.last().map(|own| &own.service);
         let called = service.or(own).zip(Some(session));

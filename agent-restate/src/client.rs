@@ -1,4 +1,4 @@
-//! Restate, as seen from outside: [`Restate`].
+//! Client for a Restate server: [`Restate`].
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -19,8 +19,9 @@ use crate::{
     tell::{AnswerRun, Tell, TellRun, key},
 };
 
-/// A Restate server with agents: takes runs over ([`Dispatch`]), has their sessions read
-/// ([`RestateJournal`](crate::RestateJournal)), and learns of endpoints ([`register`](Self::register)). Cheap to clone.
+/// Client for a Restate server: dispatches runs ([`Dispatch`]), reads sessions
+/// ([`RestateJournal`](crate::RestateJournal)) and registers endpoints
+/// ([`register`](Self::register)). Cheap to clone.
 ///
 /// ```no_run
 /// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
@@ -44,7 +45,7 @@ struct Inner {
     admin: Option<Address>,
 }
 
-/// Makes a [`Restate`].
+/// Builder of a [`Restate`] client.
 #[must_use]
 pub struct RestateBuilder {
     service: String,
@@ -54,57 +55,62 @@ pub struct RestateBuilder {
 }
 
 impl Restate {
-    /// A builder for the server whose ingress is at this URL.
+    /// Returns a builder for the server with this ingress URL.
     pub fn builder(ingress: impl Into<String>) -> RestateBuilder {
         RestateBuilder { service: DEFAULT_SERVICE.into(), ingress: ingress.into(), admin: None, token: None }
     }
 
-    /// The server whose ingress is at this URL, with the default service and no admin address.
+    /// Creates a client for the server with this ingress URL, with the default service and no admin
+    /// address.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if that is no URL.
+    /// [`ErrorKind::Config`] if the URL is invalid.
     pub fn new(ingress: impl Into<String>) -> Result<Self> {
         Self::builder(ingress).build()
     }
 
-    /// Tells the server of an endpoint that serves agents, at a URL that the server reaches. New runs go there from now on; runs
-    /// that began at another one are driven there to their end.
+    /// Registers an endpoint with the server, under a URL that the server can reach. New runs go to
+    /// this endpoint from now on; runs that began at another endpoint stay there until they end.
     ///
-    /// A URL that the server knows is asked again what it serves: after an update of the program in its place the server has the handlers and the options of
-    /// the new one. Runs that began there go on there, with the new program; one whose agent changed waits until the old one is back.
+    /// Registering a known URL again makes the server repeat the discovery: after an update of the
+    /// program behind the URL, the server has the new program's handlers and options. Runs that
+    /// began there resume there, with the new program; a run whose agent changed waits until the
+    /// old program is back.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if there is no admin address, or the endpoint is not as it should be; [`ErrorKind::Store`] if the
-    /// server or the endpoint cannot be reached.
+    /// [`ErrorKind::Config`] if there is no admin address or the server rejects the endpoint;
+    /// [`ErrorKind::Store`] if the server or the endpoint cannot be reached.
     pub async fn register(&self, endpoint: &str) -> Result<()> {
         let request = self.admin()?.request(Method::POST, &["deployments"]);
         answer(request.json(&json!({"uri": endpoint, "force": true}))).await.map(drop)
     }
 
-    /// Waits for the end of a run, however long it takes.
+    /// Waits for the end of a run, without a timeout.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a run that is not known, or whose end is not kept any more; [`ErrorKind::Store`] if the server
-    /// cannot be reached, or does not know the service: nobody registered it, or the server has just begun.
+    /// [`ErrorKind::Config`] if the run is unknown or its outcome is no longer retained;
+    /// [`ErrorKind::Store`] if the server cannot be reached or does not know the service, because
+    /// no endpoint is registered or the server has just started.
     pub async fn outcome(&self, run: &RunAddress) -> Result<Outcome> {
         parsed(&answer(self.invocation(run, "attach")).await?)
     }
 
-    /// The end of a run; none if it is under way or queued.
+    /// Returns the current state of a run's result without waiting.
     async fn output(&self, run: &RunAddress) -> Result<Output> {
         let said = said(self.invocation(run, "output")).await?;
         match said.status.as_u16() {
             _ if said.status.is_success() => Ok(Output::Ended(parsed(&said)?)),
-            // The invocation itself failed: it was killed, or nobody knew its agent.
+            // The invocation itself failed: it was killed, or no endpoint knew its agent.
             _ if said.is_of_invocation() => Ok(Output::Failed(said.refusal().message().to_owned())),
             _ if said.is_unknown_invocation() => Ok(Output::Unknown),
             470 => Ok(Output::Open),
-            // Nobody knows what became of the run: the server begins, or somebody before it refuses.
+            // The state of the run is unknown: the server is starting, or a proxy rejected the
+            // request.
             _ => Err(said.refusal()),
         }
     }
 
-    /// Asks for what became of a run.
+    /// Builds a request about a run's invocation.
     fn invocation(&self, run: &RunAddress, what: &str) -> RequestBuilder {
         let path = ["restate", "invocation", &self.0.service, &run.session, "run", &key(run), what];
         self.0.ingress.request(Method::GET, &path)
@@ -120,7 +126,7 @@ impl Restate {
         self.call_of(&self.0.service, session, handler, input).await
     }
 
-    /// Calls a handler of an object of this service.
+    /// Calls a handler of a virtual object of the given service.
     pub(crate) async fn call_of<T: serde::de::DeserializeOwned>(
         &self,
         service: &str,
@@ -131,12 +137,12 @@ impl Restate {
         self.0.ingress.call(&[service, key, handler], input).await
     }
 
-    /// The name of the service.
+    /// Returns the name of the service.
     pub(crate) fn service(&self) -> &str {
         &self.0.service
     }
 
-    /// Rows of a query of the server's own tables.
+    /// Queries the server's introspection tables.
     pub(crate) async fn query(&self, sql: &str) -> Result<Vec<Value>> {
         #[derive(Deserialize)]
         struct Rows {
@@ -148,10 +154,10 @@ impl Restate {
     }
 
     fn admin(&self) -> Result<&Address> {
-        self.0.admin.as_ref().ok_or_else(|| Error::config("this needs Restate's admin address: give it with admin(..)"))
+        self.0.admin.as_ref().ok_or_else(|| Error::config("Restate's admin address is required: set it with admin(..)"))
     }
 
-    /// Cancels a run that has not begun.
+    /// Cancels a run that has not begun. Returns `false` if no such invocation exists.
     async fn cancel_queued(&self, run: &RunAddress) -> Result<bool> {
         let [service, session, key] = [self.service(), &run.session, &key(run)].map(|text| text.replace('\'', "''"));
         let sql = format!(
@@ -166,22 +172,22 @@ impl Restate {
     }
 }
 
-/// Refuses what Restate would pass over.
+/// Rejects a job whose options Restate would ignore.
 fn takes(job: &Job) -> Result<()> {
     if job.priority != 0 {
         return Err(Error::config(
-            "Restate takes runs in the order in which they came: send this one without a priority",
+            "Restate runs a session's jobs in order of arrival: remove the priority",
         ));
     }
     match job.when_busy {
         Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork) => Err(Error::config(
-            "over Restate a run waits for the one that its session is busy with: send it without when_busy, or steer that one",
+            "on Restate a run waits until its session is free: remove when_busy, or steer the active run",
         )),
         _ => Ok(()),
     }
 }
 
-/// What the server has of a run's end.
+/// State of a run's result on the server.
 enum Output {
     Unknown,
     Open,
@@ -190,13 +196,14 @@ enum Output {
 }
 
 impl Restate {
-    /// What the run waits for, while it is under way.
+    /// Returns the questions and state of the run while it is the session's active run.
     async fn open(&self, run: &RunAddress) -> Result<Option<Open>> {
         let open: Option<Open> = self.call(&run.session, "open", &()).await?;
         Ok(open.filter(|open| open.run == run.run))
     }
 
-    /// Cancels the run that the session waits with, so that this one, which was sent after it, has its turn.
+    /// Cancels the suspended run of the session, so that the run `by`, which is queued behind it,
+    /// can begin.
     async fn supersede(&self, by: &RunAddress) -> Result<()> {
         let open: Option<Open> = self.call(&by.session, "open", &()).await?;
         if let Some(open) = open.filter(|open| !open.asked.is_empty() && open.run != by.run) {
@@ -208,10 +215,11 @@ impl Restate {
 
 #[async_trait]
 impl Dispatch for Restate {
-    /// Sends it. If it is to supersede a run that waits for answers, that run is cancelled.
+    /// Sends the job. If the job supersedes a run that waits for answers, that run is cancelled.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a priority, and for a job that is not to wait for its session: Restate has neither.
+    /// [`ErrorKind::Config`] for a priority, and for a job that must not wait for its session:
+    /// Restate supports neither.
     async fn dispatch(&self, job: Job) -> Result<Dispatched> {
         #[derive(Deserialize)]
         struct Sent {
@@ -228,7 +236,8 @@ impl Dispatch for Restate {
         }
         let Sent { status } = parsed(&answer(request.json(&job)).await?)?;
         let is_new = status != "PreviouslyAccepted";
-        // Whoever sent it before may have died then: it supersedes until it has had its turn.
+        // An earlier sender may have died before this point: repeat the cancellation until the run
+        // has begun.
         if job.when_waiting == Some(WhenWaiting::Supersede)
             && (is_new || matches!(self.output(&job.at).await?, Output::Open))
         {
@@ -243,7 +252,8 @@ impl Dispatch for Restate {
             asked.push(TO_GO_ON.to_owned());
         }
         self.call::<()>(&run.session, "answer", &AnswerRun { run: run.run.clone(), answers }).await?;
-        // They are durable. The run has them in a moment, and is no more called one that waits; of some that do not fit it asks again.
+        // The answers are durable. Wait briefly until the run has received them and no longer
+        // counts as suspended; after a rejected answer the run asks again.
         let taken = async {
             while self.open(run).await?.is_some_and(|open| asked.iter().any(|id| open.asked.contains_key(id))) {
                 sleep(Duration::from_millis(20)).await;
@@ -258,7 +268,7 @@ impl Dispatch for Restate {
             Signal::Cancel => Tell::Cancel,
             Signal::Pause => Tell::Pause,
             Signal::Steer(message) => Tell::Steer(message),
-            _ => return Err(Error::config("this release does not know that signal")),
+            _ => return Err(Error::config("unsupported signal")),
         };
         let cancels = tell == Tell::Cancel;
         if self.call(&run.session, "tell", &TellRun { run: run.run.clone(), tell }).await? {
@@ -267,7 +277,7 @@ impl Dispatch for Restate {
         match (self.output(run).await?, cancels) {
             (Output::Open, true) => self.cancel_queued(run).await,
             (Output::Open, false) => {
-                let message = "the run has not begun: it is told by the message that it begins with";
+                let message = "the run has not begun: put the text into its first message";
                 Err(Error::new(ErrorKind::Stale, message))
             }
             _ => Ok(false),
@@ -292,29 +302,29 @@ impl Dispatch for Restate {
 }
 
 impl RestateBuilder {
-    /// The URL of the server's admin interface, for [`register`](Restate::register), the list of all sessions, and to cancel runs
-    /// that are queued. Default: none.
+    /// Sets the URL of the server's admin interface, which [`register`](Restate::register), the
+    /// list of sessions and the cancellation of queued runs need. Default: none.
     pub fn admin(mut self, url: impl Into<String>) -> Self {
         self.admin = Some(url.into());
         self
     }
 
-    /// The name of the service, as its endpoint has it. Default: `Sessions`.
+    /// Sets the name of the service, which must match the endpoint's. Default: `Sessions`.
     pub fn service(mut self, name: impl Into<String>) -> Self {
         self.service = name.into();
         self
     }
 
-    /// What is sent as a bearer token with every call. Default: nothing.
+    /// Sets the bearer token that is sent with every call. Default: none.
     pub fn token(mut self, token: impl Into<Arc<str>>) -> Self {
         self.token = Some(token.into());
         self
     }
 
-    /// The server. It is not called yet.
+    /// Builds the client. Does not connect yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if an address is no URL.
+    /// [`ErrorKind::Config`] if an address is not a valid URL.
     pub fn build(self) -> Result<Restate> {
         let client = client()?;
         let ingress = Address::new(&client, &self.ingress, self.token.clone())?;
@@ -356,7 +366,8 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Store, "{error}");
     }
 
-    /// How a run stands if whoever is asked for it answers with this status, source of the error, and body.
+    /// Returns the status of a run for a server response with this HTTP status, error source and
+    /// body.
     async fn stands(status: u16, source: Option<&str>, body: &str) -> Result<Option<Standing>> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
         let restate = Restate::new(format!("http://{}", listener.local_addr().expect("is bound"))).expect("a URL");

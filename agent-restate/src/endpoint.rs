@@ -1,4 +1,4 @@
-//! Agents as a Restate service: [`AgentEndpoint`].
+//! Restate service that runs agents: [`AgentEndpoint`].
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,11 +20,13 @@ use crate::{
     service::{SessionObject, Sessions, ToRequest, WrapEngine},
 };
 
-/// Agents as a Restate service. Each session is a virtual object, which one run writes at a time; each run is an invocation, whose
-/// model calls, tool calls and decisions are steps that Restate keeps.
+/// Restate service that runs agents. Each session is a virtual object, which one run writes at a
+/// time; each run is an invocation, whose model calls, tool calls and decisions are steps that
+/// Restate records.
 ///
-/// Any number of processes may serve the same agents, behind one address. An agent that changed is served under an address of its
-/// own and [registered](crate::Restate::register) there: Restate drives the runs that began at the old one there to their end.
+/// Any number of processes may serve the same agents behind one address. Serve a changed agent
+/// under a new address and [register](crate::Restate::register) it there: Restate drives the runs
+/// that began at the old address to their end there.
 #[derive(Clone)]
 pub struct AgentEndpoint {
     service: String,
@@ -33,10 +35,10 @@ pub struct AgentEndpoint {
     identity: Option<String>,
 }
 
-/// More attempts at a run than time has room for.
+/// Effectively unlimited number of attempts at a run.
 const FOREVER: u64 = u32::MAX as u64;
 
-/// What of time Restate is told.
+/// Time limits that are announced to Restate, and the drain time.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     leaves_after: Duration,
@@ -45,7 +47,7 @@ struct Limits {
     drain: Duration,
 }
 
-/// Makes an [`AgentEndpoint`].
+/// Builder of an [`AgentEndpoint`].
 #[must_use]
 pub struct AgentEndpointBuilder {
     service: String,
@@ -60,7 +62,7 @@ pub struct AgentEndpointBuilder {
 }
 
 impl AgentEndpoint {
-    /// A builder without agents.
+    /// Returns a builder without agents.
     pub fn builder() -> AgentEndpointBuilder {
         const HOUR: Duration = Duration::from_secs(3600);
         AgentEndpointBuilder {
@@ -81,24 +83,28 @@ impl AgentEndpoint {
         }
     }
 
-    /// Listens on `address`. Restate answers step by step, so that small packets are sent at once: a listener that is made otherwise
-    /// costs 44 milliseconds a step, unless `TCP_NODELAY` is set on it before it listens.
+    /// Listens on `address` with `TCP_NODELAY`, which accepted connections inherit. Restate
+    /// exchanges small messages at every step: without `TCP_NODELAY`, each step takes 44
+    /// milliseconds longer.
     ///
     /// # Errors
-    /// Those of the operating system, such as an address that is taken.
+    /// Errors of the operating system, such as an address in use.
     pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         socket.set_reuseaddr(true)?;
-        socket.set_nodelay(true)?; // what is accepted has it too
+        socket.set_nodelay(true)?; // accepted connections inherit it
         socket.bind(address)?;
         socket.listen(1024)
     }
 
-    /// Serves until `shutdown` is done, and until the runs under way reached a safe point then, which is the end of the calls that they make, or ran out of
-    /// [their time](AgentEndpointBuilder::drain_within). Restate drives them on elsewhere, or here, when there is a process again.
+    /// Serves until `shutdown` completes, and then until all active runs have reached a safe point,
+    /// which is the end of their current calls, or the [drain
+    /// time](AgentEndpointBuilder::drain_within) is over. Restate resumes the runs in another
+    /// process, or in this service when it runs again.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key of [`identity`](AgentEndpointBuilder::identity) is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key of
+    /// [`identity`](AgentEndpointBuilder::identity) is invalid.
     pub async fn serve(&self, listener: TcpListener, shutdown: impl Future) -> Result<()> {
         let server = HttpServer::new(self.endpoint()?);
         let drained = async {
@@ -112,7 +118,8 @@ impl AgentEndpoint {
     fn endpoint(&self) -> Result<Endpoint> {
         let sessions = service_definition(SessionObject(self.sessions.clone()), self.told_of_sessions()?);
         let notes = service_definition(NotesObject, self.told_of_notes()?);
-        // A run outlives every outage: the server alone would give up after an hour, until somebody resumes the run by hand.
+        // A run survives every outage: by default the server would stop retrying after an hour and
+        // wait for a manual resume.
         let run = HandlerOptions::new().idempotency_retention(self.limits.retention).retry_policy_max_attempts(FOREVER);
         let options = ServiceOptions::new()
             .inactivity_timeout(self.limits.leaves_after)
@@ -125,162 +132,173 @@ impl AgentEndpoint {
         let builder = Endpoint::builder().bind(sessions.options(options)).bind(notes.options(of_notes));
         let builder = match &self.identity {
             Some(key) => builder.identity_key(key).map_err(|e| {
-                Error::config("the identity key of Restate is none: it begins with publickeyv1_").with_source(e)
+                Error::config("invalid Restate identity key: it must begin with publickeyv1_").with_source(e)
             })?,
             None => builder,
         };
         Ok(builder.build())
     }
 
-    /// What Restate is told of the sessions.
+    /// Returns the discovery document of the session service.
     fn told_of_sessions(&self) -> Result<discovery::Service> {
         let run = ("run", "EXCLUSIVE", "Runs an agent on new messages.");
         let handlers: Vec<_> = std::iter::once(run).chain(LOOKS).collect();
-        object(&self.service, "Sessions of agents: each is an object, and a run an invocation of 'run'.", &handlers)
+        object(&self.service, "Sessions of agents: one object per session, one invocation of 'run' per run.", &handlers)
     }
 
-    /// What Restate is told of the notes.
+    /// Returns the discovery document of the notes service.
     fn told_of_notes(&self) -> Result<discovery::Service> {
-        object(&notes::service(&self.service), "What others than runs note of sessions.", &OF_NOTES)
+        object(&notes::service(&self.service), "Metadata of sessions that is written outside runs.", &OF_NOTES)
     }
 }
 
-/// A handler: its name, its kind, and what it is for.
+/// Handler: name, kind and description.
 type Handles = (&'static str, &'static str, &'static str);
 
-/// What is asked and told of a session beside its runs.
+/// Handlers of a session beside `run`.
 const LOOKS: [Handles; 5] = [
-    ("answer", "SHARED", "Answers the questions of the run that waits."),
-    ("tell", "SHARED", "Steers, pauses or cancels the run that is under way."),
-    ("open", "SHARED", "The run that is under way."),
-    ("head", "SHARED", "How far the session goes, and what is known of it without its content."),
-    ("read", "SHARED", "Entries of the session."),
+    ("answer", "SHARED", "Answers the questions of the suspended run."),
+    ("tell", "SHARED", "Steers, pauses or cancels the active run."),
+    ("open", "SHARED", "Returns the active run."),
+    ("head", "SHARED", "Returns the session's summary, without its content."),
+    ("read", "SHARED", "Returns entries of the session."),
 ];
 
 const OF_NOTES: [Handles; 2] = [
-    ("note", "EXCLUSIVE", "Notes values by their keys, and takes away those that are null."),
-    ("all", "SHARED", "All notes of the session."),
+    ("note", "EXCLUSIVE", "Sets notes by key; null removes a note."),
+    ("all", "SHARED", "Returns all notes of the session."),
 ];
 
-/// For calls that are over in a moment: the server would keep what they gave, such as pages of sessions, for a day.
+/// Options for short calls: by default the server would retain their results, such as pages of
+/// sessions, for a day.
 fn forgotten() -> HandlerOptions {
     HandlerOptions::new().journal_retention(Duration::ZERO).idempotency_retention(Duration::ZERO)
 }
 
-/// A virtual object with these handlers.
+/// Returns the discovery document of a virtual object with these handlers.
 fn object(name: &str, what: &str, handlers: &[Handles]) -> Result<discovery::Service> {
     let handler = |(name, ty, what): &_| json!({"name": name, "ty": ty, "documentation": what});
     let handlers: Vec<_> = handlers.iter().map(handler).collect();
     let service = json!({"name": name, "ty": "VIRTUAL_OBJECT", "documentation": what, "handlers": handlers});
     serde_json::from_value(service)
-        .map_err(|e| Error::config(format!("'{name}' is no name of a Restate service")).with_source(e))
+        .map_err(|e| Error::config(format!("'{name}' is not a valid Restate service name")).with_source(e))
 }
 
 impl AgentEndpointBuilder {
-    /// Serves this agent, by its name. It has no store of its own: its sessions are Restate's.
+    /// Adds an agent, which is served under its name. The agent must not have a store: its sessions
+    /// are kept by Restate.
     pub fn agent(mut self, agent: Agent) -> Self {
         self.agents.push(agent);
         self
     }
 
-    /// The name of the service. Two deployments with different agents need different ones. Default: `Sessions`.
+    /// Sets the name of the service. Two deployments with different agents need different names.
+    /// Default: `Sessions`.
     pub fn service(mut self, name: impl Into<String>) -> Self {
         self.service = name.into();
         self
     }
 
-    /// Keeps what is large outside Restate's journal, by its content. All processes see the same store. Default: none, so that a
-    /// step that gives more than 14 MiB fails.
+    /// Sets the blob store for large values, which all processes must share. Default: none, so that
+    /// a step whose result exceeds 14 MiB fails.
     pub fn blobs(mut self, store: impl BlobStore) -> Self {
         self.blobs = Some(Arc::new(store));
         self
     }
 
-    /// From how many bytes of JSON on something is large. Default: 256 KiB.
+    /// Sets the size in bytes of JSON from which a value is stored as a blob. Default: 256 KiB.
     pub fn large(mut self, bytes: usize) -> Self {
         self.large = bytes;
         self
     }
 
-    /// After which time without a word a run that waits leaves the process: at least a tenth of a second. Default: a minute.
+    /// Sets the inactivity timeout after which a suspended run leaves the process, at least 100
+    /// milliseconds. Default: one minute.
     pub fn leaves_after(mut self, time: Duration) -> Self {
         self.limits.leaves_after = time;
         self
     }
 
-    /// How long a run may say nothing, beyond [`leaves_after`](Self::leaves_after), before Restate cuts it off and drives it again. A run that works
-    /// speaks in time, however long its steps take; one of which a tool blocks the thread does not. Default: five minutes.
+    /// Sets the time, beyond [`leaves_after`](Self::leaves_after), that a run may be silent before
+    /// Restate aborts the attempt and retries the run. A working run sends messages in time,
+    /// however long its steps take, unless a tool blocks its thread. Default: five minutes.
     pub fn gone_after(mut self, time: Duration) -> Self {
         self.limits.gone_after = time;
         self
     }
 
-    /// For how long a run's end is kept for whoever sends the same run again, or asks for it. Default: 30 days.
+    /// Sets the retention of a run's outcome for repeated dispatches and queries of the same run.
+    /// Default: 30 days.
     pub fn retention(mut self, time: Duration) -> Self {
         self.limits.retention = time;
         self
     }
 
-    /// How long runs have to reach a safe point when the process is told to end. Default: 20 seconds.
+    /// Sets the time that runs have to reach a safe point on shutdown. Default: 20 seconds.
     pub fn drain_within(mut self, time: Duration) -> Self {
         self.limits.drain = time;
         self
     }
 
-    /// How a job becomes a request: where live handles and the tools of [`Job::extra`] are added. It must give the same request for
-    /// the same job. Default: [`Job::request`].
+    /// Sets the conversion of a job to a request, which adds live handles and the tools of
+    /// [`Job::extra`]. It must return the same request for the same job. Default: [`Job::request`].
     pub fn request(mut self, make: impl Fn(&Job) -> Result<RunRequest> + Send + Sync + 'static) -> Self {
         self.to_request = Arc::new(make);
         self
     }
 
-    /// Has the engine of every run go through this, which sees each step: to time steps, or to let a test's process die at one. What it gives
-    /// must keep all that the engine keeps. Default: the engine itself.
+    /// Wraps the engine of every run, so that the wrapper sees each step: to time steps, or to
+    /// crash a test's process at one. The wrapper must keep all guarantees of the engine. Default:
+    /// no wrapper.
     pub fn engine(mut self, wrap: impl Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync + 'static) -> Self {
         self.wrap = Arc::new(wrap);
         self
     }
 
-    /// The public key of the Restate server or environment that may call this endpoint. Default: whoever reaches the address may.
+    /// Sets the public key of the Restate server or environment that may call this endpoint.
+    /// Default: none, so that any client that reaches the address may call it.
     pub fn identity(mut self, key: impl Into<String>) -> Self {
         self.identity = Some(key.into());
         self
     }
 
-    /// Sets what the process calls itself: the [worker](agent_core::RunIds::worker) that a run's journal names. Default: a name that nobody else has.
+    /// Sets the name of this process: the [worker](agent_core::RunIds::worker) in a run's journal.
+    /// Default: a unique name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The endpoint.
+    /// Builds the endpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, two have one name, one has a store of its own, the
-    /// service's name is none, the identity key is none, or `leaves_after` is too short.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, two agents have
+    /// the same name, an agent has a store, the service name or the identity key is invalid, or
+    /// `leaves_after` is too short.
     pub fn build(self) -> Result<AgentEndpoint> {
         let mut agents = HashMap::new();
         for agent in self.agents {
             let name = Arc::<str>::from(agent.name());
             if agent.store().is_some() {
                 return Err(Error::config(format!(
-                    "agent '{name}' has a store, but its sessions are Restate's: build it without"
+                    "agent '{name}' has a store, but Restate keeps its sessions: build it without a store"
                 )));
             }
             if agents.insert(name.clone(), agent).is_some() {
-                return Err(Error::config(format!("there are two agents '{name}': give one another name")));
+                return Err(Error::config(format!("there are two agents '{name}': rename one of them")));
             }
         }
         if agents.is_empty() {
-            return Err(Error::config("the endpoint serves no agent: give it one with agent(..)"));
+            return Err(Error::config("the endpoint has no agents: add one with agent(..)"));
         }
         if self.limits.leaves_after < Duration::from_millis(100) {
             return Err(Error::config(
-                "leaves_after is too short: a run that works says so twice as often; give it 100 ms or more",
+                "leaves_after is too short: set it to 100 ms or more",
             ));
         }
         let blobs = Blobs::new(self.blobs, self.large);
-        // Restate asks a silent run to leave, and would cut off its steps.
+        // Restate asks a silent run to leave, and would then abort its steps: send a message twice
+        // as often.
         let patience = self.limits.leaves_after / 2;
         let worker = self.name.unwrap_or_else(new_id).into();
         let sessions = Arc::new(Sessions::new(agents, blobs, patience, worker, self.to_request, self.wrap));

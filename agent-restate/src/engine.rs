@@ -1,4 +1,4 @@
-//! The engine of a run that Restate keeps.
+//! Durable engine of a run on Restate.
 
 use std::{
     borrow::Cow,
@@ -26,21 +26,21 @@ use crate::{
     step_log::{StepLog, Told, now},
 };
 
-/// One attempt at a run: what its executor sees of Restate.
+/// Engine of one attempt at a run: the executor's interface to Restate.
 pub(crate) struct Engine {
     steps: Arc<StepLog>,
     blobs: Blobs,
     session: Arc<SessionLog>,
     run: OnceLock<RunHandle>,
     callers: Callers,
-    /// What each question waits for: by its run, and its id.
+    /// Signal that each question waits for, by run and question id.
     signals: Mutex<HashMap<(Arc<str>, String), Waits>>,
-    /// What the runs that this one calls have of it.
+    /// Tenant and trace context that the runs called by this run inherit.
     tenant: String,
     traceparent: Option<Arc<str>>,
 }
 
-/// The signal that a question waits for.
+/// Signal that a question waits for.
 struct Waits {
     digest: String,
     signal: String,
@@ -58,12 +58,13 @@ impl Engine {
         Self { steps, blobs, session, run: OnceLock::new(), callers, signals: Mutex::default(), tenant, traceparent }
     }
 
-    /// Tells it what steers the run that it is the engine of.
+    /// Sets the handle of the run that this engine drives.
     pub(crate) fn drives(&self, run: RunHandle) {
         _ = self.run.set(run);
     }
 
-    /// Does what the run was told, as soon as that comes after all that was kept.
+    /// Applies pause and cancel signals to the run once the attempt has replayed all recorded
+    /// steps. Never returns.
     pub(crate) async fn obey<T>(&self) -> T {
         let mut paused = 0;
         loop {
@@ -83,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// Before a step that no earlier attempt made.
+    /// Applies pending signals before a step that has no recorded result.
     async fn begin(&self, step: &Step) -> Result<()> {
         let Some(run) = self.run.get() else { return Ok(()) };
         if matches!(step.kind, StepKind::Steering { .. }) && step.run == *self.session.run() {
@@ -103,8 +104,9 @@ impl Engine {
         Ok(())
     }
 
-    /// The signal that is the answer to the question: that of the step which asked it first. An answer that was refused is followed by the next one, which
-    /// somebody may have given already.
+    /// Returns the name of the signal that answers the question: the name of the step that asked it
+    /// first. After a rejected answer, the same signal delivers the next one, which may have
+    /// arrived already.
     fn signal(&self, step: &Step, question: &Question) -> String {
         let mut signals = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
         let of = || Waits { digest: question.digest.clone(), signal: step.name() };
@@ -115,13 +117,13 @@ impl Engine {
         waits.signal.clone()
     }
 
-    /// Waits for this time, under this name.
+    /// Sleeps for this time as the step of this name.
     async fn sleep_as(&self, name: String, time: Duration) {
         let until = now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.steps.wish(&name, Record::Sleeps { name: name.clone(), until }).await;
     }
 
-    /// The run, as it is sent.
+    /// Builds the job that runs a remote agent.
     fn job(&self, run: &ServedRun) -> Result<Job> {
         let request = RunRequest::new(run.messages.clone()).session(run.session.clone()).run_id(run.run.clone());
         let mut job = Job::new(run.agent.clone(), &request)?.tenant(self.tenant.clone());
@@ -130,7 +132,8 @@ impl Engine {
         Ok(job)
     }
 
-    /// What is kept, wherever that is. If it is away, the run is tried again: it does not fail by that.
+    /// Reads a stored value. If the blob store is unavailable, the attempt ends and Restate retries
+    /// the run; the run itself does not fail.
     async fn found<'a>(&self, kept: &'a Stored) -> Cow<'a, RawValue> {
         match self.blobs.find(kept).await {
             Ok(found) => found,
@@ -138,11 +141,11 @@ impl Engine {
         }
     }
 
-    /// What was kept of a step.
+    /// Decodes the recorded result of a step.
     fn open(&self, kept: &RawValue) -> Result<StepResult> {
         let result = parsed(kept)?;
         if let StepResult::Messages(taken) = &result {
-            // They are not to be taken again.
+            // Messages that an earlier attempt consumed must not be consumed again.
             self.steps.told(|told| {
                 for message in taken {
                     if let Some(at) = told.steer.iter().position(|told| told == message) {
@@ -210,9 +213,9 @@ impl Durable for Engine {
 
     async fn paused(&self, step: &Step) -> Result<()> {
         let Some(pause) = self.steps.told(|told| told.pause) else {
-            return Err(Error::new(ErrorKind::Interrupted, "the run paused itself, and nobody outside knows"));
+            return Err(Error::new(ErrorKind::Interrupted, "the run was paused without a signal from outside"));
         };
-        // By the number of the pause: an attempt that begins after it does not pause again.
+        // Named by the number of the pause: a later attempt does not pause again.
         let name = format!("{}/pause/{pause}", step.run);
         self.steps.wish(&name, Record::Rests { name: name.clone(), pause }).await;
         Ok(())
@@ -243,7 +246,7 @@ impl Durable for Engine {
     }
 }
 
-/// The call that a step is of, if it is of one.
+/// Returns the identity of the tool call that a step belongs to, if any.
 fn call_of(step: &Step) -> Option<String> {
     match &step.kind {
         StepKind::Intent { step: n, call_id } | StepKind::Tool { step: n, call_id, .. } => {
@@ -253,7 +256,8 @@ fn call_of(step: &Step) -> Option<String> {
     }
 }
 
-/// Refuses a job that Restate never takes: it has no place but the journal.
+/// Rejects a job that is too large for Restate: unlike a step result, a job cannot be stored as a
+/// blob.
 fn may_be_sent(job: &Job) -> Result<()> {
     let bytes = size(job);
     if bytes <= Blobs::MOST {
@@ -261,13 +265,13 @@ fn may_be_sent(job: &Job) -> Result<()> {
     }
     Err(Error::tool(format!(
         "Agent '{}' was not called: a message of {bytes} bytes is more than can be sent, which is {}. Send a shorter one, such as the name of a file or of \
-         another place that has the rest.",
+         another place that holds the rest.",
         job.at.agent,
         Blobs::MOST
     )))
 }
 
-/// What a run that was called came to, as whoever waits for it is told.
+/// Converts the outcome of a called run into the result of the call.
 fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
     let Outcome { status, answer, error, error_kind, usage, .. } = match called {
         Called::Ended(outcome) => outcome,

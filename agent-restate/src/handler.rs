@@ -1,4 +1,5 @@
-//! The handler's side of a run: it owns Restate's journal, which is positional, and reads and writes it in one order.
+//! Handler side of a run: owns Restate's journal, which is positional, and reads and writes it in
+//! one order.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -25,15 +26,15 @@ use crate::{
     tell::{Tell, TellRun, key},
 };
 
-/// A wish that did not come true yet.
+/// Pending command: an external event that has not occurred yet.
 struct Pending<'a> {
     name: String,
     command: Command<'a, Given>,
-    /// The run whose end it is.
+    /// Called run whose end completes the command.
     callee: Option<Callee>,
 }
 
-/// A run of another session.
+/// Run of another session that this run called.
 struct Callee {
     service: String,
     at: RunAddress,
@@ -42,28 +43,28 @@ struct Callee {
 
 type Command<'a, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'a>>;
 
-/// What a command of Restate gives: JSON.
+/// Result of a Restate command: JSON.
 type Given = Box<RawValue>;
 
-/// What awaits what Restate keeps of a run, in the order in which it was kept, and does what belongs to it.
+/// Reads the recorded batches of a run in their order and executes their commands.
 ///
-/// Which command stands at which place of the journal depends on the batches alone, which are read back the same: whoever drives
-/// the run again makes the same commands.
+/// The command at each position of the journal depends only on the batches, which a replay reads
+/// back unchanged: every attempt therefore issues the same commands.
 pub(crate) struct Handler<'a> {
     ctx: &'a ContextInternal,
     steps: &'a StepLog,
     blobs: &'a Blobs,
     head: Head,
-    /// The number of the newest entry from before the run.
+    /// Sequence number of the newest entry from before the run.
     before: u64,
     open: Open,
-    /// What a begun run must have been begun with.
+    /// Check of the fingerprint with which the run began.
     fits: &'a (dyn Fn(&str) -> Result<(), HandlerError> + Sync),
-    /// The runs above this one.
+    /// Runs that wait for this one.
     callers: &'a Callers,
-    /// In the order in which they were made.
+    /// Pending commands in the order in which they were issued.
     pending: Vec<Pending<'a>>,
-    /// The next thing that somebody tells the run.
+    /// Signal for the next message to the run.
     told: Command<'a, Json<Tell>>,
 }
 
@@ -81,13 +82,13 @@ impl<'a> Handler<'a> {
         Self { ctx, steps, blobs, head, before, open, fits, callers, pending, told }
     }
 
-    /// Goes on until the run's end is kept.
+    /// Processes batches until the run's outcome is recorded.
     pub(crate) async fn run(mut self) -> Result<Given, HandlerError> {
         loop {
             let (ctx, steps, blobs) = (self.ctx, self.steps, self.blobs);
             let taking = || async { Ok(Json(take(steps, blobs).await?)) };
             let Ok(Json(batch)) = ctx.run(taking).name("steps").await else {
-                self.cancelled(); // the only error of a batch: what was in it is not lost
+                self.cancelled(); // the only error of a batch: its content is not lost
                 continue;
             };
             if let Some(outcome) = self.read(batch).await? {
@@ -102,14 +103,15 @@ impl<'a> Handler<'a> {
         self.steps.tell(|told| told.cancel = true);
     }
 
-    /// Reads a batch, and does what it says; the run's end if that is in it.
+    /// Reads a batch and executes its records. Returns the run's outcome if the batch contains it.
     async fn read(&mut self, batch: Batch) -> Result<Option<Given>, HandlerError> {
         if let Some(mut noted) = batch.noted {
             if !self.steps.is_live() {
                 let entries = session::entries_of(&noted.entries, self.blobs).await?;
                 self.steps.know(&entries);
             }
-            // It tells of what is before the run, and is found by the entry before it.
+            // A snapshot covers the entries before the run, and readers locate it by the entry
+            // before it.
             noted.anchor = noted.anchor.filter(|_| self.head.newest == self.before);
             session::append(self.ctx, &mut self.head, noted);
         }
@@ -144,7 +146,7 @@ impl<'a> Handler<'a> {
         Ok(None)
     }
 
-    /// The run waits for a signal, which is the answer to the question.
+    /// Waits for a signal that carries the answer to the question.
     fn asks(&mut self, name: &str, question: &str, signal: &str) {
         let answer = self.ctx.signal::<Json<Given>>(signal).map_ok(Json::into_inner);
         self.waits_for(name, Box::pin(answer), None);
@@ -153,7 +155,8 @@ impl<'a> Handler<'a> {
         session::set_open(self.ctx, Some(&self.open));
     }
 
-    /// The run waits for the end of a run of another session, which is cancelled with it.
+    /// Starts a run of another session and waits for its end. Cancelling this run cancels the
+    /// called one.
     async fn calls(&mut self, name: &str, service: Option<&Arc<str>>, job: &Job) {
         let service = service.map_or(self.ctx.service_name(), |service| service).to_owned();
         let target = RequestTarget::object(&service, &*job.at.session, "run");
@@ -165,7 +168,7 @@ impl<'a> Handler<'a> {
             self.cancelled();
         }
         let callee = Callee { service, at: job.at.clone(), invocation: invocation.ok() };
-        // An error is the called run's own: who waits for this looks first whether this run was cancelled.
+        // The error belongs to the called run; cancellation of this run is checked first.
         let ended = call.map(|ended| {
             let called = match ended {
                 Ok(Json(outcome)) => Called::Ended(outcome),
@@ -180,12 +183,12 @@ impl<'a> Handler<'a> {
         self.pending.push(Pending { name: name.to_owned(), command, callee });
     }
 
-    /// The place of the wish of this name.
+    /// Returns the position of the pending command of this name.
     fn pending(&self, name: &str) -> Option<usize> {
         self.pending.iter().position(|pending| pending.name == name)
     }
 
-    /// Nobody waits for this any more.
+    /// Abandons a pending command; a called run is cancelled.
     fn gives_up(&mut self, name: &str) -> Result<(), HandlerError> {
         let Some(at) = self.pending(name) else { return Ok(()) };
         let Pending { callee, .. } = self.pending.remove(at);
@@ -194,7 +197,8 @@ impl<'a> Handler<'a> {
             if let Some(invocation) = invocation {
                 self.ctx.cancel_invocation(&invocation);
             }
-            // A process that is busy with the run hears of it when it looks.
+            // A process that is executing the called run only notices the cancellation when it
+            // polls.
             let tells = Json(TellRun { run: at.run, tell: Tell::Cancel });
             let target = RequestTarget::object(service, &*at.session, "tell");
             _ = self.ctx.request::<_, Json<bool>>(target, tells).send();
@@ -203,7 +207,7 @@ impl<'a> Handler<'a> {
         Ok(())
     }
 
-    /// Nobody is asked any more for what waits under this name.
+    /// Withdraws the question of the pending command of this name.
     fn is_not_asked(&mut self, name: &str) {
         let before = self.open.asked.len();
         self.open.asked.retain(|_, asked| asked.name != name);
@@ -212,7 +216,8 @@ impl<'a> Handler<'a> {
         }
     }
 
-    /// Waits for a wish to come true. Nothing runs meanwhile: Restate takes the run out of this process if it takes long.
+    /// Waits for a pending command. Nothing else runs meanwhile: Restate suspends the invocation if
+    /// the wait is long.
     async fn wait(&mut self) {
         let mut all: Vec<_> = self.pending.iter().map(|pending| pending.command.handle()).collect();
         all.push(self.told.handle());
@@ -223,7 +228,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    /// Takes what somebody told the run by now.
+    /// Consumes the signals that have arrived by now.
     async fn look(&mut self) {
         let end: Command<'a, ()> = Box::pin(self.ctx.sleep(Duration::ZERO));
         loop {
@@ -249,10 +254,10 @@ impl<'a> Handler<'a> {
         }
     }
 
-    /// Waits for one wish, which is about to come true.
+    /// Awaits one pending command, which is about to complete.
     async fn comes_true(&mut self, at: usize) {
         let given = (&mut self.pending[at].command).await;
-        let Pending { name, .. } = self.pending.remove(at); // it was polled, and gives nothing more
+        let Pending { name, .. } = self.pending.remove(at); // already polled: it yields nothing more
         match given {
             Ok(given) => {
                 self.is_not_asked(&name);
@@ -263,7 +268,8 @@ impl<'a> Handler<'a> {
     }
 }
 
-/// What the executor has for the journal. This is not called for a place where a batch is kept.
+/// Takes the executor's next batch and stores its entries. Not called when a recorded batch is
+/// replayed.
 async fn take(steps: &StepLog, blobs: &Blobs) -> Result<Batch, HandlerError> {
     let Taken { mut batch, noted } = steps.next().await;
     if !noted.is_empty() {

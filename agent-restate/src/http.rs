@@ -1,4 +1,4 @@
-//! Calls of Restate's HTTP interfaces.
+//! HTTP client for Restate's ingress and admin interfaces.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,10 +8,11 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How long an answer is waited for that comes in a moment. Restate itself waits until there is a process that serves the agents.
+/// Timeout of calls to short handlers. Restate itself holds a call until a process serves the
+/// agents.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// One of Restate's two addresses. It has a secret, and is never shown.
+/// Address of Restate's ingress or admin interface. Holds a secret, and therefore has no `Debug`.
 #[derive(Clone)]
 pub(crate) struct Address {
     client: Client,
@@ -23,11 +24,11 @@ impl Address {
     pub(crate) fn new(client: &Client, base: &str, token: Option<Arc<str>>) -> Result<Self> {
         let base = Url::parse(base).ok().filter(|url| !url.cannot_be_a_base());
         let base =
-            base.ok_or_else(|| Error::config("an address of Restate is no URL: it is like http://127.0.0.1:8080"))?;
+            base.ok_or_else(|| Error::config("invalid Restate URL: expected one like http://127.0.0.1:8080"))?;
         Ok(Self { client: client.clone(), base, token })
     }
 
-    /// A request to the path of these segments, which may hold any text.
+    /// Builds a request to the path of these segments, which may hold any text.
     pub(crate) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -40,13 +41,13 @@ impl Address {
         }
     }
 
-    /// Calls a handler that works for a moment, and waits for what it gives.
+    /// Calls a short handler and returns its result.
     pub(crate) async fn call<T: DeserializeOwned>(&self, path: &[&str], input: &impl serde::Serialize) -> Result<T> {
         json(&answer(self.request(Method::POST, path).timeout(PATIENCE).json(input)).await?)
     }
 }
 
-/// A client that trusts what this machine trusts.
+/// Creates an HTTP client that trusts the machine's root certificates.
 pub(crate) fn client() -> Result<Client> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -58,10 +59,11 @@ pub(crate) fn client() -> Result<Client> {
     client.tcp_nodelay(true).build().map_err(|e| Error::config("a client for HTTP cannot be set up").with_source(e))
 }
 
-/// The header that tells whether an error is the ingress's own, or that of an invocation, which chose the status.
+/// Header that distinguishes errors of the ingress from errors of an invocation, which chooses its
+/// own status.
 const SOURCE: &str = "x-restate-error-source";
 
-/// What Restate said, or whoever stands before it.
+/// Response of Restate, or of a proxy before it.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: StatusCode,
@@ -69,14 +71,14 @@ pub(crate) struct Said {
     body: String,
 }
 
-/// The answer to a request, whatever it says.
+/// Sends a request and returns the response, whatever its status.
 pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
     let failed = |e: reqwest::Error| {
-        // The URL has the session's name, which is nobody's business here.
+        // The URL contains the session's name, which must not appear in errors.
         let e = e.without_url();
         let message = match e.is_timeout() && !e.is_connect() {
-            true => "Restate has no answer yet: look whether a process that serves the agents runs, and is registered",
-            false => "Restate cannot be reached: look at its address, and whether it runs",
+            true => "Restate did not answer in time: check that a process that serves the agents runs and is registered",
+            false => "Restate cannot be reached: check its address and that it is running",
         };
         Error::new(ErrorKind::Store, message).with_source(e)
     };
@@ -86,7 +88,7 @@ pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
     Ok(Said { status, source, body: response.text().await.map_err(failed)? })
 }
 
-/// The answer to a request that it took.
+/// Sends a request and returns the response if its status is a success.
 pub(crate) async fn answer(request: RequestBuilder) -> Result<Said> {
     let said = said(request).await?;
     match said.status.is_success() {
@@ -96,17 +98,18 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Said> {
 }
 
 impl Said {
-    /// The message of an error that Restate tells of; none if it is of somebody who stands before it.
+    /// Returns the message of an error that Restate reports; none if a proxy answered.
     fn message(&self) -> Option<String> {
         let told: Value = serde_json::from_str(&self.body).ok()?;
         told["message"].as_str().map(str::to_owned)
     }
 
-    /// True if this is how an invocation ended.
+    /// True if the response is the result of an invocation.
     pub(crate) fn is_of_invocation(&self) -> bool {
         match self.source.as_deref() {
             Some(source) => source == "invocation",
-            // A server before the header: these are the ingress's own, or a proxy's.
+            // Older servers do not send the header: these statuses come from the ingress or a
+            // proxy.
             None => {
                 let is_other = matches!(self.status.as_u16(), 401 | 403 | 404 | 408 | 429 | 470 | 502..=504);
                 !is_other && self.message().is_some()
@@ -120,13 +123,14 @@ impl Said {
         is_of_ingress && !self.is_unknown_service() && self.message().is_some()
     }
 
-    /// True if the ingress knows no such service, or does not know it yet: it reads what is registered when it begins.
+    /// True if the ingress does not know the service, or not yet: it loads the registrations on
+    /// startup.
     fn is_unknown_service(&self) -> bool {
         let is_of_ingress = self.status == StatusCode::NOT_FOUND && !self.is_of_invocation();
         is_of_ingress && self.message().is_some_and(|message| message.contains("register the service"))
     }
 
-    /// What a refusal means.
+    /// Converts an unsuccessful response into an error.
     pub(crate) fn refusal(&self) -> Error {
         if self.is_unknown_service() {
             return Error::new(
@@ -146,9 +150,9 @@ impl Said {
     }
 }
 
-/// The JSON of an answer.
+/// Decodes the JSON body of a response.
 pub(crate) fn json<T: DeserializeOwned>(said: &Said) -> Result<T> {
     let body = if said.body.is_empty() { "null" } else { &said.body };
     serde_json::from_str(body)
-        .map_err(|e| Error::new(ErrorKind::Store, "Restate's answer is not understood").with_source(e))
+        .map_err(|e| Error::new(ErrorKind::Store, "cannot decode Restate's response").with_source(e))
 }

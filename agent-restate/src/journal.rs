@@ -1,4 +1,4 @@
-//! The sessions that Restate keeps, for whoever reads them: [`RestateJournal`].
+//! Read access to the sessions that Restate stores: [`RestateJournal`].
 
 use std::{fmt, sync::Arc};
 
@@ -14,10 +14,11 @@ use crate::{
     tell::ReadEntries,
 };
 
-/// The sessions of a [`Restate`] server: what every reader of the framework takes. It is read from any machine that reaches the
-/// server. Only runs write, and those are Restate's: [`dispatch`](agent_core::dispatch::Dispatch::dispatch) them.
+/// Read-only journal of the sessions of a [`Restate`] server, for every reader of the framework and
+/// from any machine that reaches the server. Only runs write to these sessions;
+/// [`dispatch`](agent_core::dispatch::Dispatch::dispatch) starts them.
 ///
-/// A run's entries are there when the results of its steps are kept, and in batches with them.
+/// A run's entries become visible in batches, together with the results of its steps.
 pub struct RestateJournal {
     restate: Restate,
     blobs: Blobs,
@@ -25,20 +26,21 @@ pub struct RestateJournal {
 }
 
 impl RestateJournal {
-    /// Those of this server.
+    /// Creates a journal of this server's sessions.
     pub fn new(restate: Restate) -> Self {
         Self { restate, blobs: Blobs::new(None, 0), indexes: IndexCache::default() }
     }
 
-    /// Reads entries of more than 14 MiB from here: the store that the [endpoint](crate::AgentEndpointBuilder::blobs) has. Default: none, so
-    /// that a session which has such an entry cannot be read.
+    /// Sets the blob store for entries of more than 14 MiB, which must be the one of the
+    /// [endpoint](crate::AgentEndpointBuilder::blobs). Default: none, so that a session with such
+    /// an entry cannot be read.
     #[must_use]
     pub fn blobs(mut self, store: impl BlobStore) -> Self {
         self.blobs = Blobs::new(Some(Arc::new(store)), 0);
         self
     }
 
-    /// The server.
+    /// Returns the server's client.
     pub fn restate(&self) -> &Restate {
         &self.restate
     }
@@ -47,7 +49,7 @@ impl RestateJournal {
         self.restate.call(session, "head", &()).await
     }
 
-    /// The entry of this number; none for 0.
+    /// Returns the entry with this sequence number; none for 0.
     async fn entry(&self, session: &str, seq: u64) -> Result<Option<Arc<Entry>>> {
         match seq.checked_sub(1) {
             Some(before) => Ok(self.read(session, before, 1).await?.pop()),
@@ -55,7 +57,7 @@ impl RestateJournal {
         }
     }
 
-    /// The names of the sessions of which this holds too, in this order.
+    /// Returns the names of the sessions that match the condition, in its order.
     async fn named(&self, and: &str) -> Result<Vec<String>> {
         let service = quoted(self.restate.service());
         let sql = format!("SELECT service_key FROM state WHERE service_name = {service} AND key = 'head' {and}");
@@ -130,7 +132,7 @@ impl Journal for RestateJournal {
     }
 }
 
-/// Text in a query.
+/// Quotes text as a SQL string literal.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -138,7 +140,7 @@ fn quoted(text: &str) -> String {
 fn only_read() -> Error {
     Error::new(
         ErrorKind::Config,
-        "Restate's sessions are only read here: runs are dispatched, and sessions deleted, at the server",
+        "Restate's sessions are read-only here: dispatch runs to the server and delete sessions there",
     )
 }
 

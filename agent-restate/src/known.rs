@@ -1,4 +1,4 @@
-//! What earlier attempts at a run noted: [`Known`].
+//! Entries and questions that earlier attempts at a run recorded: [`Known`].
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,27 +8,28 @@ use agent_core::{
 };
 use serde_json::Value;
 
-/// The entries that earlier attempts at a run kept and this one did not note again yet. Driven again from its beginning, a run
-/// notes the same entries at other times and, of steps side by side, in another order: they are told apart by what they say.
+/// Entries that earlier attempts at a run recorded and this attempt has not recorded again yet. An
+/// attempt that replays the run records the same entries at other times and, for parallel steps, in
+/// another order: entries are matched by their content.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// How often each entry is there.
+    /// Number of occurrences of each entry.
     entries: HashMap<String, u32>,
-    /// The digests by which people know the questions, by what they ask.
+    /// Published digest of each question, by the question's content.
     questions: HashMap<String, String>,
-    /// Who drove the run last.
+    /// Ids of the most recent start or resumption of the run, with the worker that drove it.
     driven: Option<Arc<RunIds>>,
 }
 
 impl Known {
-    /// Takes an entry that is kept.
+    /// Adds a recorded entry.
     pub(crate) fn add(&mut self, entry: &Entry) {
         if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body
             && ids.parent_run_id.is_none()
         {
             self.driven = Some(ids.clone());
             if takes_over(entry) {
-                return; // no attempt notes it again
+                return; // no attempt records it again
             }
         }
         *self.entries.entry(identity(entry)).or_default() += 1;
@@ -37,10 +38,10 @@ impl Known {
         }
     }
 
-    /// True if the entry is kept already. It is not known any more then.
+    /// True if an earlier attempt recorded the entry. Consumes one occurrence.
     pub(crate) fn has(&mut self, entry: &Entry) -> bool {
         if self.entries.is_empty() {
-            return false; // as in every first attempt
+            return false; // true in every first attempt
         }
         let identity = identity(entry);
         if let Some(times) = self.entries.get_mut(&identity) {
@@ -50,11 +51,13 @@ impl Known {
             }
             return true;
         }
-        // A question about a call in doubt is asked anew, with a digest of its own. Whoever saw the first one answers that.
+        // An attempt asks again about a call in doubt, with a new digest. Users who saw the first
+        // question answer that one.
         matches!(&entry.body, EntryBody::Asked { question } if self.digest(&entry.run, question).is_some())
     }
 
-    /// What is to be noted first by an attempt that goes on with the run in this worker, if that is another one than the last.
+    /// Returns the entry that an attempt records first if this worker is not the one that drove the
+    /// run last.
     pub(crate) fn taken_over(&mut self, worker: &Arc<str>, attempt: &str, now: u64) -> Option<Entry> {
         let mut ids = self.driven.take().filter(|ids| ids.worker.as_ref() != Some(worker))?;
         Arc::make_mut(&mut ids).worker = Some(worker.clone());
@@ -62,18 +65,20 @@ impl Known {
         Some(Entry::new(run, now, EntryBody::RunResumed { ids, attempt }))
     }
 
-    /// The digest by which people know a question that an earlier attempt asked.
+    /// Returns the digest under which users know a question that an earlier attempt asked.
     pub(crate) fn digest(&self, run: &str, question: &Question) -> Option<&str> {
         self.questions.get(&asked(run, question)).map(String::as_str)
     }
 }
 
-/// True if it is of a worker that [took over](Known::taken_over), and not of a run that went on after an answer: its attempt names the worker, too.
+/// True for an entry of a worker that [took over](Known::taken_over), whose attempt also names the
+/// worker; false for a run that resumed after an answer.
 fn takes_over(entry: &Entry) -> bool {
     matches!(&entry.body, EntryBody::RunResumed { attempt, .. } if attempt.contains('/'))
 }
 
-/// What tells an entry apart from others, in every attempt: all that it says but the attempt's nonce and the worker.
+/// Returns the identity of an entry across attempts: its content without the attempt's nonce and
+/// the worker.
 fn identity(entry: &Entry) -> String {
     let mut body = serde_json::to_value(&entry.body).unwrap_or_default();
     if let Value::Object(kinds) = &mut body {
@@ -85,8 +90,9 @@ fn identity(entry: &Entry) -> String {
     format!("{}\n{body}", entry.run)
 }
 
-/// What a question asks, without its digest, which has the nonce of the attempt that asked it first. Two doubts about one call are
-/// two questions: a doubt has the nonce of the attempt that began the call in its id.
+/// Returns the content of a question without its digest, which contains the nonce of the attempt
+/// that asked first. Two doubts about one call are two questions: the id of a doubt contains the
+/// nonce of the attempt that began the call.
 fn asked(run: &str, question: &Question) -> String {
     let Question { id, kind, payload, .. } = question;
     format!("{run}\n{id}\n{kind} {payload}")

@@ -1,9 +1,9 @@
-//! Agents as a [Restate](https://restate.dev) service: runs that move between machines, wait for days without a process, and survive the
-//! death of the process and of the server.
+//! Agents as a [Restate](https://restate.dev) service: runs move between machines, wait for days
+//! without a process, and survive crashes of the process and of the server.
 //!
-//! An [`AgentEndpoint`] serves agents. [`Restate`] sends them runs, from anywhere: it is a
-//! [`Dispatch`](agent_core::dispatch::Dispatch). A [`RestateJournal`] reads the sessions, wherever readers of the framework read. The guide
-//! is `docs/guide/restate.md`; the decision behind it is RFC 0047.
+//! An [`AgentEndpoint`] serves agents. [`Restate`], a [`Dispatch`](agent_core::dispatch::Dispatch),
+//! sends runs to them from anywhere. A [`RestateJournal`] gives the framework's readers access to
+//! the sessions. The guide is `docs/guide/restate.md`; RFC 0047 records the design decision.
 //!
 //! ```
 //! use agent_core::testing::{ScriptedModel, Turn};
@@ -18,7 +18,8 @@
 //! # Ok::<(), agent_core::Error>(())
 //! ```
 //!
-//! The server has the Business Source License 1.1; its kit for services, which this crate uses, is MIT.
+//! The server has the Business Source License 1.1; its Rust SDK, which this crate uses, is
+//! MIT-licensed.
 
 mod blobs;
 mod callers;
@@ -53,10 +54,10 @@ pub use self::{
     place::open_blobs,
 };
 
-/// The name of the service unless another is given.
+/// Default name of the service.
 pub const DEFAULT_SERVICE: &str = "Sessions";
 
-/// The guide, compiled.
+/// The guide, compiled as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/restate.md")]
 mod guide {}

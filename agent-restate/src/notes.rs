@@ -1,4 +1,5 @@
-//! What others than runs note of a session: an object beside the session's own, which a run holds for as long as it is under way.
+//! Session metadata that is written outside runs: a virtual object beside the session's own, which
+//! an active run locks.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +15,18 @@ use serde_json::Value;
 
 use crate::{Restate, service::on};
 
-/// What the name of the service of notes ends with, after that of the sessions.
+/// Suffix that turns the name of the session service into the name of the notes service.
 const SUFFIX: &str = "Notes";
 
-/// What the name of a value of the object's state begins with that is a note: each has its own.
+/// Prefix of the state keys of notes; each note has a key of its own.
 const NOTE: &str = "note/";
 
-/// The name of the service that has the notes of this one's sessions.
+/// Returns the name of the notes service for this session service.
 pub(crate) fn service(sessions: &str) -> String {
     format!("{sessions}{SUFFIX}")
 }
 
-/// The notes of a session, as Restate's kit for services calls them.
+/// Virtual object with the notes of a session, as the Restate SDK calls it.
 #[derive(Clone)]
 pub(crate) struct NotesObject;
 
@@ -67,16 +68,18 @@ async fn all(ctx: &ContextInternal) -> HandlerResult<BTreeMap<String, Value>> {
 }
 
 impl Restate {
-    /// Notes values of a session by their keys, beside what its runs write there; none takes a key away. They are durable when this returns, also
-    /// while a run of the session is under way. For what a server has to know of a session in every process, and no secrets.
+    /// Writes notes of a session by key, beside the entries of its runs; `None` removes a key. The
+    /// notes are durable when this returns, also while a run of the session is active. Notes hold
+    /// what a server must know of a session in every process, and no secrets.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached, or knows no endpoint of the service.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the server cannot be reached or no
+    /// endpoint of the service is registered.
     pub async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<()> {
         self.call_of(&service(self.service()), session, "note", &notes).await
     }
 
-    /// All that is noted of a session.
+    /// Returns all notes of a session.
     ///
     /// # Errors
     /// As [`note`](Self::note).

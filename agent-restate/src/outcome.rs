@@ -1,28 +1,29 @@
-//! [`Outcome`].
+//! Outcome of a run on Restate: [`Outcome`].
 
 use std::sync::Arc;
 
 use agent_core::{ErrorKind, Usage, journal::RunStatus};
 use serde::{Deserialize, Serialize};
 
-/// How a run ended: what its invocation gives.
+/// Outcome of a run, as its invocation returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// The run.
+    /// Id of the run.
     pub run: Arc<str>,
-    /// How it ended.
+    /// Final status.
     pub status: RunStatus,
-    /// The final text of a finished run; none if it is of more than 14 MiB: then the error says so, and the session has it.
+    /// Final text of a finished run; none if it exceeds 14 MiB: `error` then says so, and the
+    /// session holds the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Why it failed.
+    /// Message of the error that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What kind of failure it was.
+    /// Kind of that error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<ErrorKind>,
-    /// What it used with all its sub-agents.
+    /// Tokens and cost of the run and all its sub-agents.
     #[serde(default)]
     pub usage: Usage,
 }

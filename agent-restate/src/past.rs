@@ -1,4 +1,5 @@
-//! The session of a run, as the run sees it: what was said before, and what it notes itself.
+//! In-memory journal of an active run: the session's earlier entries and those that the run
+//! records.
 
 use std::{
     fmt,
@@ -16,13 +17,13 @@ use agent_core::{
 
 use crate::{blobs::Blobs, record::size, session::numbered, step_log::StepLog};
 
-/// A session in the memory of the process that drives its newest run: its entries from the newest anchor on, and those that the
-/// run notes, which go on to Restate.
+/// Session in the memory of the process that drives its newest run: its entries from the newest
+/// snapshot on, and those that the run records, which the handler writes to Restate.
 pub(crate) struct SessionLog {
     run: Arc<str>,
     session: Arc<str>,
     entries: Mutex<Vec<Arc<Entry>>>,
-    /// The number of the newest entry from before the run.
+    /// Sequence number of the newest entry from before the run.
     before: u64,
     blobs: Blobs,
     indexes: IndexCache,
@@ -41,7 +42,7 @@ impl SessionLog {
         Self { run, session, entries: Mutex::new(past), before, blobs, indexes: IndexCache::new(1), steps }
     }
 
-    /// The run that notes.
+    /// Returns the id of the run that records entries.
     pub(crate) fn run(&self) -> &Arc<str> {
         &self.run
     }
@@ -53,9 +54,10 @@ impl SessionLog {
     fn append(&self, mut entries: Vec<Entry>) -> Result<u64> {
         let mut kept = self.lock();
         let first = kept.last().map_or(0, |entry| entry.seq) + 1;
-        // Attempts number a run's entries in their own ways, and at their own times. So an anchor says what others find only where the run begins, after
-        // what is the same for all. There is no need for one later: the run is always driven from its beginning.
-        // And one that is too large is let be.
+        // Attempts may number a run's entries differently and record them at other times. A
+        // snapshot is therefore valid for other readers only at the start of the run, after entries
+        // that are the same in every attempt. Later snapshots are not needed, because a run is
+        // always replayed from its beginning. A snapshot that is too large is dropped.
         let admitted = |entry: &Entry| match self.blobs.takes_all() {
             true => Ok(()),
             false => self.blobs.admits("an entry", size(entry), Blobs::MOST_OF_ENTRY),
@@ -75,12 +77,13 @@ fn is_anchor(entry: &Entry) -> bool {
 
 struct Writer {
     log: Arc<SessionLog>,
-    /// Set once it refused something: what comes after it would be told without it.
+    /// Set once an append was refused: later entries must not be recorded without it.
     refused: AtomicBool,
 }
 
 impl JournalWriter for Writer {
-    /// It is durable with the results of the steps that come after it, before which nothing that it tells of is known to anybody.
+    /// The entries become durable with the results of the steps that follow. Nothing that they
+    /// record is visible outside before that.
     fn append(&self, entries: Vec<Entry>) -> Ack {
         if self.refused.load(Ordering::SeqCst) {
             let message = "an entry before this one was refused";
@@ -91,7 +94,7 @@ impl JournalWriter for Writer {
         Ack::Done(Some(appended))
     }
 
-    /// Which attempt goes on is Restate's to say, at each step.
+    /// Restate itself decides at each step which attempt continues: no fencing check is needed.
     fn prove(&self) -> BoxFuture<'static, Result<()>> {
         Box::pin(ready(Ok(())))
     }
@@ -125,7 +128,7 @@ impl Journal for SessionHandle {
     }
 
     async fn whole_index(&self, session: &str) -> Result<SharedIndex> {
-        self.index(session).await // what is before the anchor is not here
+        self.index(session).await // entries before the snapshot are not loaded
     }
 
     async fn delete(&self, _: &str) -> Result<bool> {
@@ -133,7 +136,7 @@ impl Journal for SessionHandle {
     }
 }
 
-/// A [`SessionLog`] as a journal.
+/// [`Journal`] implementation of a [`SessionLog`].
 pub(crate) struct SessionHandle(pub(crate) Arc<SessionLog>);
 
 impl fmt::Debug for SessionLog {

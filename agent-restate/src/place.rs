@@ -1,4 +1,4 @@
-//! Where blobs are kept, as configurations name it.
+//! Blob stores by configuration string.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use agent_core::Result;
 
 use crate::blobs::{BlobStore, FileBlobs};
 
-/// The store that a configuration names: a folder that all processes share, or a bucket as `s3://BUCKET/FOLDER` (feature `s3`, see
-/// `S3Blobs::from_env`).
+/// Opens the blob store that a configuration names: a folder that all processes share, or a bucket
+/// as `s3://BUCKET/FOLDER` (feature `s3`, see `S3Blobs::from_env`).
 ///
 /// # Errors
-/// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the bucket's address cannot be, or the program was built without buckets.
+/// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the bucket's URL is invalid or the
+/// program was built without the feature `s3`.
 ///
 /// ```
 /// use agent_restate::{AgentEndpoint, open_blobs};

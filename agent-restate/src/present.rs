@@ -1,4 +1,4 @@
-//! The runs that a process drives: [`Present`].
+//! Registry of the runs that a process drives: [`Present`].
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,8 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::step_log::StepLog;
 
-/// The runs that this process drives, by their invocations. When the process is told to end they leave it, and none comes any more.
+/// Runs that this process drives, by invocation id. On shutdown the active runs leave, and no new
+/// ones are accepted.
 #[derive(Default)]
 pub(crate) struct Present {
     state: Mutex<State>,
@@ -25,10 +26,10 @@ struct State {
 }
 
 impl Present {
-    /// Lets whoever tells the run something find it, until the guard is dropped.
+    /// Registers a run, so that signals find it, until the guard is dropped.
     ///
     /// # Errors
-    /// If the process ends: the run goes on elsewhere.
+    /// [`ErrorKind::Busy`] if the process shuts down: another process resumes the run.
     pub(crate) fn enter<'a>(&'a self, invocation: &str, steps: &'a Arc<StepLog>) -> Result<Gone<'a>> {
         let mut state = self.lock();
         if state.ends {
@@ -38,13 +39,13 @@ impl Present {
         Ok(Gone { present: self, invocation: invocation.to_owned(), steps })
     }
 
-    /// The run of an invocation, if this process drives it.
+    /// Returns the run of an invocation, if this process drives it.
     pub(crate) fn find(&self, invocation: &str) -> Option<Arc<StepLog>> {
         self.lock().runs.get(invocation).and_then(Weak::upgrade)
     }
 
-    /// Has all runs leave at their next safe point: what they do elsewhere comes to its end and is kept, and nothing more begins. Waits until they are gone,
-    /// for so long at most.
+    /// Lets all runs leave at their next safe point: external calls in progress finish and are
+    /// recorded, and no new ones begin. Waits at most `within` until all runs have left.
     pub(crate) async fn leave(&self, within: Duration) {
         let runs: Vec<_> = {
             let mut state = self.lock();
@@ -73,12 +74,12 @@ impl Present {
     }
 }
 
-/// Why an attempt ends that could have gone on.
+/// Returns the error that ends an attempt because of the shutdown.
 fn ends() -> Error {
-    Error::new(ErrorKind::Busy, "the process ends: the run goes on in another one, or here when there is one again")
+    Error::new(ErrorKind::Busy, "the process ends: another process resumes the run")
 }
 
-/// Forgets a run that this process drives no more.
+/// Guard that removes a run from the registry when this process no longer drives it.
 pub(crate) struct Gone<'a> {
     present: &'a Present,
     invocation: String,
@@ -88,7 +89,7 @@ pub(crate) struct Gone<'a> {
 impl Drop for Gone<'_> {
     fn drop(&mut self) {
         let mut state = self.present.lock();
-        // The next attempt may be in this process already.
+        // The next attempt may already be registered in this process.
         let is_own = |steps: &Weak<StepLog>| std::ptr::eq(steps.as_ptr(), Arc::as_ptr(self.steps));
         if state.runs.get(&self.invocation).is_some_and(is_own) {
             state.runs.remove(&self.invocation);
@@ -143,7 +144,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_run_that_leaves_makes_the_call_that_is_kept_as_begun_and_no_other() {
         let steps = attempt();
-        drop(timeout(Duration::ZERO, steps.next()).await); // all that was kept is read
+        drop(timeout(Duration::ZERO, steps.next()).await); // replays all recorded batches
         steps.intends("r/1/paid".to_owned());
         steps.leaves(ends());
         let soon = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What the journal of a run's invocation holds.
+//! Records of a run's journal.
 
 use std::{io, sync::Arc};
 
@@ -12,79 +12,82 @@ use serde_json::value::RawValue;
 
 use crate::Outcome;
 
-/// What became of a run since the batch before it: one recorded result of the handler's. Whatever the executor does at the same
-/// time or in another order, the log of batches has one order, and every record names itself.
+/// Everything that happened in a run since the previous batch: one recorded result of the handler.
+/// The executor may run steps concurrently and in any order; the log of batches is totally ordered,
+/// and every record is named.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub(crate) records: Vec<Record>,
-    /// The entries that the run noted.
+    /// Entries that the run recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) noted: Option<Noted>,
-    /// Set if nothing goes on before a wish comes true.
+    /// Set if the run is suspended until a pending command completes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) waits: bool,
-    /// Set if it is to be looked whether somebody told the run something.
+    /// Set if the handler must poll for signals to the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) looks: bool,
 }
 
-/// One thing that happened.
+/// One event of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Record {
     /// The run began, with the agent of this fingerprint.
     Began { fingerprint: String },
-    /// A step came to this.
+    /// A step completed with this result.
     Kept { name: String, result: Stored },
-    /// A step sleeps until then: milliseconds since 1970, UTC.
+    /// A step sleeps until this time: milliseconds since 1970, UTC.
     Sleeps { name: String, until: u64 },
-    /// A step waits for the answer to a question, which is a signal of this name.
+    /// A step waits for the answer to a question, which the signal of this name delivers.
     Asks { name: String, question: String, signal: String },
-    /// The run stopped because it was told the pause of this number, and waits until it is to go on.
+    /// The run stopped at the pause of this number and waits to be resumed.
     Rests { name: String, pause: u32 },
-    /// A step waits for the end of a run of another session, which a service of this name has; its own if none.
+    /// A step waits for the end of a run of another session, in the service of this name; the run's
+    /// own service if none.
     Calls { name: String, service: Option<Arc<str>>, job: Box<Job> },
-    /// Nobody waits for the end of that run any more.
+    /// The step no longer waits for this command.
     GivesUp { name: String },
-    /// The time that a step sleeps is up.
+    /// The time of a sleeping step has come.
     Due { name: String },
     /// The run ended.
     Ended { outcome: Box<RawValue> },
 }
 
 impl Record {
-    /// True if somebody outside acts on it, who is to see then what the run noted before.
+    /// True if the record is visible outside, so that everything the run recorded before must be
+    /// written first.
     pub(crate) fn is_seen(&self) -> bool {
         matches!(self, Self::Asks { .. } | Self::Rests { .. } | Self::Ended { .. })
     }
 }
 
-/// What a run of another session came to that was called.
+/// Result of a call to a run of another session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Called {
-    /// It ended.
+    /// The called run ended.
     Ended(Outcome),
-    /// It never ran, or was killed.
+    /// The called run never began, or was killed.
     Failed(String),
-    /// The caller did not wait for its end.
+    /// The caller stopped waiting.
     GivenUp,
 }
 
-/// Entries of the run, in their order.
+/// Entries of the run, in order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Noted {
     pub(crate) count: u64,
-    /// Set if they begin with an anchor: the session need not be read from further back.
+    /// Set if the entries begin with a snapshot: readers need nothing from before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) anchor: Option<Anchoring>,
-    /// What they say of the session without its content.
+    /// Metadata of the session that these entries contribute.
     #[serde(default)]
     pub(crate) info: SessionInfo,
     pub(crate) entries: Stored,
 }
 
-/// JSON in its place, or by its content elsewhere.
+/// JSON inline, or the name of the blob that holds it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stored {
@@ -92,15 +95,16 @@ pub(crate) enum Stored {
     Blob(String),
 }
 
-/// The anchor that entries begin with.
+/// Snapshot at the beginning of a batch of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Anchoring {
-    /// The number of the anchor from which it goes on; none if it stands for itself.
+    /// Sequence number of the snapshot that this one extends; none for a full snapshot.
     pub(crate) base: Option<u64>,
 }
 
 impl Anchoring {
-    /// The anchor that `entries` begin with. A run notes one before anything else, or none.
+    /// Returns the snapshot at the beginning of `entries`. A run records at most one, before
+    /// anything else.
     pub(crate) fn of(entries: &[Entry]) -> Option<Self> {
         match &entries.first()?.body {
             EntryBody::Anchored { anchor } => Some(Self { base: anchor.base() }),
@@ -109,7 +113,7 @@ impl Anchoring {
     }
 }
 
-/// How many bytes of JSON a value is.
+/// Returns the size of a value in bytes of JSON.
 pub(crate) fn size(value: &impl Serialize) -> usize {
     struct Count(usize);
 
@@ -125,23 +129,23 @@ pub(crate) fn size(value: &impl Serialize) -> usize {
     }
 
     let mut count = Count(0);
-    // What is no JSON is refused where it is written.
+    // A value that cannot be encoded is rejected where it is written.
     _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-/// A value as JSON.
+/// Encodes a value as JSON.
 pub(crate) fn raw(value: &impl Serialize) -> Result<Box<RawValue>> {
     serde_json::value::to_raw_value(value)
-        .map_err(|e| Error::new(ErrorKind::Store, "what a step gave is not JSON").with_source(e))
+        .map_err(|e| Error::new(ErrorKind::Store, "the result of a step cannot be encoded as JSON").with_source(e))
 }
 
-/// A value of JSON that was kept.
+/// Decodes recorded JSON.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<T> {
     serde_json::from_str(raw.get()).map_err(|e| {
         Error::new(
             ErrorKind::Store,
-            "what was kept of a step is not what this release writes: drive the run by the release that began it",
+            "cannot decode the recorded result of a step: resume the run with the release that began it",
         )
         .with_source(e)
     })

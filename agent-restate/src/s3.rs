@@ -1,4 +1,4 @@
-//! Blobs in a bucket: [`S3Blobs`].
+//! Blob store in an S3 bucket: [`S3Blobs`].
 
 use std::{fmt, sync::Arc};
 
@@ -17,7 +17,8 @@ use crate::{
     http,
 };
 
-/// Blobs as objects of a bucket of Amazon S3, or of a server that speaks as it does.
+/// Blob store that keeps each blob as an object of a bucket of Amazon S3 or an S3-compatible
+/// server.
 #[derive(Clone)]
 pub struct S3Blobs {
     bucket: Arc<dyn ObjectStore>,
@@ -25,12 +26,14 @@ pub struct S3Blobs {
 }
 
 impl S3Blobs {
-    /// Those at `s3://BUCKET/FOLDER`. Keys and region are those of the environment, by the names that AWS's own tools have (`AWS_ACCESS_KEY_ID`,
-    /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`), or those of the machine's role; another server than AWS's is named by `AWS_ENDPOINT_URL`,
-    /// and may be asked without TLS if `AWS_ALLOW_HTTP` is `true`. Nothing is asked before the first blob comes.
+    /// Uses the bucket and folder of `s3://BUCKET/FOLDER`. Credentials and region come from the
+    /// environment variables of AWS's own tools (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// `AWS_REGION`) or the machine's role. `AWS_ENDPOINT_URL` selects a server other than AWS's,
+    /// and `AWS_ALLOW_HTTP=true` allows it to be called without TLS. Does not connect before the
+    /// first blob is stored or read.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the URL or what the environment says cannot be.
+    /// [`ErrorKind::Config`] if the URL or the environment's settings are invalid.
     ///
     /// ```
     /// use agent_restate::{AgentEndpoint, S3Blobs};
@@ -46,11 +49,11 @@ impl S3Blobs {
     fn of(builder: AmazonS3Builder, url: &str) -> Result<Self> {
         let place = url.strip_prefix("s3://").filter(|place| !place.is_empty() && !place.starts_with('/'));
         let place =
-            place.ok_or_else(|| Error::config(format!("'{url}' is no bucket: it is like s3://BUCKET/FOLDER")))?;
+            place.ok_or_else(|| Error::config(format!("invalid bucket URL '{url}': expected s3://BUCKET/FOLDER")))?;
         let (bucket, folder) = place.split_once('/').unwrap_or((place, ""));
         let builder = builder.with_bucket_name(bucket).with_http_connector(Connector);
-        let bucket = builder.build().map_err(|e| Error::config("the bucket cannot be reached so").with_source(e))?;
-        let folder = Path::parse(folder).map_err(|e| Error::config("the folder's name cannot be").with_source(e))?;
+        let bucket = builder.build().map_err(|e| Error::config("invalid S3 settings").with_source(e))?;
+        let folder = Path::parse(folder).map_err(|e| Error::config("invalid folder name in the bucket URL").with_source(e))?;
         Ok(Self { bucket: Arc::new(bucket), folder })
     }
 
@@ -77,7 +80,7 @@ fn failed(what: &str, e: object_store::Error) -> Error {
     Error::new(ErrorKind::Store, format!("a blob could not be {what} in its bucket")).with_source(e)
 }
 
-/// Makes clients as all others of this crate are made.
+/// HTTP connector that uses the same client settings as the rest of this crate.
 #[derive(Debug)]
 struct Connector;
 
@@ -103,11 +106,11 @@ mod tests {
     use super::*;
     use crate::blobs::conformance;
 
-    /// A server that speaks as S3 does, with a bucket, until it is dropped.
+    /// S3-compatible server with a bucket, which runs until it is dropped.
     struct Moto(Child);
 
     impl Moto {
-        /// Starts one; none where it is not installed.
+        /// Starts a server; none where it is not installed.
         async fn start() -> Option<(Self, String)> {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
             let port = listener.local_addr().expect("an address").port();

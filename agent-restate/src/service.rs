@@ -1,4 +1,4 @@
-//! The virtual object that every session is, as Restate calls it.
+//! Virtual object of a session and its handlers.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -28,26 +28,27 @@ use crate::{
     tell::{AnswerRun, ReadEntries, Tell, TellRun},
 };
 
-/// Makes a request of a job: the place for live handles, tools of a client and other things that a job only names.
+/// Conversion of a job to a request: adds live handles, tools of a client and other things that a
+/// job only names.
 pub(crate) type ToRequest = Arc<dyn Fn(&Job) -> Result<RunRequest> + Send + Sync>;
 
-/// What the engine of every run goes through.
+/// Wrapper that is applied to the engine of every run.
 pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Durable>) -> Arc<dyn Durable> + Send + Sync>;
 
-/// What all handlers of an endpoint share.
+/// State that all handlers of an endpoint share.
 pub(crate) struct Sessions {
     pub(crate) agents: HashMap<Arc<str>, Agent>,
     pub(crate) blobs: Blobs,
     pub(crate) patience: Duration,
-    /// As the process calls itself.
+    /// Name of this process in the journal.
     pub(crate) worker: Arc<str>,
     pub(crate) to_request: ToRequest,
     pub(crate) wrap: WrapEngine,
-    /// The runs that this process drives.
+    /// Runs that this process drives.
     pub(crate) present: Present,
 }
 
-/// [`Sessions`] as Restate's kit for services calls it.
+/// Adapter of [`Sessions`] to the Restate SDK.
 #[derive(Clone)]
 pub(crate) struct SessionObject(pub(crate) Arc<Sessions>);
 
@@ -71,7 +72,7 @@ impl Service for SessionObject {
     }
 }
 
-/// Handles one call.
+/// Handles one call: decodes the input, runs the handler and encodes the result.
 pub(crate) async fn on<I: DeserializeOwned + 'static, O: Serialize + 'static>(
     ctx: &ContextInternal,
     handle: impl AsyncFnOnce(I, InputMetadata) -> HandlerResult<O>,
@@ -102,7 +103,7 @@ impl Sessions {
         let open = Open { run: job.at.run.clone(), invocation: of.invocation_id, asked: Default::default() };
         let head = session::head(ctx).await?;
         let past = session::since_anchor(ctx, &head, &self.blobs).await?;
-        session::set_open(ctx, Some(&open)); // from here on, the run's end takes it back
+        session::set_open(ctx, Some(&open)); // from here on, the end of the run clears it
 
         let steps = Arc::new(StepLog::new(self.patience, self.worker.clone()));
         let _present = self.present.enter(&open.invocation, &steps)?;
@@ -126,7 +127,7 @@ impl Sessions {
         }
     }
 
-    /// Runs the agent.
+    /// Runs the agent and returns its outcome.
     async fn outcome(&self, agent: &Agent, job: &Job, engine: &Arc<Engine>) -> Outcome {
         let end = async {
             let request = (self.to_request)(job)?.driven_by(self.worker.clone());
@@ -143,11 +144,11 @@ impl Sessions {
     fn unknown(&self, agent: &str) -> TerminalError {
         let mut known: Vec<_> = self.agents.keys().map(|name| &**name).collect();
         known.sort_unstable();
-        let message = format!("no agent '{agent}' is here: there are {}", known.join(", "));
-        TerminalError::new_with_code(422, message) // the ingress has 404 for what it does not know itself
+        let message = format!("unknown agent '{agent}': this endpoint serves {}", known.join(", "));
+        TerminalError::new_with_code(422, message) // the ingress uses 404 for what it does not know itself
     }
 
-    /// Tells the run that is under way something; false if it is another one.
+    /// Delivers a signal to the active run. Returns `false` if another run is active.
     async fn tell(&self, ctx: &ContextInternal, TellRun { run, tell }: TellRun) -> HandlerResult<bool> {
         let Some(open) = session::open(ctx).await?.filter(|open| open.run == run) else { return Ok(false) };
         let here = self.present.find(&open.invocation);
@@ -157,7 +158,7 @@ impl Sessions {
             Tell::Cancel => invocation.cancel(),
             tell => invocation.signal("told").resolve(Json(tell)),
         }
-        // If the run is in this process and busy, it hears of this before it begins another step.
+        // If this process drives the run, it consumes the signal before it begins another step.
         let hears = || async {
             if let Some((steps, heard)) = here.as_ref().zip(heard) {
                 steps.hears(heard).await;
@@ -173,11 +174,11 @@ impl Sessions {
     }
 }
 
-/// Gives answers to the run that is under way.
+/// Delivers answers to the active run.
 async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) -> HandlerResult<()> {
     let stale = |what: String| TerminalError::new_with_code(409, what);
     let open = session::open(ctx).await?.filter(|open| open.run == run);
-    let open = open.ok_or_else(|| stale(format!("run '{run}' waits for nothing")))?;
+    let open = open.ok_or_else(|| stale(format!("run '{run}' is not waiting for answers")))?;
     let signal_of = |question: &str| open.asked.get(question).map(|asked| asked.signal.clone());
     let answers = match answers.is_empty() {
         true => vec![(signal_of(TO_GO_ON), "going on".to_owned(), serde_json::Value::Null)],
@@ -190,7 +191,7 @@ async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) ->
         }
     };
     if let Some((_, id, _)) = answers.iter().find(|(signal, ..)| signal.is_none()) {
-        return Err(stale(format!("run '{run}' does not wait for an answer to '{id}'")).into());
+        return Err(stale(format!("run '{run}' is not waiting for an answer to '{id}'")).into());
     }
     for (signal, _, value) in answers {
         ctx.resolve_signal(&open.invocation, &signal.unwrap_or_default(), Json(value));
@@ -198,7 +199,8 @@ async fn answer(ctx: &ContextInternal, AnswerRun { run, answers }: AnswerRun) ->
     Ok(())
 }
 
-/// Refuses to drive a run again with another agent than it began with. Restate tries again, perhaps where the right one is.
+/// Rejects a replay with an agent other than the one the run began with. Restate retries, possibly
+/// in a process with the right agent.
 fn fits(agent: &Agent, fingerprint: &str) -> std::result::Result<(), HandlerError> {
     match agent.changes_since(fingerprint) {
         None => Ok(()),
@@ -236,7 +238,7 @@ fn outcome(run: &Arc<str>, end: Result<RunEnd>) -> Outcome {
     Outcome { run: run.clone(), status, answer, error: error.map(|e| e.to_string()), error_kind, usage }
 }
 
-/// The end of a run as Restate keeps it, and gives it to whoever asks.
+/// Encodes the outcome of a run; an outcome that is too large is replaced by an error that says so.
 fn end_of(mut outcome: Outcome) -> Result<Box<RawValue>> {
     let json = raw(&outcome)?;
     if json.get().len() <= Blobs::MOST {
@@ -245,7 +247,7 @@ fn end_of(mut outcome: Outcome) -> Result<Box<RawValue>> {
     let told = |text: Option<String>| text.map_or(0, |text| text.len());
     let bytes = told(outcome.answer.take()) + told(outcome.error.take());
     let message =
-        format!("the run ended with {bytes} bytes, which is more than Restate takes: read them in its session");
+        format!("the run ended with {bytes} bytes, which exceeds Restate's limit: read them in its session");
     outcome.error = Some(message);
     raw(&outcome)
 }

@@ -1,7 +1,8 @@
-//! A session in the state of its virtual object.
+//! State of a session's virtual object.
 //!
-//! Under `open` stands the run that is under way, under `head` how far the session goes, and under `piece/N` what one batch of a run
-//! noted: a value is written once, and none grows with the conversation.
+//! The key `open` holds the active run, `head` the summary of the session, and `piece/N` the
+//! entries that one batch of a run recorded: each value is written once, and no value grows with
+//! the conversation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,80 +23,82 @@ use crate::{
     record::{Noted, Stored, parsed, raw},
 };
 
-/// How far a session goes.
+/// Summary of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// The number of its newest entry.
+    /// Sequence number of the session's newest entry.
     pub(crate) newest: u64,
-    /// How many pieces there are, numbered from 1.
+    /// Number of pieces; they are numbered from 1.
     pub(crate) pieces: u64,
-    /// The anchors, from one that stands for itself on: each goes on from the one before.
+    /// Positions of the snapshots, from the newest full one on: each of the others extends the one
+    /// before it.
     #[serde(default)]
     pub(crate) anchors: Vec<AnchorPlace>,
-    /// What is known of it without its content.
+    /// Metadata of the session without its content.
     #[serde(default)]
     pub(crate) info: SessionInfo,
 }
 
-/// Where an anchor is.
+/// Position of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AnchorPlace {
-    /// The piece that begins with it.
+    /// Number of the piece that begins with it.
     piece: u64,
-    /// Its number.
+    /// Sequence number of its entry.
     pub(crate) seq: u64,
 }
 
-/// What one batch noted.
+/// Entries that one batch recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    /// The number of its first entry.
+    /// Sequence number of the first entry.
     pub(crate) first: u64,
     pub(crate) entries: Stored,
 }
 
-/// The run that is under way.
+/// Active run of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Open {
     pub(crate) run: Arc<str>,
     pub(crate) invocation: String,
-    /// What waits for the answer to each question.
+    /// Waiting steps by the id of their question.
     #[serde(default)]
     pub(crate) asked: BTreeMap<String, Asked>,
 }
 
-/// What waits for an answer.
+/// Step that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// The step.
+    /// Name of the step.
     pub(crate) name: String,
-    /// The signal that it is: the same when the question is asked again because an answer was refused. Whatever came meanwhile is taken in its turn.
+    /// Signal that delivers the answer: the same one when the question is asked again after a
+    /// rejected answer. Answers that arrive meanwhile are consumed in order.
     pub(crate) signal: String,
 }
 
-/// Some of the entries that somebody asked for, in one message.
+/// One page of the requested entries.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Page<E = Box<RawValue>> {
     Entries {
         entries: Vec<E>,
-        /// True if there are more.
+        /// True if there are more entries.
         more: bool,
     },
-    /// The piece where they go on, by its blob: its entries are too large for a message.
+    /// Next piece, by the name of its blob: its entries are too large for a message.
     Elsewhere(Piece),
 }
 
-/// What stands for the question of a paused run.
+/// Key of a paused run in place of a question id.
 pub(crate) const TO_GO_ON: &str = "";
 
-/// How many bytes of entries are read at once.
+/// Bytes of entries per page.
 const PAGE: usize = 8 << 20;
 
 const OPEN: &str = "open";
 const HEAD: &str = "head";
 
-/// A value of the object's state.
+/// Reads a value of the object's state.
 async fn value<T: DeserializeOwned + 'static>(ctx: &ContextInternal, key: &str) -> HandlerResult<Option<T>> {
     Ok(ctx.get::<Json<T>>(key).await?.map(Json::into_inner))
 }
@@ -115,18 +118,19 @@ pub(crate) async fn head(ctx: &ContextInternal) -> HandlerResult<Head> {
     Ok(value(ctx, HEAD).await?.unwrap_or_default())
 }
 
-/// Writes a piece and what is known of the session with it.
+/// Writes a piece and the updated summary of the session.
 pub(crate) fn append(ctx: &ContextInternal, head: &mut Head, noted: Noted) {
     let first = head.extend(&noted);
     ctx.set(&key(head.pieces), Json(Piece { first, entries: noted.entries }));
     ctx.set(HEAD, Json(head.clone()));
 }
 
-/// The entries from the newest anchor on, after those that it cannot be read without: the anchors that it goes on from, and the entry before it, by which
-/// the session is known again.
+/// Returns the entries from the newest snapshot on, after the entries needed to read it: the
+/// snapshots that it extends, and the entry before it, which identifies the position in the
+/// session.
 pub(crate) async fn since_anchor(ctx: &ContextInternal, head: &Head, blobs: &Blobs) -> HandlerResult<Vec<Arc<Entry>>> {
     let mut all = Vec::new();
-    // If the blobs are away, Restate tries again.
+    // If the blob store is unavailable, Restate retries.
     for (number, needs) in head.needed() {
         let entries = piece(ctx, number).await?.read(blobs).await?;
         match needs {
@@ -138,17 +142,17 @@ pub(crate) async fn since_anchor(ctx: &ContextInternal, head: &Head, blobs: &Blo
     Ok(all)
 }
 
-/// What of a piece a run needs to know the session.
+/// Part of a piece that a run needs to restore the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
-    /// Its anchor.
+    /// The snapshot at the beginning of the piece.
     First,
     Last,
     All,
 }
 
 impl Head {
-    /// Takes a piece, which is the newest then; the number of its first entry.
+    /// Adds a piece as the newest one. Returns the sequence number of its first entry.
     fn extend(&mut self, noted: &Noted) -> u64 {
         let first = self.newest + 1;
         self.pieces += 1;
@@ -158,13 +162,14 @@ impl Head {
         match noted.anchor.map(|anchor| anchor.base) {
             Some(None) => self.anchors = vec![place],
             Some(base) if base == self.anchors.last().map(|newest| newest.seq) => self.anchors.push(place),
-            // One that goes on from another one would be read without what it goes on from.
+            // A snapshot that extends any other one could not be read.
             Some(_) | None => {}
         }
         first
     }
 
-    /// The pieces that a run needs, in their order. A piece may be there twice, for its first entry and its last.
+    /// Returns the pieces that a run needs, in order. A piece may occur twice, for its first entry
+    /// and its last.
     fn needed(&self) -> Vec<(u64, Needs)> {
         let Some((newest, earlier)) = self.anchors.split_last() else {
             return (1..=self.pieces).map(|number| (number, Needs::All)).collect();
@@ -175,13 +180,15 @@ impl Head {
     }
 }
 
-/// At most `limit` entries after the one of the number `after`, as many as one message takes.
+/// Returns at most `limit` entries after the sequence number `after`, as many as fit in one
+/// message.
 pub(crate) async fn read(ctx: &ContextInternal, after: u64, limit: usize, blobs: &Blobs) -> HandlerResult<Page> {
     let head = head(ctx).await?;
     if after >= head.newest {
         return Ok(Page::Entries { entries: Vec::new(), more: false });
     }
-    // The last piece whose first entry is not above the wanted one. Those who follow a session read its end.
+    // Find the last piece whose first entry is not above the requested one. Readers that follow a
+    // session read its end: search backwards with doubling steps first.
     let (mut low, mut high, mut step) = (1, head.pieces, 1);
     while low < high {
         let middle = if step > 0 { high.saturating_sub(step).max(low) + 1 } else { low + (high - low).div_ceil(2) };
@@ -218,14 +225,14 @@ async fn piece(ctx: &ContextInternal, number: u64) -> HandlerResult<Piece> {
 }
 
 impl Piece {
-    /// Its entries, with their numbers.
+    /// Returns the entries with their sequence numbers.
     pub(crate) async fn read(&self, blobs: &Blobs) -> Result<Vec<Arc<Entry>>> {
         let entries = entries_of(&self.entries, blobs).await?;
         Ok((self.first..).zip(entries).map(|(seq, entry)| numbered(seq, entry)).collect())
     }
 }
 
-/// The entries of a batch, without their numbers.
+/// Returns the entries of a batch, without their sequence numbers.
 pub(crate) async fn entries_of(stored: &Stored, blobs: &Blobs) -> Result<Vec<Entry>> {
     parsed(&blobs.fetch(stored).await?)
 }
@@ -234,7 +241,7 @@ fn key(number: u64) -> String {
     format!("piece/{number:09}")
 }
 
-/// The entry in its place.
+/// Sets the sequence number of an entry.
 pub(crate) fn numbered(seq: u64, mut entry: Entry) -> Arc<Entry> {
     entry.seq = seq;
     Arc::new(entry)

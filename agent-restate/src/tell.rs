@@ -1,4 +1,4 @@
-//! What comes to a session's object from outside, and what it says.
+//! Messages of a session object's handlers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::step_log::Told;
 
-/// What a run is told.
+/// Signal to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Tell {
-    /// It takes this message before its next model call.
+    /// Inserts this message before the run's next model call.
     Steer(Message),
-    /// It stops before its next step.
+    /// Pauses the run before its next step.
     Pause,
-    /// It ends now: the engine's own cancellation tells it.
+    /// Ends the run now. Delivered as Restate's own cancellation.
     Cancel,
 }
 
@@ -32,29 +32,31 @@ impl Tell {
     }
 }
 
-/// Tells a run something.
+/// Input of the `tell` handler: a signal to a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TellRun {
     pub(crate) run: Arc<str>,
     pub(crate) tell: Tell,
 }
 
-/// Answers the questions of a run, by question id; none lets a paused one go on.
+/// Input of the `answer` handler: answers to the questions of a run, by question id. Empty answers
+/// resume a paused run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AnswerRun {
     pub(crate) run: Arc<str>,
     pub(crate) answers: BTreeMap<String, Answer>,
 }
 
-/// Asks for entries.
+/// Input of the `read` handler.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReadEntries {
     pub(crate) after: u64,
     pub(crate) limit: usize,
 }
 
-/// The key by which a run is one invocation, however often it is sent. It is text that paths and headers leave alone: Restate compares a key in a path as
-/// it stands there.
+/// Returns the idempotency key that makes a run one invocation, however often it is sent. The key
+/// contains only characters that paths and headers do not escape: Restate compares a key in a path
+/// without decoding it.
 pub(crate) fn key(run: &RunAddress) -> String {
     let mut key = String::new();
     for byte in format!("{}:{}", run.agent, run.run).bytes() {

@@ -210,7 +210,7 @@ async fn a_call_of_an_agent_that_nobody_serves_fails_and_the_caller_goes_on() {
     let at = world.dispatch("hello", "r1").await;
     assert_eq!(world.end(&world.clerks, &at).await.answer.as_deref(), Some("heard 1"));
     let results = world.results().await;
-    assert!(results[0].contains("no agent 'nobody' is here: there are travel"), "{results:?}");
+    assert!(results[0].contains("unknown agent 'nobody': this endpoint serves travel"), "{results:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

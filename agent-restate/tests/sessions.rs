@@ -441,7 +441,7 @@ async fn a_run_that_restate_ended_or_whose_agent_nobody_has_is_dead() {
     job.at.agent = "nobody".into();
     world.restate.dispatch(job.clone()).await.expect("is taken");
     let is_unknown =
-        |standing: &Standing| matches!(standing, Standing::Dead { error } if error.contains("no agent 'nobody'"));
+        |standing: &Standing| matches!(standing, Standing::Dead { error } if error.contains("unknown agent 'nobody'"));
     world.stands(&job.at, is_unknown).await;
     let error = world.restate.outcome(&job.at).await.expect_err("it has no end");
     assert_eq!(error.kind(), ErrorKind::Config, "{error}");

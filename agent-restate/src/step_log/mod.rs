@@ -1,4 +1,5 @@
-//! One run between its executor, which makes steps in any order, and its handler, which has Restate's journal.
+//! Log of the steps of one run, between its executor, which makes steps in any order, and its
+//! handler, which owns Restate's journal.
 
 mod state;
 
@@ -15,33 +16,35 @@ use tokio::{sync::Notify, time::Instant};
 use self::state::{InFlight, State, Wish};
 use crate::record::{Batch, Record, Stored};
 
-/// What the steps of a run came to, as far as it is in Restate's journal, and what is to come there.
+/// Results of a run's steps that are in Restate's journal, and records that are to be written
+/// there.
 ///
-/// The executor pushes records and waits until they are durable; the handler takes them in batches, has Restate keep a batch, and
-/// reads it back. After a restart it first reads the batches that are kept: only then is the run live.
+/// The executor pushes records and waits until they are durable; the handler takes them in batches,
+/// lets Restate record each batch, and reads it back. After a restart the handler first replays the
+/// recorded batches: only then is the run live.
 pub(crate) struct StepLog {
     state: Mutex<State>,
-    /// Something changed.
+    /// Notified of every change of the state.
     changed: Notify,
-    /// How long the handler keeps silent while the executor does something. Restate asks a run that was silent for longer to leave the process, and
-    /// would cut off what still runs.
+    /// Time after which the handler sends an empty batch while the executor is busy. Restate asks a
+    /// run that was silent for longer to leave the process, and would then abort steps in progress.
     patience: Duration,
-    /// Who makes the steps: the worker, and its attempt at the run.
+    /// Worker that drives the run.
     worker: Arc<str>,
     attempt: String,
 }
 
-/// What a run was told from outside, and did not do yet.
+/// Signals that a run received from outside and has not consumed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) cancel: bool,
-    /// How many pauses it was told, and which of them it is to make.
+    /// Number of pauses received, and the one to make.
     pub(crate) pauses: u32,
     pub(crate) pause: Option<u32>,
     pub(crate) steer: Vec<Message>,
 }
 
-/// What the handler makes a batch of.
+/// Content of the handler's next batch.
 pub(crate) struct Taken {
     pub(crate) batch: Batch,
     pub(crate) noted: Vec<Entry>,
@@ -52,7 +55,7 @@ impl StepLog {
         Self { state: Mutex::default(), changed: Notify::new(), patience, worker, attempt: new_id() }
     }
 
-    /// The attempt's nonce.
+    /// Returns the attempt's nonce.
     pub(crate) fn attempt(&self) -> &str {
         &self.attempt
     }
@@ -61,14 +64,14 @@ impl StepLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and wakes whoever waits for it.
+    /// Changes the state and wakes all waiters.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let changed = change(&mut self.lock());
         self.changed.notify_waiters();
         changed
     }
 
-    /// Changes the state for the executor, which does something.
+    /// Changes the state on behalf of the executor, and counts as its activity.
     fn act<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         self.change(|state| {
             state.moved = Some(Instant::now());
@@ -76,11 +79,11 @@ impl StepLog {
         })
     }
 
-    /// What `find` finds, as soon as it does.
+    /// Waits until `find` returns a value.
     async fn find<T>(&self, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable(); // what changes from now on is not missed
+            changed.as_mut().enable(); // no later change is missed
             if let Some(found) = find(&mut self.lock()) {
                 return found;
             }
@@ -91,7 +94,8 @@ impl StepLog {
 
 /// The executor's side.
 impl StepLog {
-    /// The result of a step of an earlier attempt; none, once all of those are read, if it has none.
+    /// Returns the recorded result of a step of an earlier attempt; none once all batches are
+    /// replayed without one.
     pub(crate) async fn earlier(&self, name: &str) -> Option<Arc<Stored>> {
         self.find(|state| match state.kept.get(name) {
             Some(kept) => Some(Some(kept.clone())),
@@ -100,8 +104,9 @@ impl StepLog {
         .await
     }
 
-    /// Counts a body, of a call or of something else, as running until the guard is dropped. In a process that ends, none begins any more but the calls that are
-    /// [kept as begun](Self::intends): nobody is to be asked about one that never was.
+    /// Counts a step body as running until the guard is dropped. On shutdown no body begins any
+    /// more, except for calls [recorded as begun](Self::intends), which would otherwise be in
+    /// doubt.
     pub(crate) async fn running(&self, call: Option<&str>) -> Running<'_> {
         let begins = self.act(|state| {
             let begins = call.is_some_and(|call| state.intended.remove(call)) || !state.leaves;
@@ -114,36 +119,38 @@ impl StepLog {
         }
     }
 
-    /// Notes that a call is about to be kept as begun by this attempt, which makes it then.
+    /// Marks a call that this attempt is about to record as begun, and then makes.
     pub(crate) fn intends(&self, call: String) {
         self.change(|state| state.intended.insert(call));
     }
 
-    /// Puts a record into the next batch.
+    /// Adds a record to the next batch.
     pub(crate) fn push(&self, record: Record) {
         self.act(|state| state.out.push(record));
     }
 
-    /// Puts a record into the batch that comes next, for which it is no reason.
+    /// Adds a record to the next batch without triggering one.
     pub(crate) fn push_later(&self, record: Record) {
         self.act(|state| state.later.push(record));
     }
 
-    /// Has a result kept with whatever comes after it. Only for what does nothing outside, before a step that is kept itself: nobody
-    /// can know of it before that.
+    /// Stores a result, which is recorded with the next batch. Only for steps without external
+    /// effects that precede a recorded step: nothing outside depends on them before that.
     pub(crate) fn keep_later(&self, name: String, result: Stored) {
         self.push_later(Record::Kept { name: name.clone(), result: result.clone() });
         self.change(|state| state.kept.insert(name, Arc::new(result)));
     }
 
-    /// A result, as soon as it is durable.
+    /// Waits until a result is durable and returns it.
     pub(crate) async fn kept(&self, name: &str) -> Arc<Stored> {
         self.find(|state| state.kept.get(name).cloned()).await
     }
 
-    /// Waits until a wish comes true that this record makes, unless an earlier attempt made it. If nobody waits for it any more, it is given up.
+    /// Issues the command of this record, unless an earlier attempt did, and waits until it
+    /// completes. Cancelling the future abandons the command.
     pub(crate) async fn wish(&self, name: &str, record: Record) -> Arc<Stored> {
-        // From the first: an earlier attempt may have made it, and nobody waits any more when that is read.
+        // Created first: an earlier attempt may have issued the command, and this one may be
+        // cancelled while the log is replayed.
         let _awaited = Awaited { steps: self, name };
         if let Some(kept) = self.earlier(name).await {
             return kept;
@@ -159,13 +166,14 @@ impl StepLog {
         self.kept(name).await
     }
 
-    /// Ends the attempt, so that Restate tries the run again later. Nothing goes on here meanwhile.
+    /// Ends the attempt, so that Restate retries the run later. Never returns.
     pub(crate) async fn fails<T>(&self, why: Error) -> T {
         self.change(|state| state.failed = Some(why));
         std::future::pending().await
     }
 
-    /// Ends the attempt as soon as nothing of it is under way, since the process ends.
+    /// Ends the attempt as soon as none of its steps is in progress, because the process shuts
+    /// down.
     pub(crate) fn leaves(&self, why: Error) {
         self.change(|state| {
             state.leaves = true;
@@ -173,8 +181,8 @@ impl StepLog {
         });
     }
 
-    /// Notes entries of the run: they are kept with a batch that comes soon. Until then they are known to nobody, and a run that is driven again notes
-    /// them again.
+    /// Records entries of the run with one of the next batches. Until then they are not visible
+    /// outside, and a replay records them again.
     pub(crate) fn note(&self, entries: &[Entry]) {
         self.change(|state| {
             let State { live, known, noted, .. } = state;
@@ -182,24 +190,26 @@ impl StepLog {
         });
     }
 
-    /// True if this digest is the one by which people know the question: that of the attempt that asked it first.
+    /// True if this is the published digest of the question, which the first attempt that asked it
+    /// set.
     pub(crate) fn is_known_by(&self, digest: &str, run: &str, question: &Question) -> bool {
         self.lock().known.digest(run, question) == Some(digest)
     }
 
-    /// Has it looked whether the run was told something, unless that was done a moment ago and nobody asked for it since, and waits for that.
+    /// Polls for signals to the run and waits for the result, unless the last poll was less than a
+    /// second ago and none was requested since.
     pub(crate) async fn look(&self) {
         self.change(|state| state.look |= state.looked.is_none_or(|at| at.elapsed() > Duration::from_secs(1)));
         self.find(|state| (!state.look).then_some(())).await;
     }
 
-    /// How often the run heard that it was told something.
+    /// Returns the number of signals that the run has received.
     pub(crate) fn heard(&self) -> u64 {
         self.lock().heard
     }
 
-    /// Waits until the run hears more than this, which Restate passes on in a moment; for a second at most, since what is busy for long looks later.
-    /// Its handler looks meanwhile as soon as it can.
+    /// Waits until the run receives more signals than `heard`, at most one second, since a busy run
+    /// polls later. Requests a poll every 20 milliseconds meanwhile.
     pub(crate) async fn hears(&self, heard: u64) {
         let hears = async {
             while self.heard() == heard {
@@ -210,12 +220,13 @@ impl StepLog {
         _ = tokio::time::timeout(Duration::from_secs(1), hears).await;
     }
 
-    /// What the run was told; `look` may take of it.
+    /// Gives access to the received signals, which `look` may consume.
     pub(crate) fn told<T>(&self, look: impl FnOnce(&mut Told) -> T) -> T {
         look(&mut self.lock().told)
     }
 
-    /// What is found in what the run was told, once it does nothing that was kept any more.
+    /// Waits until `find` returns a value for the received signals, once the attempt is live and in
+    /// progress.
     pub(crate) async fn until_told<T>(&self, find: impl Fn(&Told) -> Option<T>) -> T {
         self.find(|state| {
             let is_under_way = state.live && (state.running > 0 || state.awaited().next().is_some());
@@ -227,7 +238,7 @@ impl StepLog {
 
 /// The handler's side.
 impl StepLog {
-    /// What is to be kept next, as soon as there is something. Whoever asks has read all that was kept.
+    /// Waits for the next batch. The caller has replayed all recorded batches.
     pub(crate) async fn next(&self) -> Taken {
         let speaks = Instant::now() + self.patience;
         self.change(State::go_live);
@@ -248,7 +259,8 @@ impl StepLog {
         }
     }
 
-    /// Why the attempt is to end. What it does elsewhere comes to its end first, so that nothing of it is in doubt.
+    /// Waits for the error that ends the attempt. External calls in progress finish first, so that
+    /// none is in doubt.
     pub(crate) async fn failed(&self) -> Error {
         self.find(|state| {
             let is_kept = state.out.is_empty() && state.in_flight.records.is_empty();
@@ -259,7 +271,7 @@ impl StepLog {
         .await
     }
 
-    /// Takes back what Restate did not keep, because the run was told to end meanwhile.
+    /// Takes back the batch that Restate did not record because the run was cancelled meanwhile.
     pub(crate) fn put_back(&self) {
         self.change(|state| {
             let InFlight { mut records, mut noted } = std::mem::take(&mut state.in_flight);
@@ -269,23 +281,23 @@ impl StepLog {
         });
     }
 
-    /// True if the run does nothing any more that was kept.
+    /// True once all recorded batches are replayed.
     pub(crate) fn is_live(&self) -> bool {
         self.lock().live
     }
 
-    /// What was kept of the run's entries, in an earlier attempt: this one need not keep it again.
+    /// Adds entries that an earlier attempt recorded: this attempt need not record them again.
     pub(crate) fn know(&self, entries: &[Entry]) {
         let mut state = self.lock();
         entries.iter().for_each(|entry| state.known.add(entry));
     }
 
-    /// Reads records that were kept: those that were in flight, or of an earlier attempt.
+    /// Reads recorded records: those in flight, or those of an earlier attempt.
     pub(crate) fn read(&self, records: &[Record]) {
         self.change(|state| {
             state.in_flight = InFlight::default();
             if !records.is_empty() {
-                state.moved = Some(Instant::now()); // the executor goes on with them
+                state.moved = Some(Instant::now()); // the executor continues with them
             }
             for record in records {
                 match record {
@@ -303,7 +315,7 @@ impl StepLog {
         });
     }
 
-    /// A wish came true.
+    /// Completes a pending command.
     pub(crate) fn comes_true(&self, name: &str, result: Stored) {
         self.change(|state| {
             let pause = state.wishes.get(name).and_then(|wish| wish.pause);
@@ -315,7 +327,7 @@ impl StepLog {
         });
     }
 
-    /// It was looked whether the run was told something.
+    /// Marks a poll for signals as done.
     pub(crate) fn has_looked(&self) {
         self.change(|state| {
             state.look = false;
@@ -323,7 +335,7 @@ impl StepLog {
         });
     }
 
-    /// The run is told something.
+    /// Delivers a signal to the run.
     pub(crate) fn tell(&self, tell: impl FnOnce(&mut Told)) {
         self.change(|state| {
             state.heard += 1;
@@ -332,12 +344,12 @@ impl StepLog {
     }
 }
 
-/// Milliseconds since 1970, UTC.
+/// Returns the current time in milliseconds since 1970, UTC.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A body under way.
+/// Guard of a running step body.
 pub(crate) struct Running<'a>(&'a StepLog);
 
 impl Drop for Running<'_> {
@@ -346,7 +358,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A wish that the executor waits for.
+/// Guard of a pending command that the executor awaits.
 struct Awaited<'a> {
     steps: &'a StepLog,
     name: &'a str,

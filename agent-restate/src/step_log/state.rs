@@ -1,4 +1,4 @@
-//! What a run's log of steps holds, and what of it goes into the next batch.
+//! State of a run's step log, and the selection of the next batch.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -16,80 +16,83 @@ use crate::{
     record::{Batch, Record, Stored, size},
 };
 
-/// How long the executor may do something between two steps before a run that only sleeps leaves this process. The process watches its clock meanwhile.
+/// Time without activity of the executor after which a sleeping run is suspended. Until then the
+/// process watches the timer itself.
 const SLEEPS: Duration = Duration::from_secs(1);
 
-/// The same, for a run that waits for one elsewhere, of whose end nobody hears meanwhile.
+/// The same for a run that waits for a called run, whose end it does not see meanwhile.
 const CALLS: Duration = Duration::from_millis(100);
 
-/// How long what a run noted waits for a batch that takes it along and was not to come anyway. Two pieces of the session's state are written with each such
-/// batch, as much again as a batch costs, so that a run of fast steps has them written for several at once.
+/// Time that recorded entries wait for a batch that would be sent anyway. Entries cost two more
+/// writes to the session's state per batch, as much as the batch itself, so that a run of fast
+/// steps writes those of several steps at once.
 const RIDES: Duration = Duration::from_millis(50);
 
-/// How long what a run noted waits if no batch comes.
+/// Time that recorded entries wait if no batch is sent.
 const SEEN: Duration = Duration::from_secs(1);
 
-/// How many bytes of JSON go with one batch. What is larger goes alone.
+/// Bytes of JSON per batch. A larger value is sent alone.
 const ROOM: usize = 8 << 20;
 
 #[derive(Default)]
 pub(super) struct State {
-    /// True once everything that was kept is read.
+    /// True once all recorded batches are replayed.
     pub(super) live: bool,
-    /// All results. A step may be asked for more than once: when a run goes on, it looks again at what it began.
+    /// All results. A step may be looked up more than once: a resumed run checks again what it
+    /// began.
     pub(super) kept: HashMap<String, Arc<Stored>>,
-    /// To be kept with the next batch, for which they are no reason.
+    /// Records for the next batch that do not trigger one.
     pub(super) later: Vec<Record>,
-    /// To be kept.
+    /// Records that trigger a batch.
     pub(super) out: Vec<Record>,
-    /// Handed to Restate, and not read back.
+    /// Batch that was handed to Restate and not read back yet.
     pub(super) in_flight: InFlight,
     pub(super) noted: Vec<Entry>,
-    /// When a batch took along last what was noted.
+    /// Time at which a batch last carried entries.
     pub(super) told_of: Option<Instant>,
-    /// What earlier attempts noted.
+    /// Entries that earlier attempts recorded.
     pub(super) known: Known,
-    /// Bodies under way.
+    /// Number of running step bodies.
     pub(super) running: usize,
-    /// Calls that this attempt had kept as begun, and that have not begun.
+    /// Calls that this attempt recorded as begun, and that have not begun yet.
     pub(super) intended: BTreeSet<String>,
-    /// When the executor did something last, or was given what it goes on with.
+    /// Time of the executor's last activity, or of the last result that it received.
     pub(super) moved: Option<Instant>,
-    /// What the run waits for and was not given up.
+    /// Pending commands that were not abandoned.
     pub(super) wishes: BTreeMap<String, Wish>,
-    /// It is to be looked whether somebody told the run something.
+    /// True if the handler must poll for signals to the run.
     pub(super) look: bool,
     pub(super) looked: Option<Instant>,
-    /// Why this attempt cannot go on, and the next one perhaps can.
+    /// Error that ends this attempt; the next one may succeed.
     pub(super) failed: Option<Error>,
-    /// The attempt ends, and begins nothing more.
+    /// Set on shutdown: the attempt begins nothing more.
     pub(super) leaves: bool,
-    /// What the run was told, and how often.
+    /// Received signals, and their number.
     pub(super) told: Told,
     pub(super) heard: u64,
 }
 
-/// Something from outside that the run waits for.
+/// Pending command: an external event that the run waits for.
 #[derive(Debug)]
 pub(super) struct Wish {
-    /// When it comes true by itself: milliseconds since 1970.
+    /// Time at which the command completes by itself: milliseconds since 1970.
     pub(super) due: Option<u64>,
-    /// How long nothing must happen before the run waits for this alone.
+    /// Time without activity after which the run is suspended until the command completes.
     pub(super) grace: Duration,
-    /// The pause that ends with it.
+    /// Number of the pause that ends with the command.
     pub(super) pause: Option<u32>,
-    /// True if the executor of this attempt waits for it.
+    /// True if the executor of this attempt awaits the command.
     pub(super) is_awaited: bool,
 }
 
 impl Wish {
-    /// The wish that a record makes.
+    /// Returns the command that a record issues.
     pub(super) fn of(record: &Record) -> Self {
         let (due, grace, pause) = match record {
             Record::Sleeps { until, .. } => (Some(*until), SLEEPS, None),
             Record::Calls { .. } => (None, CALLS, None),
             Record::Rests { pause, .. } => (None, Duration::ZERO, Some(*pause)),
-            // The executor asks when nothing else is left to do.
+            // The executor asks only when nothing else is left to do.
             _ => (None, Duration::ZERO, None),
         };
         Self { due, grace, pause, is_awaited: false }
@@ -103,7 +106,7 @@ pub(super) struct InFlight {
 }
 
 impl State {
-    /// Everything that was kept is read.
+    /// Marks the recorded batches as replayed.
     pub(super) fn go_live(&mut self) {
         if !self.live {
             let Self { noted, known, .. } = self;
@@ -112,7 +115,8 @@ impl State {
         }
     }
 
-    /// What is to be kept now, if there is anything. When it is time to speak, a batch may be empty.
+    /// Returns the next batch, if there is anything to write. The batch may be empty once the time
+    /// `speaks` has passed.
     pub(super) fn take(&mut self, speaks: Instant, worker: &Arc<str>, attempt: &str) -> Option<Taken> {
         self.notice_what_is_due();
         let (looks, waits) = (self.look, self.out.is_empty() && !self.look && self.only_waits());
@@ -127,7 +131,7 @@ impl State {
             noted.append(&mut self.noted);
             self.noted = over(&mut noted, &mut room);
         }
-        // Who acts on a record sees all that was noted before it.
+        // A reader that acts on a record must see all entries recorded before it.
         let is_told = !tells || self.noted.is_empty();
         if is_told {
             records.append(&mut self.later);
@@ -138,7 +142,7 @@ impl State {
         Some(Taken { batch: Batch { records, noted: None, waits: waits && is_told, looks }, noted })
     }
 
-    /// Has the timers kept whose time has come.
+    /// Records the timers that have expired.
     fn notice_what_is_due(&mut self) {
         let now = now();
         for (name, wish) in &mut self.wishes {
@@ -148,38 +152,39 @@ impl State {
         }
     }
 
-    /// True if nothing goes on before a wish comes true. What is cancelled is about to end: nothing that it waited for comes true any more.
+    /// True if the run is suspended until a command completes. A cancelled run is about to end and
+    /// waits for nothing.
     fn only_waits(&self) -> bool {
-        // The executor goes on when something came true that it waits for.
+        // The executor continues if a command that it awaits has completed.
         let has_news = self.awaited().any(|(name, _)| self.kept.contains_key(name));
         let is_idle = self.idle().is_some_and(|idle| idle <= Instant::now());
         self.running == 0 && is_idle && !has_news && !self.told.cancel
     }
 
-    /// From when on the run only waits, if it waits and nothing happens until then.
+    /// Returns the time from which on the run is suspended if nothing happens until then.
     fn idle(&self) -> Option<Instant> {
         let grace = self.awaited().map(|(_, wish)| wish.grace).min();
         self.moved.zip(grace).map(|(moved, grace)| moved + grace)
     }
 
-    /// The wishes that the executor waits for.
+    /// Returns the commands that the executor awaits.
     pub(super) fn awaited(&self) -> impl Iterator<Item = (&String, &Wish)> {
         self.wishes.iter().filter(|(_, wish)| wish.is_awaited)
     }
 
-    /// Forgets a wish, unless the executor waits for it.
+    /// Removes a command, unless the executor awaits it.
     pub(super) fn forget(&mut self, name: &str) {
         if self.wishes.get(name).is_some_and(|wish| !wish.is_awaited) {
             self.wishes.remove(name);
         }
     }
 
-    /// True if something is noted, and batches told of nothing for so long.
+    /// True if entries are recorded and no batch has carried entries for this time.
     fn has_waited(&self, time: Duration) -> bool {
         !self.noted.is_empty() && self.told_of.is_none_or(|at| at.elapsed() >= time)
     }
 
-    /// When to look again, if nothing changes: when it is time to speak at the latest.
+    /// Returns the time of the next check if nothing changes: `speaks` at the latest.
     pub(super) fn wake(&self, speaks: Instant) -> Instant {
         let due = self.awaited().filter_map(|(_, wish)| wish.due).min();
         let due = due.map(|due| Instant::now() + Duration::from_millis(due.saturating_sub(now())));
@@ -189,7 +194,8 @@ impl State {
     }
 }
 
-/// Takes from `all` what is over `room`, which gets smaller by the rest. The first one is never over a room that nothing was taken of.
+/// Splits off the values of `all` that exceed `room`, and subtracts the rest from `room`. The first
+/// value always fits an unused room.
 fn over<T: Serialize>(all: &mut Vec<T>, room: &mut usize) -> Vec<T> {
     let fits = all.iter().take_while(|one| {
         let bytes = size(one);
@@ -220,7 +226,7 @@ mod tests {
         Record::Calls { name: "call".into(), service: None, job: Box::new(job) }
     }
 
-    /// The next batch, which is kept, and how long it took.
+    /// Returns the next batch, which is recorded, and the time that it took.
     async fn next(steps: &StepLog) -> (Batch, Duration) {
         let began = Instant::now();
         let batch = steps.next().await.batch;
@@ -228,7 +234,7 @@ mod tests {
         (batch, began.elapsed())
     }
 
-    /// Lets the executor wait for what the record makes, and has that kept.
+    /// Lets the executor wait for the command of the record, and records it.
     async fn wishes(steps: &Arc<StepLog>, name: &'static str, record: Record) -> tokio::task::JoinHandle<Arc<Stored>> {
         let (executor, first) = (
             steps.clone(),
