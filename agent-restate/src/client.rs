@@ -175,9 +175,7 @@ impl Restate {
 /// Rejects a job whose options Restate would ignore.
 fn takes(job: &Job) -> Result<()> {
     if job.priority != 0 {
-        return Err(Error::config(
-            "Restate runs a session's jobs in order of arrival: remove the priority",
-        ));
+        return Err(Error::config("Restate runs a session's jobs in order of arrival: remove the priority"));
     }
     match job.when_busy {
         Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork) => Err(Error::config(

@@ -292,9 +292,7 @@ impl AgentEndpointBuilder {
             return Err(Error::config("the endpoint has no agents: add one with agent(..)"));
         }
         if self.limits.leaves_after < Duration::from_millis(100) {
-            return Err(Error::config(
-                "leaves_after is too short: set it to 100 ms or more",
-            ));
+            return Err(Error::config("leaves_after is too short: set it to 100 ms or more"));
         }
         let blobs = Blobs::new(self.blobs, self.large);
         // Restate asks a silent run to leave, and would then abort its steps: send a message twice

@@ -23,8 +23,7 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn new(client: &Client, base: &str, token: Option<Arc<str>>) -> Result<Self> {
         let base = Url::parse(base).ok().filter(|url| !url.cannot_be_a_base());
-        let base =
-            base.ok_or_else(|| Error::config("invalid Restate URL: expected one like http://127.0.0.1:8080"))?;
+        let base = base.ok_or_else(|| Error::config("invalid Restate URL: expected one like http://127.0.0.1:8080"))?;
         Ok(Self { client: client.clone(), base, token })
     }
 
@@ -77,7 +76,9 @@ pub(crate) async fn said(request: RequestBuilder) -> Result<Said> {
         // The URL contains the session's name, which must not appear in errors.
         let e = e.without_url();
         let message = match e.is_timeout() && !e.is_connect() {
-            true => "Restate did not answer in time: check that a process that serves the agents runs and is registered",
+            true => {
+                "Restate did not answer in time: check that a process that serves the agents runs and is registered"
+            }
             false => "Restate cannot be reached: check its address and that it is running",
         };
         Error::new(ErrorKind::Store, message).with_source(e)

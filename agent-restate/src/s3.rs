@@ -53,7 +53,8 @@ impl S3Blobs {
         let (bucket, folder) = place.split_once('/').unwrap_or((place, ""));
         let builder = builder.with_bucket_name(bucket).with_http_connector(Connector);
         let bucket = builder.build().map_err(|e| Error::config("invalid S3 settings").with_source(e))?;
-        let folder = Path::parse(folder).map_err(|e| Error::config("invalid folder name in the bucket URL").with_source(e))?;
+        let folder =
+            Path::parse(folder).map_err(|e| Error::config("invalid folder name in the bucket URL").with_source(e))?;
         Ok(Self { bucket: Arc::new(bucket), folder })
     }
 

@@ -246,8 +246,7 @@ fn end_of(mut outcome: Outcome) -> Result<Box<RawValue>> {
     }
     let told = |text: Option<String>| text.map_or(0, |text| text.len());
     let bytes = told(outcome.answer.take()) + told(outcome.error.take());
-    let message =
-        format!("the run ended with {bytes} bytes, which exceeds Restate's limit: read them in its session");
+    let message = format!("the run ended with {bytes} bytes, which exceeds Restate's limit: read them in its session");
     outcome.error = Some(message);
     raw(&outcome)
 }
