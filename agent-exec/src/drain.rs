@@ -1,4 +1,4 @@
-//! Ending an application's runs when it shuts down.
+//! Graceful shutdown of an application's runs.
 
 use std::{
     collections::HashMap,
@@ -12,13 +12,15 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::RunHandle;
 
-/// How long cancelled runs have to hand up where they stand.
+/// Time that cancelled runs have to return their checkpoints.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Ends the runs of all agents that were [built with it](crate::AgentBuilder::drain): none begins any more, and those under
-/// way reach a safe point, give their session back, and can be gone on with by another process.
+/// Stops the runs of all agents that were [built with it](crate::AgentBuilder::drain): no new run
+/// starts, and the running ones reach a safe point, release their sessions, and can be resumed by
+/// another process.
 ///
-/// It listens to no signals: the application says when. Clones are one.
+/// It does not listen to signals: the application decides when to shut down. Clones share their
+/// state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,46 +57,47 @@ struct State {
     runs: HashMap<u64, RunHandle>,
 }
 
-/// What became of the runs that were under way.
+/// Counts of the runs that were running when the drain began, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drained {
-    /// They paused or ended in time.
+    /// Runs that paused or ended in time.
     pub ended: usize,
-    /// They were cancelled when the time was up, and handed up where they stand.
+    /// Runs that were cancelled when the time was up, and returned their checkpoints.
     pub cancelled: usize,
-    /// They did not end even then. Their sessions are free when their leases expire; what was acknowledged is kept, as if
-    /// the process had been killed.
+    /// Runs that did not stop even after the cancellation. Their sessions become free when their
+    /// leases expire; acknowledged entries are kept, as if the process had been killed.
     pub left: usize,
 }
 
-/// A run that a drain waits for; it is over when this is dropped.
+/// Guard of a run that a drain waits for; dropping it marks the end of the run.
 pub(crate) struct Present {
     drain: Drain,
     id: u64,
 }
 
 impl Drain {
-    /// Nothing is under way yet.
+    /// Creates a drain without runs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// True since [`drain`](Self::drain) was called: runs that are started now fail with [`ErrorKind::Busy`].
+    /// True once [`drain`](Self::drain) was called: new runs fail with [`ErrorKind::Busy`].
     pub fn is_draining(&self) -> bool {
         self.state().closed
     }
 
-    /// Root runs under way.
+    /// Returns the number of root runs that are running.
     pub fn running(&self) -> usize {
         self.state().runs.len()
     }
 
-    /// Lets no run begin, pauses those under way at their next boundary, and cancels those that have not reached it
-    /// `within` this time. The runs must go on being polled meanwhile, such as by tasks of their own.
+    /// Refuses new runs, pauses the running ones at their next boundary, and cancels those that
+    /// have not reached it `within` this time. The runs must be polled meanwhile, for example in
+    /// their own tasks.
     ///
-    /// Every run then ends with a checkpoint, as it does in the journal: [`RunRequest::recover`](agent_core::RunRequest)
-    /// goes on with it.
+    /// Every stopped run ends with a checkpoint, which its journal holds too: resume it with
+    /// [`RunRequest::recover`](agent_core::RunRequest).
     pub async fn drain(&self, within: Duration) -> Drained {
         let running = {
             let mut state = self.state();
@@ -127,7 +130,7 @@ impl Drain {
         }
     }
 
-    /// A run begins.
+    /// Registers a run that starts.
     pub(crate) fn enter(&self, run: RunHandle) -> Result<Present> {
         let mut state = self.state();
         state.admits()?;
@@ -137,7 +140,7 @@ impl Drain {
         Ok(Present { drain: self.clone(), id })
     }
 
-    /// Refuses a run that waited for its turn until none begins any more.
+    /// Refuses a run that was queued until the drain began.
     pub(crate) fn admits(&self) -> Result<()> {
         self.state().admits()
     }
@@ -160,16 +163,17 @@ impl State {
 impl Drop for Present {
     fn drop(&mut self) {
         let run = self.drain.state().runs.remove(&self.id);
-        drop(run); // without the lock
+        drop(run); // outside of the mutex
         self.drain.0.fewer.notify_waiters();
     }
 }
 
-/// Waits for SIGINT or SIGTERM (elsewhere: Ctrl-C), and names it: for applications, which then
-/// [`drain`](Drain::drain). From the first call on these signals do not end the process by themselves.
+/// Waits for SIGINT or SIGTERM (on other platforms: Ctrl-C) and returns its name. Applications call
+/// [`drain`](Drain::drain) afterwards. From the first call on, these signals no longer terminate
+/// the process.
 ///
 /// # Errors
-/// If the operating system does not let the process listen.
+/// If the operating system refuses to register the signal handlers.
 pub async fn shutdown_signal() -> io::Result<&'static str> {
     #[cfg(unix)]
     {

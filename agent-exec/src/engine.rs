@@ -1,4 +1,4 @@
-//! What this executor may do with the runs that it made.
+//! Access of this executor to the runs that it created.
 
 use std::sync::LazyLock;
 
@@ -7,15 +7,16 @@ use agent_core::{
     engine::{EngineCx, EngineKey},
 };
 
-/// The key of every run that this crate drives.
+/// Key of every run that this crate drives.
 pub(crate) static KEY: LazyLock<EngineKey> = LazyLock::new(EngineKey::new);
 
 /// Opens a run for its executor.
 pub(crate) trait Opened {
-    /// The run, as its executor sees it.
+    /// Returns the executor's view of the run.
     ///
     /// # Panics
-    /// If another executor made the run: a layer put it in the place of a request's own.
+    /// If another executor created the run: a layer replaced the run of a request with a foreign
+    /// one.
     fn engine(&self) -> EngineCx<'_>;
 }
 

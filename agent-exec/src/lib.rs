@@ -1,7 +1,9 @@
-//! Agents that run: [`Agent`], its [`AgentBuilder`], and the [`Executor`] with the loop over model and tool calls.
+//! Agent runtime: [`Agent`], its [`AgentBuilder`], and the [`Executor`] with the loop over model
+//! and tool calls.
 //!
-//! An [`Agent`] is thin: it holds configuration and hands each run to the executor. It is a
-//! `tower::Service<RunRequest, Response = RunEnd>`, so agents can be layered, limited, and run as sub-agents of others.
+//! An [`Agent`] is thin: it holds configuration and passes each run to the executor. It is a
+//! `tower::Service<RunRequest, Response = RunEnd>`, so agents can be layered, rate-limited, and run
+//! as sub-agents of others.
 //!
 //! ```
 //! use agent_core::{RunEnd, testing::{ScriptedModel, Turn}};

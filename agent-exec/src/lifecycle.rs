@@ -1,4 +1,4 @@
-//! What an agent opens before it runs, and closes at the end.
+//! Resources that an agent opens before its first run and closes at the end.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ pub(crate) struct Lifecycle {
     toolsets: Vec<Arc<dyn Toolset>>,
     model: Arc<dyn Model>,
     warm: AtomicBool,
-    /// One warms up, and the others wait for it.
+    /// Held while warming up or closing; other runs wait for it.
     changing: Mutex<()>,
 }
 
@@ -26,7 +26,7 @@ impl Lifecycle {
         Self { tools, toolsets, model, warm: AtomicBool::new(false), changing: Mutex::new(()) }
     }
 
-    /// Warms up the agent's own parts, once, and the tools that a run brings.
+    /// Warms up the agent's own parts, once, and the tools that a run supplies.
     pub(crate) async fn before_run(&self, choices: &ToolChoices) -> Result<()> {
         self.warm_up().await?;
         if let ToolChoices::Replace(tools) | ToolChoices::Also(tools) = choices {
@@ -56,7 +56,7 @@ impl Lifecycle {
         Ok(())
     }
 
-    /// Closes everything, whatever fails; gives back the first failure.
+    /// Closes all parts even if some fail; returns the first error.
     pub(crate) async fn close(&self) -> Result<()> {
         let _changing = self.changing.lock().await;
         self.warm.store(false, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The tool calls that a suspended run waits with.
+//! Open tool calls of a suspended run.
 
 use agent_core::{
     Checkpoint, Error, Result,
@@ -13,31 +13,31 @@ use crate::Agent;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WaitingCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What the tool does; empty if the agent does not have it.
+    /// Description of the tool; empty if the agent does not have it.
     pub description: String,
-    /// The arguments as the model gave them. What is injected is not among them.
+    /// Arguments as the model wrote them, without injected ones.
     pub arguments: Value,
-    /// The ids of the questions about this call.
+    /// Ids of the questions about this call.
     pub questions: Vec<String>,
 }
 
 impl Agent {
-    /// The calls that a run waits with: those that somebody is asked about or, if no call has a question of its own, all
-    /// that are not answered.
+    /// Returns the calls that a run waits for: those with a question or, if no call has one, all
+    /// unanswered calls.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the run does not stand at tool calls.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the run is not in its tool phase.
     pub fn waiting_calls(&self, checkpoint: &Checkpoint) -> Result<Vec<WaitingCall>> {
         let open = self.open_calls(checkpoint)?;
         let asked: Vec<_> = open.iter().filter(|call| !call.questions.is_empty()).cloned().collect();
         Ok(if asked.is_empty() { open } else { asked })
     }
 
-    /// All calls that are not answered, whether somebody is asked about them or not.
+    /// Returns all unanswered calls, with or without a question.
     ///
     /// # Errors
     /// As [`waiting_calls`](Self::waiting_calls).

@@ -1,4 +1,4 @@
-//! A run under way, as whoever started it sees it.
+//! The caller's side of a run.
 
 use std::{
     fmt,
@@ -14,10 +14,12 @@ use agent_core::{
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
-/// A run: a future of its end, a stream of its events, and (through [`handle`](Self::handle)) what steers it.
+/// A run: a future of its end, a stream of its events, and (through [`handle`](Self::handle)) its
+/// controls.
 ///
-/// It runs while it is polled. As a stream it drives the run and gives every event of the tree; when the stream has ended,
-/// awaiting the run gives its end. Dropping it drops the run: connections are closed and tools stopped.
+/// It makes progress only while it is polled. As a stream it drives the run and yields every event
+/// of the tree; when the stream has ended, awaiting the run returns its end. Dropping it drops the
+/// run: connections are closed and tools stopped.
 ///
 /// ```
 /// use agent_core::{EventKind, testing::{ScriptedModel, Turn}};
@@ -39,12 +41,12 @@ use tokio_util::sync::CancellationToken;
 pub struct Run {
     handle: RunHandle,
     future: BoxFuture<'static, Result<RunEnd>>,
-    /// Set when the first event is asked for.
+    /// Created when the first event is requested.
     events: Option<EventStream>,
     end: Option<Result<RunEnd>>,
 }
 
-/// What steers a run from outside. Cheap to clone.
+/// Controls of a run. Cheap to clone.
 #[derive(Clone)]
 pub struct RunHandle {
     pub(crate) cancel: CancellationToken,
@@ -58,7 +60,7 @@ impl Run {
         Self { handle, future, events: None, end: None }
     }
 
-    /// What steers the run.
+    /// Returns the controls of the run.
     pub fn handle(&self) -> RunHandle {
         self.handle.clone()
     }
@@ -78,33 +80,35 @@ impl RunHandle {
         self.cancel.cancel();
     }
 
-    /// The token behind [`cancel`](Self::cancel).
+    /// Returns the token behind [`cancel`](Self::cancel).
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Pauses the run, and all of its tree, at the next boundary.
+    /// Pauses the run and its whole tree at the next boundary.
     pub fn pause(&self) {
         self.pause.request_all();
     }
 
-    /// Puts a message before the next model call. A run that was about to finish goes on for it. It is in the run's journal
-    /// too, so that it is not lost with the process.
+    /// Queues a message before the next model call. A run that was about to finish continues. The
+    /// message is also written to the run's journal, so that it survives the process.
     ///
     /// # Errors
-    /// [`ErrorKind::Stopped`](agent_core::ErrorKind::Stopped) if the run is over; as [`Inbox::push`].
+    /// [`ErrorKind::Stopped`](agent_core::ErrorKind::Stopped) if the run has ended; as
+    /// [`Inbox::push`].
     pub fn steer(&self, message: Message) -> Result<()> {
         self.inbox.push(message)
     }
 
-    /// One more reader of the tree's events, from the start. It does not drive the run.
+    /// Subscribes to the tree's events, from the start. The stream does not drive the run.
     pub fn events(&self) -> EventStream {
         self.hub.subscribe()
     }
 
-    /// One more reader of the tree's events, of those after the place `after`: for whoever lost a connection. The run began
-    /// with the entry `began` of its session, perhaps in an earlier attempt, whose events the reader gets, too. Chunks and
-    /// other passing events since are among them as far as they are still kept: the newest 1,024 items, if the run had a
+    /// Subscribes to the tree's events after the position `after`, for clients that lost their
+    /// connection. `began` is the entry of the session with which the run started, perhaps in an
+    /// earlier attempt, whose events are included too. Chunks and other transient events are
+    /// included as far as they are still buffered: the newest 1,024 items, if the run has had a
     /// reader all the time.
     pub fn events_after(&self, began: u64, after: Position) -> EventStream {
         self.hub.subscribe_after(began, after)
@@ -115,7 +119,7 @@ impl Future for Run {
     type Output = Result<RunEnd>;
 
     /// # Panics
-    /// If it is polled after it was ready.
+    /// If it is polled after it has completed.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.end.take() {
             Some(end) => Poll::Ready(end),

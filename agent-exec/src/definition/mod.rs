@@ -1,4 +1,4 @@
-//! Agents as data, and back.
+//! Agents as data: conversion to and from definitions.
 
 mod part;
 mod system;
@@ -15,11 +15,13 @@ pub use self::{
 };
 use crate::{RequiredVariables, executor::Limits};
 
-/// An agent as data: what it is made of, by the names under which a [`Registry`](crate::Registry) has the parts.
+/// An agent as data: its settings, and the names under which a [`Registry`](crate::Registry) holds
+/// its parts.
 ///
-/// Code and what is live is not part of it: models with their keys, stores, budgets, resources, tower layers. The registry
-/// brings models, tools and middleware; the rest is given to the builder that [`Registry::builder`](crate::Registry::builder) makes. So there is no
-/// secret in it unless somebody writes one into a text or a configuration.
+/// Code and live values are not part of it: models with their keys, stores, budgets, resources,
+/// tower layers. The registry supplies models, tools and middleware; add the rest to the builder
+/// that [`Registry::builder`](crate::Registry::builder) returns. A definition therefore contains no
+/// secret unless somebody writes one into a text or a configuration.
 ///
 /// ```
 /// use agent_core::{RunEnd, testing::{ScriptedModel, Turn}};
@@ -43,88 +45,88 @@ pub struct AgentDefinition {
     pub name: String,
     /// The model.
     pub model: ModelDefinition,
-    /// The system prompt, as it is: a text, or parts with marks for the provider's cache.
+    /// The literal system prompt: a text, or parts with marks for the provider's cache.
     #[serde(default, skip_serializing_if = "is_default")]
     pub system: Option<SystemDefinition>,
-    /// The template of the system prompt.
+    /// Template of the system prompt.
     #[serde(default, skip_serializing_if = "is_default")]
     pub system_prompt: Option<String>,
-    /// The template of the user message after the messages of each run.
+    /// Template of the user message that is appended to the messages of each run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub user_prompt: Option<String>,
-    /// Which variables of the prompts a run must be given.
+    /// Variables of the prompts that each run must supply.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required_variables: RequiredVariables,
-    /// What values the variables of the prompts take.
+    /// Values that the variables of the prompts accept.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inputs: BTreeMap<String, FieldDefinition>,
     /// The keys of the state.
     #[serde(default, skip_serializing_if = "is_default")]
     pub state: BTreeMap<String, FieldDefinition>,
-    /// The tools, and what tools are made from.
+    /// The tools, and the configurations from which tools are made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tools: Vec<PartDefinition>,
-    /// Sets of tools that may change while a run is under way.
+    /// Tool sets whose tools may change during a run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub toolsets: Vec<PartDefinition>,
-    /// Tools that the provider of the model runs itself. What opens a remote server is not kept here: it comes
-    /// from [`Registry::server_tool`](crate::Registry::server_tool).
+    /// Tools that the model's provider runs itself. Credentials of a remote server are not stored
+    /// here: they come from [`Registry::server_tool`](crate::Registry::server_tool).
     #[serde(default, skip_serializing_if = "is_default")]
     pub server_tools: Vec<ServerTool>,
     /// The middleware, outermost first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub middleware: Vec<PartDefinition>,
-    /// Agents that code can call, by key.
+    /// Sub-agents that code can call, by key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: BTreeMap<String, SubAgentDefinition>,
-    /// Tools that end a run.
+    /// Tools whose result ends a run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exit_on: Vec<String>,
-    /// The most steps of a run. Default: 100.
+    /// Maximum number of steps of a run. Default: 100.
     #[serde(default = "steps")]
     pub max_steps: u32,
-    /// Whether a run ends with a text at the step limit. Default: false.
+    /// Makes a run end with a text at the step limit. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub final_answer: bool,
-    /// How many calls of one message run at once. Default: 16.
+    /// Maximum number of calls of one message that run concurrently. Default: 16.
     #[serde(default = "tool_concurrency")]
     pub tool_concurrency: usize,
-    /// How many bytes of text a tool result may have. Default: 1 MiB.
+    /// Maximum number of bytes of text in a tool result. Default: 1 MiB.
     #[serde(default = "tool_output")]
     pub max_tool_output: usize,
-    /// Whether a failing tool ends the run. Default: false.
+    /// Makes a failing tool end the run. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub raise_tool_errors: bool,
-    /// Whether the provider is asked to stream. Default: false.
+    /// Requests streamed responses from the provider. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]
     pub streaming: bool,
-    /// How the model is to answer.
+    /// Model parameters.
     #[serde(default, skip_serializing_if = "is_default")]
     pub params: ModelParams,
-    /// How long the parts of a run may take.
+    /// Deadlines of a run and its parts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub deadlines: Deadlines,
-    /// What a run does whose session is held by another.
+    /// Policy of a run whose session is held by another run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub when_busy: WhenBusy,
-    /// What a run does whose session waits for an answer.
+    /// Policy of a run whose session waits for an answer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub when_waiting: WhenWaiting,
 }
 
-/// A key of the state, or an input, as data.
+/// A state key or an input, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FieldDefinition {
-    /// JSON Schema of its values.
+    /// JSON Schema of the values.
     pub schema: Value,
-    /// How a new value joins the old: `replace`, `append`, `merge`, or the name of a handler. Default: lists are appended,
-    /// everything else is replaced.
+    /// Merge rule for new values: `replace`, `append`, `merge`, or the name of a handler. Default:
+    /// lists are appended, everything else is replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<String>,
-    /// The value at the start of a run.
+    /// Initial value of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
@@ -135,7 +137,7 @@ pub struct FieldDefinition {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SubAgentDefinition {
-    /// What it is good for.
+    /// Purpose of the sub-agent, for the caller.
     pub description: String,
     /// The agent.
     pub agent: AgentDefinition,

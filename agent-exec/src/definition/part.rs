@@ -1,13 +1,14 @@
-//! Parts of an agent as data: a name, and what the part is made from.
+//! Parts of an agent as data: a name and a configuration.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A part by the name under which the registry has it, and what it is made from there.
+/// A part as data: the name under which the registry holds it, and its configuration.
 ///
-/// It is written as its name alone, or as a map of that name to the configuration, with what is said of any part beside it:
+/// Serialised as its name alone, or as a map of the name to the configuration, next to settings
+/// that apply to any part:
 ///
 /// ```
 /// use agent_exec::PartDefinition;
@@ -23,17 +24,17 @@ use serde_json::{Map, Value};
 #[serde(try_from = "Written", into = "Written")]
 #[non_exhaustive]
 pub struct PartDefinition {
-    /// The name that the registry has it under.
+    /// Name of the part in the registry.
     pub name: String,
-    /// Its configuration; null if there is none.
+    /// The configuration; null if there is none.
     pub config: Value,
-    /// Of a middleware: true if it covers every descendant, too.
+    /// For a middleware: true if it also applies to every descendant run.
     pub for_all: bool,
     live: Live,
 }
 
 impl PartDefinition {
-    /// A part of this name that has no configuration.
+    /// Returns a part of this name without a configuration.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), config: Value::Null, for_all: false, live: Live(None) }
     }
@@ -45,8 +46,9 @@ impl PartDefinition {
         self
     }
 
-    /// Sets the configuration that the part is made from in the place of what is written: the same, with what it refers to, such as
-    /// secrets. This one is never written down, compared or shown.
+    /// Sets the configuration from which the part is actually made: the serialised one with its
+    /// references, such as secrets, resolved. The resolved configuration is never serialised,
+    /// compared or printed.
     #[must_use]
     pub fn live(mut self, config: Value) -> Self {
         self.live = Live(Some(config));
@@ -70,9 +72,9 @@ impl From<String> for PartDefinition {
     }
 }
 
-/// A model by its name, and what it is made from if the registry has no model of that name.
+/// A model as data: its name, and its configuration if the registry has no model of that name.
 ///
-/// It is written as its name alone, or as a map with `name` and the configuration beside it.
+/// Serialised as its name alone, or as a map of `name` and the configuration keys.
 ///
 /// ```
 /// use agent_exec::ModelDefinition;
@@ -88,25 +90,25 @@ impl From<String> for PartDefinition {
 pub struct ModelDefinition {
     /// The model's name.
     pub name: String,
-    /// What it is made from, by key; empty if its name says all.
+    /// The configuration by key; empty if the name is sufficient.
     pub config: Map<String, Value>,
     live: Live,
 }
 
 impl ModelDefinition {
-    /// A model that its name says all of.
+    /// Returns a model that is fully specified by its name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), config: Map::new(), live: Live(None) }
     }
 
-    /// Sets what the model is made from in the place of what is written, as for [a part](PartDefinition::live).
+    /// Sets the resolved configuration of the model, as for [a part](PartDefinition::live).
     #[must_use]
     pub fn live(mut self, config: Value) -> Self {
         self.live = Live(Some(config));
         self
     }
 
-    /// What the model is made from, its name included.
+    /// Returns the configuration of the model, including its name.
     pub(crate) fn made_from(&self) -> Value {
         self.live.0.clone().unwrap_or_else(|| Value::Object(self.whole()))
     }
@@ -130,7 +132,7 @@ impl From<String> for ModelDefinition {
     }
 }
 
-/// A configuration with what it refers to.
+/// A configuration with its references resolved.
 #[derive(Clone)]
 struct Live(Option<Value>);
 
@@ -140,7 +142,7 @@ impl fmt::Debug for Live {
     }
 }
 
-/// What stands in a definition decides what it is.
+/// All values are equal: only the serialised configuration identifies a definition.
 impl PartialEq for Live {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -6,7 +6,8 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A system prompt as data: a text, or a list of texts of which each may be marked for the provider's cache.
+/// A system prompt as data: a text, or a list of texts, each of which may be marked for the
+/// provider's cache.
 ///
 /// ```
 /// use agent_exec::SystemDefinition;
@@ -25,9 +26,9 @@ use serde::{Deserialize, Serialize};
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum SystemDefinition {
-    /// The whole, as it is.
+    /// The whole literal prompt.
     Text(String),
-    /// One after the other.
+    /// Parts in their order.
     Parts(Vec<SystemPart>),
 }
 
@@ -37,26 +38,26 @@ pub enum SystemDefinition {
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum SystemPart {
-    /// A text, as it is.
+    /// A literal text.
     Text(String),
-    /// A text up to whose end the provider is asked to keep the prompt.
+    /// A text after which the provider is asked to cache the prompt.
     Marked(MarkedText),
 }
 
-/// A text up to whose end the provider is asked to keep the prompt.
+/// A text after which the provider is asked to cache the prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MarkedText {
-    /// The text, as it is.
+    /// The literal text.
     pub text: String,
-    /// For how long.
+    /// Cache duration.
     pub cache: Cache,
 }
 
 impl SystemDefinition {
-    /// What the model reads; parts are joined by line breaks.
+    /// Returns the prompt as the model receives it; parts are joined by line breaks.
     pub fn text(&self) -> String {
         self.message().text()
     }
@@ -72,7 +73,7 @@ impl SystemDefinition {
         })
     }
 
-    /// None if the message holds what is no text.
+    /// Converts a message; returns `None` if it contains parts other than text.
     pub(crate) fn of(message: &SystemMessage) -> Option<Self> {
         let part = |part: &Part| match part {
             Part::Text(text) => Some(match text.cache {

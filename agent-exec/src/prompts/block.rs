@@ -1,6 +1,8 @@
-//! The block that Haystack's templates may have around their message: `{% message role="user" %}`..`{% endmessage %}`.
+//! The optional block of Haystack templates around their message:
+//! `{% message role="user" %}`..`{% endmessage %}`.
 
-/// The template inside its block; all of it if it has none. There may be one block, of this role, around everything.
+/// Returns the template inside its block, or all of it without a block. At most one block is
+/// allowed, with this role and around the whole template.
 pub(super) fn unwrap<'a>(source: &'a str, role: &str) -> Result<&'a str, String> {
     let (begins, ends) = (tags(source, "message"), tags(source, "endmessage"));
     let (begin, end) = match (begins.as_slice(), ends.as_slice()) {
@@ -19,7 +21,7 @@ pub(super) fn unwrap<'a>(source: &'a str, role: &str) -> Result<&'a str, String>
     }
 }
 
-/// A tag: where it stands, and what follows its name.
+/// A tag: its byte range, and the text after its name.
 struct Tag<'a> {
     from: usize,
     to: usize,

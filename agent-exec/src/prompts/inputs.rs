@@ -1,4 +1,4 @@
-//! What a run is given by name: sorted into variables and state, checked, and completed.
+//! Named inputs of a run: sorted into variables and state, checked, and completed with defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::RequiredVariables;
 
-/// The declared inputs with their checks.
+/// Returns the declared inputs with their compiled checks.
 pub(super) fn checked(
     declared: &BTreeMap<String, StateField>,
     state: &StateSchema,
@@ -29,7 +29,7 @@ pub(super) fn checked(
     declared.iter().map(checked).collect()
 }
 
-/// A name has one meaning: a variable is neither a key of the state nor a reserved name.
+/// Checks that every name is unambiguous: a variable is neither a state key nor a reserved name.
 pub(super) fn check_names(names: &BTreeSet<&str>, state: &StateSchema) -> Result<()> {
     for name in names {
         if name.is_empty() || StateSchema::RESERVED.contains(name) {
@@ -47,7 +47,7 @@ pub(super) fn check_names(names: &BTreeSet<&str>, state: &StateSchema) -> Result
 
 type Values = BTreeMap<String, Value>;
 
-/// The inputs of a request: the values of variables, and those of the state.
+/// Sorts the inputs of a request into values of variables and values of the state.
 pub(super) fn sort(
     request: &RunRequest,
     variables: &BTreeSet<&str>,
@@ -71,7 +71,7 @@ pub(super) fn sort(
     Ok((given, state))
 }
 
-/// Checks the values of variables, and puts the defaults to them.
+/// Checks the values of variables and adds the defaults.
 pub(super) fn complete(
     mut given: BTreeMap<String, Value>,
     variables: &BTreeSet<&str>,

@@ -1,4 +1,4 @@
-//! Prompts with places for values, and the run inputs that fill them.
+//! Prompt templates, and the run inputs that fill them.
 
 mod block;
 mod inputs;
@@ -12,28 +12,29 @@ use serde_json::Value;
 
 use self::template::Template;
 
-/// The decision of a run's beginning that is its system prompt: it stays the same when the run goes on elsewhere.
+/// Key of the recorded decision that holds a run's system prompt, so that the prompt stays the same
+/// when another process resumes the run.
 pub(crate) const SYSTEM_PROMPT: &str = "system_prompt";
 
-/// Which variables of the prompts a run must be given.
+/// Variables of the prompts that each run must supply.
 ///
-/// As data: `"all"`, `"none"`, or `{"only": ["city"]}`.
+/// Serialised as `"all"`, `"none"`, or `{"only": ["city"]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RequiredVariables {
-    /// All of them.
+    /// All variables.
     #[default]
     All,
-    /// These; the others are empty texts if they are not given.
+    /// These variables; the others default to empty texts.
     Only(BTreeSet<String>),
-    /// None of them.
+    /// No variable.
     None,
 }
 
 impl RequiredVariables {
-    /// These variables and no others.
+    /// Requires these variables and no others.
     pub fn only(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::Only(names.into_iter().map(Into::into).collect())
     }
@@ -47,7 +48,7 @@ impl RequiredVariables {
     }
 }
 
-/// The prompts of an agent as they were written down.
+/// The prompts of an agent as configured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PromptParts {
     pub(crate) system: Option<String>,
@@ -64,14 +65,14 @@ pub(crate) struct Prompts {
     inputs: BTreeMap<String, StateField>,
 }
 
-/// What the prompts and inputs of one run come to.
+/// Rendered prompts and inputs of one run.
 #[derive(Default)]
 pub(crate) struct Rendered {
-    /// The system prompt, if there is a template of it.
+    /// The system prompt, if it has a template.
     pub(crate) system: Option<Result<String>>,
-    /// The user message that comes after those of the request.
+    /// The user message that is appended to the messages of the request.
     pub(crate) user: Option<Message>,
-    /// The inputs that are values of the state.
+    /// Inputs that are values of the state.
     pub(crate) state: BTreeMap<String, Value>,
 }
 
@@ -96,11 +97,12 @@ impl Prompts {
         Ok(prompts)
     }
 
-    /// What the prompts and run inputs of a request come to. For a run that goes on it is only of use if the run has no system
-    /// prompt yet, so that what is missing is no error by itself.
+    /// Renders the prompts and run inputs of a request. A resumed run uses the rendered system
+    /// prompt only if it has not recorded one yet, so errors about missing inputs are returned
+    /// inside the result for it.
     ///
     /// # Errors
-    /// What is wrong with the inputs of a new run.
+    /// Errors in the inputs of a new run.
     pub(crate) fn render(&self, request: &RunRequest, schema: &StateSchema) -> Result<Rendered> {
         if self.is_empty()
             && request.inputs.is_empty()
@@ -133,7 +135,7 @@ impl Prompts {
     }
 }
 
-/// The variables of both prompts.
+/// Returns the variables of both prompts.
 fn variables<'a>(system: Option<&'a Template>, user: Option<&'a Template>) -> BTreeSet<&'a str> {
     [system, user].into_iter().flatten().flat_map(Template::variables).collect()
 }

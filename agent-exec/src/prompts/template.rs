@@ -1,4 +1,4 @@
-//! One template.
+//! A compiled prompt template.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,11 @@ use serde_json::Value;
 
 use super::block;
 
-/// Instructions that one rendering may take: far more than a prompt needs, and done in milliseconds.
+/// Maximum number of instructions of one rendering: far more than a prompt needs, and executed
+/// within milliseconds.
 const FUEL: u64 = 1_000_000;
 
-/// A compiled prompt. Values are put into it as they are; what looks like a template in them is text.
+/// A compiled prompt. Values are inserted verbatim; template syntax in them is not evaluated.
 pub(super) struct Template {
     role: &'static str,
     environment: Environment<'static>,
@@ -43,7 +44,7 @@ impl Template {
         Ok(Self { role, environment, variables })
     }
 
-    /// The names of the values that it wants.
+    /// Returns the names of the template's variables.
     pub(super) fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(String::as_str)
     }
@@ -55,7 +56,8 @@ impl Template {
         template.and_then(|template| template.render(values)).map_err(|e| self.failure(&e))
     }
 
-    /// What failed, without the values (they may be secret) and so without the error itself, which may quote them.
+    /// Returns the rendering error without the values, which may be secret. The original error is
+    /// dropped, since it may quote them.
     fn failure(&self, e: &minijinja::Error) -> Error {
         let role = self.role;
         let line = e.line().map(|line| format!(" in line {line}")).unwrap_or_default();

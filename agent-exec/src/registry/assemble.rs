@@ -1,4 +1,4 @@
-//! From a definition to an agent's builder: first all parts are made, then they are put together.
+//! Converts a definition to an agent builder: first makes all parts, then combines them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,10 +10,10 @@ use crate::{
     definition::{AgentDefinition, PartDefinition},
 };
 
-/// What is made of a part, and the part.
+/// A made part, with its definition.
 type Of<'a, T> = (T, &'a PartDefinition);
 
-/// The name of a key, its field, and the rule in code by which its values join.
+/// A field with its name, and its merge rule if the rule is code.
 type Field = (String, StateField, Option<InCode>);
 
 /// All parts of an agent.
@@ -32,7 +32,7 @@ impl<'a> Made<'a> {
     /// Makes the parts of `d`.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// All problems of the definition.
     pub(super) fn of(registry: &Registry, d: &'a AgentDefinition) -> Result<Self> {
         let mut problems = Problems::default();
         let model = problems.at("/model", registry.make_model(&d.model));
@@ -72,7 +72,7 @@ impl<'a> Made<'a> {
         Ok(Self { model, tools, server_tools, toolsets, sub_agents, middlewares, inputs, state })
     }
 
-    /// The agent's builder, which knows what each part was made from.
+    /// Returns the agent's builder, which records the definition of each part.
     pub(super) fn builder(self, d: &AgentDefinition) -> AgentBuilder {
         let mut builder = AgentBuilder::new(d.name.clone(), self.model.clone());
         builder.provenance.model = Some((self.model, d.model.clone()));
@@ -85,7 +85,7 @@ impl<'a> Made<'a> {
             builder.provenance.toolsets.push((toolset.clone(), part.clone()));
             builder.toolsets.push(toolset);
         }
-        // Those that a middleware has are that middleware's alone.
+        // A sub-agent that a middleware offers belongs to that middleware only.
         let taken = self.middlewares.iter().flat_map(|(middleware, _)| middleware.sub_agents());
         let taken: BTreeSet<_> = taken.map(|agent| agent.key).collect();
         for (middleware, part) in self.middlewares {
@@ -102,7 +102,7 @@ impl<'a> Made<'a> {
     }
 }
 
-/// What the definition says beside its parts.
+/// Applies the settings of the definition that are not parts.
 pub(super) fn settings(mut builder: AgentBuilder, d: &AgentDefinition) -> AgentBuilder {
     if let Some(system) = &d.system {
         builder = builder.system_message(system.message());

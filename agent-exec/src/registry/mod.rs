@@ -1,4 +1,4 @@
-//! The parts that definitions name.
+//! Registry of the parts that definitions refer to by name.
 
 mod assemble;
 mod problem;
@@ -26,27 +26,28 @@ use crate::{
     definition::{AgentDefinition, FieldDefinition, ModelDefinition, PartDefinition},
 };
 
-/// Gives the model of a name, none if the name is none of its own.
+/// Finds the model of a name; returns `None` for an unknown name.
 type FindModel = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>>> + Send + Sync>;
 
-/// Makes a part from its configuration; null if there is none.
+/// Makes a part from its configuration, which is null if there is none.
 type Make<T> = Arc<dyn Fn(&Value) -> Result<T> + Send + Sync>;
 
-/// A rule in code by which values join, and its name.
+/// A merge rule that is code, with its name.
 type InCode = (Merge, String);
 
-/// As [`Make`], of a part that may need others of its agent.
+/// As [`Make`], for a part that may depend on other parts of its agent.
 type MakeFrom<T> = Arc<dyn Fn(&Value, AgentSoFar<'_>) -> Result<T> + Send + Sync>;
 
-/// What there is of an agent when its sets of tools and its middleware are made.
+/// The parts of an agent that exist when its tool sets and its middleware are made.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct AgentSoFar<'a> {
-    /// Its model.
+    /// The agent's model.
     pub model: &'a Arc<dyn Model>,
-    /// Its sub-agents; for a set of tools there are none yet. Those that a middleware has as [its own](Middleware::sub_agents) are that middleware's alone.
+    /// The agent's sub-agents; empty while tool sets are made. Sub-agents that a middleware
+    /// [offers](Middleware::sub_agents) belong to that middleware only.
     pub sub_agents: &'a [SubAgent],
-    /// What it is made from, for a part that asks another model than the agent's.
+    /// The registry, for a part that uses another model than the agent's.
     pub registry: &'a Registry,
 }
 
@@ -59,9 +60,10 @@ impl fmt::Debug for AgentSoFar<'_> {
     }
 }
 
-/// The parts that agents are made of, by name: what an [`AgentDefinition`] names, and what is not data itself.
+/// The parts of agents by name: everything that an [`AgentDefinition`] refers to and that is not
+/// data itself.
 ///
-/// A part that several agents have is shared by them.
+/// Agents that name the same part share it.
 ///
 /// ```
 /// use agent_core::{storage::Merge, testing::ScriptedModel};
@@ -89,7 +91,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Has nothing yet.
+    /// Creates an empty registry.
     pub fn new() -> Self {
         Self::default()
     }
@@ -100,7 +102,8 @@ impl Registry {
         self
     }
 
-    /// Says how a model is had of which the registry has none of the name, such as by `provider:model`: none is an unknown name.
+    /// Sets the function that finds models whose names are not registered, for example by
+    /// `provider:model`. It returns `None` for an unknown name.
     ///
     /// ```
     /// use agent_core::testing::{ScriptedModel, Turn};
@@ -120,7 +123,8 @@ impl Registry {
         self
     }
 
-    /// Says how a model is made that a definition configures, from that configuration with the model's name as `name`.
+    /// Sets the function that makes the models configured in definitions. Its argument is the
+    /// configuration with the model's name as `name`.
     ///
     /// ```
     /// use agent_core::testing::{ScriptedModel, Turn};
@@ -151,7 +155,7 @@ impl Registry {
         self.tools([Arc::new(tool) as Arc<dyn Tool>])
     }
 
-    /// Adds tools under their own names, such as a tool set's.
+    /// Adds several tools under their own names, such as those of a tool set.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         for tool in tools {
             let name = tool.spec().name;
@@ -160,8 +164,8 @@ impl Registry {
         self
     }
 
-    /// Adds tools that are made from a configuration, for each agent that names it. A definition without one makes them from an
-    /// empty object.
+    /// Adds tools that are made from a configuration, once for each agent that names them. Without
+    /// a configuration they are made from an empty object.
     ///
     /// ```
     /// use agent_core::testing::ScriptedModel;
@@ -190,7 +194,7 @@ impl Registry {
         self
     }
 
-    /// Adds a set of tools that may change.
+    /// Adds a tool set whose tools may change.
     pub fn toolset(mut self, name: impl Into<String>, tools: impl Toolset) -> Self {
         let name = name.into();
         let make = shared(format!("tool set '{name}'"), Arc::new(tools) as Arc<dyn Toolset>);
@@ -198,7 +202,8 @@ impl Registry {
         self
     }
 
-    /// Adds a set of tools that may change, made from a configuration for each agent that names it.
+    /// Adds a tool set whose tools may change, made from a configuration for each agent that names
+    /// it.
     pub fn toolset_with<C, T>(
         mut self,
         name: impl Into<String>,
@@ -214,8 +219,8 @@ impl Registry {
         self
     }
 
-    /// As [`toolset_with`](Self::toolset_with), of a set that may have the agent's model, or another of the registry, asked. The configuration is null if there
-    /// is none.
+    /// As [`toolset_with`](Self::toolset_with), for a tool set that may call the agent's model or
+    /// another model of the registry. The configuration is null if there is none.
     pub fn toolset_by(
         mut self,
         name: impl Into<String>,
@@ -225,8 +230,9 @@ impl Registry {
         self
     }
 
-    /// Adds a tool that the provider of the model runs, under its own name: it takes the place of the one of that name in a
-    /// definition. So a remote server is opened with secrets, which no definition holds.
+    /// Adds a tool that the model's provider runs, under its own name. It replaces the tool of that
+    /// name in a definition. This supplies the credentials of a remote server, which definitions do
+    /// not contain.
     ///
     /// ```
     /// use agent_core::{testing::ScriptedModel, tool::RemoteMcp};
@@ -246,7 +252,7 @@ impl Registry {
         self
     }
 
-    /// Adds a middleware that takes no configuration: one for all agents that name it.
+    /// Adds a middleware without a configuration: one instance for all agents that name it.
     pub fn middleware(mut self, name: impl Into<String>, middleware: impl Middleware) -> Self {
         let name = name.into();
         let make = shared(format!("middleware '{name}'"), Arc::new(middleware) as Arc<dyn Middleware>);
@@ -254,8 +260,8 @@ impl Registry {
         self
     }
 
-    /// Adds a middleware that is made from a configuration, for each agent that names it. A definition without one makes it
-    /// from an empty object.
+    /// Adds a middleware that is made from a configuration, for each agent that names it. Without a
+    /// configuration it is made from an empty object.
     pub fn middleware_with<C, M>(
         mut self,
         name: impl Into<String>,
@@ -272,8 +278,9 @@ impl Registry {
         self
     }
 
-    /// As [`middleware_with`](Self::middleware_with), of a middleware that may have the agent's model judge, pick or summarise, or
-    /// offers its sub-agents. The configuration is null if there is none.
+    /// As [`middleware_with`](Self::middleware_with), for a middleware that may call the agent's
+    /// model (to judge, select or summarise) or that offers the agent's sub-agents. The
+    /// configuration is null if there is none.
     ///
     /// ```
     /// use agent_core::testing::ScriptedModel;
@@ -298,25 +305,27 @@ impl Registry {
         self
     }
 
-    /// Adds a rule by which new values of the state join the old.
+    /// Adds a merge rule for state values.
     pub fn handler(mut self, name: impl Into<String>, rule: Merge) -> Self {
         self.handlers.insert(name.into(), rule);
         self
     }
 
-    /// Begins the agent that a definition describes; the rest, such as a store, can be given to the builder.
+    /// Returns a builder for the agent that a definition describes. Add the rest, such as a store,
+    /// to the builder.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with [all that is wrong](DefinitionProblem::of): names that the registry
-    /// does not have ([`UnknownPart`]), configurations that do not fit, and what is wrong with sub-agents.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with
+    /// [all problems](DefinitionProblem::of): names that are not registered ([`UnknownPart`]),
+    /// invalid configurations, and the problems of sub-agents.
     pub fn builder(&self, definition: &AgentDefinition) -> Result<AgentBuilder> {
         Ok(settings(Made::of(self, definition)?.builder(definition), definition))
     }
 
-    /// The model of a name.
+    /// Returns the model of a name.
     ///
     /// # Errors
-    /// [`UnknownPart`], and what [the function for other names](Self::models) says.
+    /// [`UnknownPart`], and the errors of [the function for other names](Self::models).
     pub fn find_model(&self, name: &str) -> Result<Arc<dyn Model>> {
         match self.models.get(name) {
             Some(model) => Ok(model.clone()),
@@ -326,10 +335,11 @@ impl Registry {
         }
     }
 
-    /// The model that a definition names, made as [`models_with`](Self::models_with) says if it is configured.
+    /// Returns the model that a definition names, made by the function of
+    /// [`models_with`](Self::models_with) if it has a configuration.
     ///
     /// # Errors
-    /// As [`find_model`](Self::find_model), and what making it says.
+    /// As [`find_model`](Self::find_model), and the errors of making the model.
     pub fn make_model(&self, definition: &ModelDefinition) -> Result<Arc<dyn Model>> {
         match &self.make_model {
             _ if definition.config.is_empty() => self.find_model(&definition.name),
@@ -353,7 +363,7 @@ impl Registry {
         }
     }
 
-    /// The fields, with the rules in code by which their values join.
+    /// Returns the fields, with their merge rules that are code.
     fn fields(
         &self,
         place: &str,
@@ -392,7 +402,7 @@ impl Registry {
     }
 }
 
-/// One part for all who name it.
+/// Shares one part among all agents that name it.
 fn shared<T: Clone + Send + Sync + 'static>(what: String, part: T) -> Make<T> {
     Arc::new(move |config| match config {
         Value::Null => Ok(part.clone()),
@@ -400,7 +410,7 @@ fn shared<T: Clone + Send + Sync + 'static>(what: String, part: T) -> Make<T> {
     })
 }
 
-/// A part of its own for each who names it.
+/// Makes a new part for each agent that names it.
 fn made<C: DeserializeOwned, T: 'static>(
     what: String,
     make: impl Fn(C) -> Result<T> + Send + Sync + 'static,

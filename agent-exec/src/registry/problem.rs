@@ -1,4 +1,4 @@
-//! What is wrong with a definition, all of it.
+//! All problems of a definition.
 
 use std::{
     fmt::{self, Display},
@@ -7,7 +7,7 @@ use std::{
 
 use agent_core::{Error, Result};
 
-/// One thing that is wrong with a definition.
+/// One problem of a definition.
 ///
 /// ```
 /// use agent_exec::{AgentDefinition, DefinitionProblem, Registry};
@@ -21,16 +21,17 @@ use agent_core::{Error, Result};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DefinitionProblem {
-    /// Where it is: a JSON Pointer into the definition.
+    /// JSON Pointer to the location in the definition.
     pub pointer: String,
-    /// What is wrong there.
+    /// The error at that location.
     pub error: Arc<Error>,
-    /// As the whole error says it.
+    /// The text of this problem in the combined error message.
     said: String,
 }
 
 impl DefinitionProblem {
-    /// The problems that an error of [`Registry::builder`](super::Registry::builder) is made of; none for other errors.
+    /// Returns the problems behind an error of [`Registry::builder`](super::Registry::builder);
+    /// empty for other errors.
     pub fn of(error: &Error) -> &[Self] {
         std::error::Error::source(error)
             .and_then(|source| source.downcast_ref())
@@ -52,7 +53,7 @@ impl Problems {
         self.0.push(DefinitionProblem { pointer: pointer.to_string(), error: Arc::new(error), said });
     }
 
-    /// As [`at`](Self::at), of the agent under this key: what is wrong with it has its own places.
+    /// As [`at`](Self::at), for the sub-agent with this key: its own problems keep their locations.
     pub(super) fn under<T>(&mut self, key: &str, found: Result<T>) -> Option<T> {
         let pointer = format!("/sub_agents/{key}/agent");
         let error = match found {
@@ -70,7 +71,7 @@ impl Problems {
         None
     }
 
-    /// What was found where nothing is wrong at all.
+    /// Returns `found` if there are no problems.
     ///
     /// # Errors
     /// All problems.

@@ -1,4 +1,4 @@
-//! Names that a registry does not have.
+//! Names that a registry does not know.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use agent_core::Error;
 
 use super::DefinitionProblem;
 
-/// What a [`Registry`](super::Registry) has under names.
+/// Kind of a part in a [`Registry`](super::Registry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PartKind {
@@ -14,17 +14,17 @@ pub enum PartKind {
     Model,
     /// A tool.
     Tool,
-    /// A set of tools.
+    /// A tool set.
     Toolset,
-    /// A tool that the provider of the model runs, with what opens its server.
+    /// A tool that the model's provider runs, with the credentials of its server.
     ServerTool,
     /// A middleware.
     Middleware,
-    /// A rule by which values join.
+    /// A merge rule.
     Handler,
 }
 
-/// A name in a definition that the registry does not have.
+/// A name in a definition that is not in the registry.
 ///
 /// ```
 /// use agent_core::testing::ScriptedModel;
@@ -40,11 +40,11 @@ pub enum PartKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownPart {
-    /// What was looked for.
+    /// Kind of the part.
     pub kind: PartKind,
-    /// Under which name.
+    /// The unknown name.
     pub name: String,
-    /// The names that there are.
+    /// The registered names of this kind.
     pub known: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl UnknownPart {
         Self { kind, name: name.to_owned(), known: known.into_iter().collect() }
     }
 
-    /// The name that was not found, if that is what the error says, first or alone.
+    /// Returns the unknown name behind an error, if it is the error's first or only problem.
     pub fn of(error: &Error) -> Option<&Self> {
         match DefinitionProblem::of(error) {
             [first, ..] => Self::of(&first.error),

@@ -1,4 +1,4 @@
-//! A session that begins where another one stood.
+//! Branches a session off another one.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use agent_core::{
 
 use super::edit;
 
-/// Makes a session that begins with what `session` held for the agent when its newest run that is not finished began. Gives
-/// its name and its writer.
+/// Creates a session with the state that `session` had for the agent when its newest incomplete run
+/// started. Returns its name and its writer.
 pub(crate) async fn branch(
     journal: &dyn Journal,
     session: &str,

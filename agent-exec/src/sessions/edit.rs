@@ -1,4 +1,4 @@
-//! Writing to a session outside of runs.
+//! Writes to a session outside of runs.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use agent_core::{
 };
 use serde_json::Value;
 
-/// Writes what `bodies` say as a run of its own that is over at once, so that it can be listed and undone as one, and
-/// supersedes a run that waits. All or nothing; gives the run's id.
+/// Writes `bodies` atomically as a separate run that ends at once, so that the edit can be listed
+/// and undone like a run, and supersedes a waiting run. Returns the run's id.
 pub(super) async fn write(writer: &dyn JournalWriter, ids: RunIds, bodies: Vec<EntryBody>) -> Result<Arc<str>> {
     let run = ids.run_id.clone();
     let started = EntryBody::RunStarted { ids: Arc::new(ids), fingerprint: String::new() };
@@ -36,12 +36,12 @@ pub(super) async fn append(
     Ok(())
 }
 
-/// The ids of an edit of `agent_id`'s side of `session`.
+/// Returns the ids of an edit of `agent_id`'s side of `session`.
 pub(super) fn ids(session: &Arc<str>, agent_id: &Arc<str>) -> RunIds {
     RunIds::root(agent_id.clone(), session.clone())
 }
 
-/// What brings `history` into a session.
+/// Returns the entries that add `history` to a session.
 pub(super) fn messages(history: &History) -> Vec<EntryBody> {
     let mut bodies = Vec::new();
     let mut messages = history.iter().cloned().peekable();
@@ -63,7 +63,7 @@ fn said(message: AssistantMessage, after: &mut std::iter::Peekable<impl Iterator
     EntryBody::of_turn(message, &results)
 }
 
-/// What sets the storage that the agents of a session share.
+/// Returns the entry that sets the storage shared by the agents of a session.
 pub(super) fn globals(values: BTreeMap<String, Value>) -> Option<EntryBody> {
     let globals: BTreeMap<_, _> = values.into_iter().map(|(key, value)| (key, Some(value))).collect();
     (!globals.is_empty()).then(|| EntryBody::StateChanged { state: BTreeMap::new(), globals })

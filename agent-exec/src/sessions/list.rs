@@ -11,8 +11,8 @@ use super::{Session, SessionId, edit};
 
 /// The sessions in a store, by user.
 ///
-/// A session is there as soon as a run wrote to it. Every run loads it and appends to it as it goes; nothing is ever written
-/// again as a whole.
+/// A session exists as soon as a run has written to it. Every run loads it and appends to it;
+/// entries are never rewritten.
 ///
 /// ```
 /// use agent_core::{MemoryJournal, RunRequest, testing::{ScriptedModel, Turn}};
@@ -35,11 +35,11 @@ use super::{Session, SessionId, edit};
 #[derive(Clone)]
 pub struct Sessions(Arc<dyn Journal>);
 
-/// The place under which titles are written: beside the runs of all agents.
+/// Agent id under which titles are written, apart from the runs of all agents.
 const TITLE: &str = "";
 
 impl Sessions {
-    /// The sessions in `journal`.
+    /// Opens the sessions in `journal`.
     pub fn new(journal: impl Journal) -> Self {
         Self(Arc::new(journal))
     }
@@ -48,15 +48,15 @@ impl Sessions {
         Self(journal)
     }
 
-    /// At most `limit` sessions of `user` after `after`, by name.
+    /// Returns at most `limit` sessions of `user` after `after`, ordered by name.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn list(&self, user: &str, after: Option<&SessionId>, limit: usize) -> Result<Vec<SessionId>> {
         let prefix = SessionId::prefix(user);
         let mut after = after.map(ToString::to_string).unwrap_or_default();
         let mut ids = Vec::new();
-        // A name that is not of this form was not made here: it is passed over.
+        // Names of another form were not created here and are skipped.
         while ids.len() < limit {
             let names = self.0.list(&prefix, &after, limit - ids.len()).await?;
             let Some(last) = names.last() else { break };
@@ -66,38 +66,41 @@ impl Sessions {
         Ok(ids)
     }
 
-    /// What is known of a session; `None` if there is none. It costs the same for a long session as for a short one, in the
-    /// stores that come with the framework.
+    /// Returns the metadata of a session; `None` if it does not exist. In the stores of this
+    /// framework, the cost does not depend on the length of the session.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn info(&self, id: &SessionId) -> Result<Option<SessionInfo>> {
         self.0.info(&id.to_string()).await
     }
 
-    /// Gives a session a title, whether a run is under way or not.
+    /// Sets the title of a session. This also works while a run is in progress.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](agent_core::ErrorKind::Busy) if another title is just being written; those of the store.
+    /// [`ErrorKind::Busy`](agent_core::ErrorKind::Busy) if another title is being written; the
+    /// errors of the store.
     pub async fn set_title(&self, id: &SessionId, title: impl Into<String>) -> Result<()> {
         let writer = self.0.open(&id.to_string(), TITLE).await?;
         edit::append(&*writer, &TITLE.into(), [EntryBody::Titled { title: title.into() }]).await
     }
 
-    /// Deletes a session and everything in it; true if there was one.
+    /// Deletes a session and its contents; returns true if it existed.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`](agent_core::ErrorKind::Busy) while a run is under way; those of the store.
+    /// [`ErrorKind::Busy`](agent_core::ErrorKind::Busy) while a run is in progress; the errors of
+    /// the store.
     pub async fn delete(&self, id: &SessionId) -> Result<bool> {
         self.0.delete(&id.to_string()).await
     }
 
-    /// An agent's side of a session. The agent is known by its id there, which is its name unless a request said otherwise.
+    /// Returns an agent's side of a session. `agent_id` is the agent's name unless the run request
+    /// set another id.
     pub fn session(&self, id: &SessionId, agent_id: impl Into<Arc<str>>) -> Session {
         self.named(id, agent_id)
     }
 
-    /// As [`session`](Self::session), of a session that an application named in a way of its own.
+    /// As [`session`](Self::session), for a session with an arbitrary name.
     pub fn named(&self, name: impl Into<Arc<str>>, agent_id: impl Into<Arc<str>>) -> Session {
         Session { journal: self.0.clone(), name: name.into(), agent_id: agent_id.into() }
     }

@@ -1,8 +1,9 @@
-//! Sessions outside of runs: who has which, what was said in them, and whose turn it is.
+//! Sessions outside of runs: list, read, edit and delete them.
 //!
-//! [`Sessions`] lists and deletes the sessions of a user; a [`Session`] reads and edits one agent's side of one. Both read the
-//! journal that the runs write to, so there is nothing to keep in step. A run finds its session by the name that
-//! [`RunRequest::session`](agent_core::RunRequest::session) is given, for which a [`SessionId`] is taken as it is.
+//! [`Sessions`] lists and deletes the sessions of a user; a [`Session`] reads and edits one agent's
+//! side of one. Both read the journal that the runs write to, so there is no second copy to keep in
+//! sync. A run finds its session by the name passed to
+//! [`RunRequest::session`](agent_core::RunRequest::session), which also accepts a [`SessionId`].
 
 mod branch;
 mod edit;

@@ -10,11 +10,12 @@ use agent_core::{
 
 use super::edit;
 
-/// One agent's side of a session, outside of runs: to read it, to edit it, and to see what is open.
+/// One agent's side of a session, outside of runs: reads and edits the conversation, and returns
+/// incomplete runs.
 ///
-/// An edit is written as a run of its own that is over at once. It is refused with [`ErrorKind::Busy`] while a run is under
-/// way, and supersedes one that waits for an answer: that is not gone on with any more. Nothing is ever taken out of the
-/// journal, so every edit can be undone.
+/// An edit is written as a separate run that ends at once. It fails with [`ErrorKind::Busy`] while
+/// a run is in progress. It supersedes a run that waits for an answer, which can then no longer be
+/// resumed. Nothing is ever removed from the journal, so every edit can be undone.
 ///
 /// ```
 /// use agent_core::{MemoryJournal, Message, RunRequest, testing::{ScriptedModel, Turn}};
@@ -46,54 +47,56 @@ pub struct Session {
 impl Session {
     // --- reading ---
 
-    /// The conversation.
+    /// Returns the conversation.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn history(&self) -> Result<History> {
         Ok(self.view().await?.history)
     }
 
-    /// The conversation, the shared storage, what was used, and how the newest run ended.
+    /// Returns the conversation, the shared storage, the usage, and the status of the newest run.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn view(&self) -> Result<SessionView> {
         self.look(|index| index.view(&self.agent_id)).await
     }
 
-    /// The agent's runs, oldest first, edits among them.
+    /// Returns the agent's runs, including edits, oldest first.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn runs(&self) -> Result<Vec<RunRecord>> {
         Ok(self.journal.whole_index(&self.name).await?.look(|index| index.runs(&self.agent_id).to_vec()))
     }
 
-    /// Where the newest run stands, if it is not finished: with the questions that it waits for. Any process can go on with
-    /// it, by [`RunRequest::recover`](agent_core::RunRequest::recover).
+    /// Returns the checkpoint of the newest run if it is incomplete, including the questions that
+    /// it waits for. Any process can resume it with
+    /// [`RunRequest::recover`](agent_core::RunRequest::recover).
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn unfinished(&self) -> Result<Option<Checkpoint>> {
         self.look(|index| index.unfinished(&self.agent_id)).await
     }
 
     // --- editing ---
 
-    /// Appends a message; gives the edit's id.
+    /// Appends a message; returns the edit's id.
     ///
     /// # Errors
-    /// [`ErrorKind::History`] for a tool result, a message with calls (see [`extend`](Self::extend)) or one that says
-    /// nothing; [`ErrorKind::Busy`]; those of the store.
+    /// [`ErrorKind::History`] for a tool result, a message with calls (see
+    /// [`extend`](Self::extend)) or an empty message; [`ErrorKind::Busy`]; the errors of the store.
     pub async fn append(&self, message: Message) -> Result<Arc<str>> {
         let mut history = History::default();
         history.push(message)?;
         self.write(None, edit::messages(&history)).await
     }
 
-    /// As [`append`](Self::append), but once: `key` is the edit's id, and if the session has an edit of this id nothing is
-    /// written. Whoever does not know whether his message arrived sends it again. That holds when the edit was undone, too.
+    /// As [`append`](Self::append), but idempotent: `key` is the edit's id, and if the session
+    /// already has an edit of this id, nothing is written. Callers that do not know whether their
+    /// message arrived can send it again, even after the edit was undone.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -103,19 +106,20 @@ impl Session {
         self.write(Some(key.into()), edit::messages(&history)).await
     }
 
-    /// Appends messages, all or none, and mends what is unpaired; gives the edit's id and what was mended.
+    /// Appends messages atomically and repairs unpaired ones; returns the edit's id and the
+    /// repairs.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`]; those of the store.
+    /// [`ErrorKind::Busy`]; the errors of the store.
     pub async fn extend(&self, messages: impl IntoIterator<Item = Message>) -> Result<(Arc<str>, Vec<Repair>)> {
         let (history, repairs) = History::import(messages);
         Ok((self.write(None, edit::messages(&history)).await?, repairs))
     }
 
-    /// Replaces the conversation; gives the edit's id.
+    /// Replaces the conversation; returns the edit's id.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`]; those of the store.
+    /// [`ErrorKind::Busy`]; the errors of the store.
     pub async fn replace(&self, history: History, reason: impl Into<ReplaceReason>) -> Result<Arc<str>> {
         let writer = self.open().await?;
         let before = self.history().await?.len();
@@ -123,20 +127,21 @@ impl Session {
         edit::write(&*writer, edit::ids(&self.name, &self.agent_id), vec![replaced]).await
     }
 
-    /// Begins anew, as the user wishes; gives the edit's id.
+    /// Clears the conversation on behalf of the user; returns the edit's id.
     ///
     /// # Errors
-    /// [`ErrorKind::Busy`]; those of the store.
+    /// [`ErrorKind::Busy`]; the errors of the store.
     pub async fn clear(&self) -> Result<Arc<str>> {
         self.replace(History::default(), ReplaceReason::UserClear).await
     }
 
-    /// Goes back to before a run of this agent, or an edit: what was said since is gone, and what had been replaced since is
-    /// there again. The shared storage and what was used stay as they are.
+    /// Reverts the conversation to the state before a run of this agent, or before an edit: later
+    /// messages are removed, and content that was replaced since is restored. The shared storage
+    /// and the usage do not change.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the agent has no run of that id, and nothing is written; [`ErrorKind::Busy`]; those of the
-    /// store.
+    /// [`ErrorKind::Config`] if the agent has no run of that id, in which case nothing is written;
+    /// [`ErrorKind::Busy`]; the errors of the store.
     pub async fn undo(&self, before_run: &str) -> Result<()> {
         let writer = self.open().await?;
         let runs = self.runs().await?;
@@ -153,7 +158,7 @@ impl Session {
         let mut ids = edit::ids(&self.name, &self.agent_id);
         if let Some(key) = key {
             (ids.run_id, ids.root_run_id) = (key.clone(), key);
-            // Nobody else writes meanwhile.
+            // The open writer excludes other writers.
             if liveness_of(&*self.journal, &ids).await? != Liveness::Unknown {
                 return Ok(ids.run_id);
             }

@@ -1,4 +1,4 @@
-//! Where a job begins: anew, where its run stands in the journal, or not at all.
+//! Start of a job: as a new run, from its checkpoint in the journal, or not at all.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,23 +11,25 @@ use agent_core::{
 
 use crate::{Agent, check_answer};
 
-/// What is to be done with a job.
+/// Action to take for a job.
 pub(super) enum Beginning {
-    /// This is to be run. The note says which of the answers are none to its questions, if it comes to rest again.
+    /// Run this request. The note lists the answers that match none of its questions, in case the
+    /// run is suspended again.
     Run(Box<RunRequest>, Option<String>),
-    /// Nothing.
+    /// Run nothing, and release the job with this outcome.
     Ends(Outcome),
 }
 
 impl Beginning {
-    /// Where the job begins, whose run was cancelled or not. Whoever runs something is the session's writer then, and is refused if it was too late.
+    /// Determines how to start the job, considering whether its run was cancelled. Starting a run
+    /// opens the session's writer, so that a worker that lost the job is refused.
     pub(super) async fn of(agent: &Agent, claimed: &Claimed, is_cancelled: bool) -> Result<Self> {
         let job = &claimed.job;
         let request = Box::new(job.request());
         let Some(journal) = agent.store() else { return Ok(Self::Run(request, None)) };
         let ids = ids_of(agent, job);
         match liveness_of(&**journal, &ids).await? {
-            // Nothing of it happens again, and nothing of what was deleted comes back.
+            // The run is not repeated, and a deleted session is not recreated.
             Liveness::Unknown if claimed.stands => {
                 return Ok(Self::Ends(deleted()));
             }
@@ -38,15 +40,16 @@ impl Beginning {
         let index = journal.index(&job.at.session).await?;
         let (stands, last) = index.look(|index| (index.unfinished(&ids.agent_id), index.view(&ids.agent_id).last_run));
         let Some(stands) = stands.filter(|stands| stands.ids.run_id == job.at.run) else {
-            return Ok(Self::Ends(Outcome::Done)); // it finished
+            return Ok(Self::Ends(Outcome::Done)); // it has finished
         };
-        // One that is cancelled ends where it is driven, whatever it waits for.
+        // A cancelled run is driven to its end, whatever it waits for.
         let waits = !is_cancelled && matches!(last, Some((run, Some(RunStatus::Interrupted))) if run == job.at.run);
         Ok(Self::going_on(request, &stands, waits, claimed.answers.as_ref()))
     }
 
-    /// Goes on with a run with the answers that it still waits for: those that an earlier worker gave it are in the journal. An answer that the run would
-    /// refuse is left out, so that it takes none of the others with it.
+    /// Resumes a run with the answers to its open questions: answers delivered by an earlier worker
+    /// are in the journal already. An answer that the run would refuse is left out, so that it does
+    /// not invalidate the others.
     fn going_on(
         mut request: Box<RunRequest>,
         stands: &Checkpoint,
@@ -69,13 +72,13 @@ impl Beginning {
             return Self::Ends(Outcome::AtRest { after, note });
         }
         request.input = RunInput::Recover { answers };
-        // The queue waits for the session, and for what the run is told meanwhile.
+        // The queue waits for the session, and holds the signals for the run meanwhile.
         request.when_busy = Some(WhenBusy::Reject);
         Self::Run(request, note)
     }
 }
 
-/// True if the run of a job stands in the journal, in whatever state.
+/// True if the journal knows the run of a job, in whatever state.
 pub(super) async fn stands(agent: &Agent, job: &Job) -> Result<bool> {
     let Some(journal) = agent.store() else { return Ok(false) };
     Ok(liveness_of(&**journal, &ids_of(agent, job)).await? != Liveness::Unknown)
@@ -96,7 +99,8 @@ fn deleted() -> Outcome {
     }
 }
 
-/// After which time the first of the questions ends that a run waits for. The queue is told that, and not when: its clock may be another one.
+/// Returns the time until the first open question of the run expires. The queue receives a duration
+/// instead of an instant, because its clock may differ.
 pub(super) fn ends_after(stands: &Checkpoint) -> Option<Duration> {
     let first = stands.questions.iter().filter_map(|question| question.expires).min();
     first.map(|first| Duration::from_millis(first.saturating_sub(Clock::default().now())))

@@ -1,4 +1,4 @@
-//! How a worker is built.
+//! Builder of a worker.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use agent_core::{
 use super::{Inner, Shape, Worker};
 use crate::Agent;
 
-/// Settings of a [`Worker`].
+/// Builder of a [`Worker`].
 #[must_use]
 pub struct WorkerBuilder {
     queue: Arc<dyn Queue>,
@@ -27,7 +27,7 @@ pub struct WorkerBuilder {
 }
 
 impl WorkerBuilder {
-    /// The shortest lease: its renewal must not come too late because the network was slow once.
+    /// Minimum lease, so that a single slow network round trip does not delay the renewal too long.
     const SHORTEST: Duration = Duration::from_secs(1);
 
     pub(super) fn new(queue: Arc<dyn Queue>) -> Self {
@@ -50,58 +50,63 @@ impl WorkerBuilder {
         self
     }
 
-    /// Sets what the worker calls itself. Default: a name that nobody else has.
+    /// Sets the worker's name. Default: a unique name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets how many runs are under way at once. Default: 16; at least one.
+    /// Sets the maximum number of concurrent runs. Default: 16; minimum: 1.
     pub fn at_once(mut self, most: usize) -> Self {
         self.at_once = most.max(1);
         self
     }
 
-    /// Sets how long a run is this worker's own after it last said that it lives, which it says thrice as often. When it has died, others take its runs over after
-    /// this time. Default: 30 seconds; at least one second.
+    /// Sets the duration of the lease on a run, which the worker renews three times per lease. If
+    /// the worker dies, other workers take over its runs when the lease expires. Default: 30
+    /// seconds; minimum: 1 second.
     ///
-    /// The store has a lease on the session, too: a run goes on elsewhere when both have run out, so give them the same.
+    /// The store holds a lease on the session as well, and another worker can resume a run only
+    /// when both have expired, so give them the same duration.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Sets after which time the queue is asked though nobody said that there is something: for runs, for what they are told, and for schedules that are
-    /// due. Default: 1 second; at least a millisecond.
+    /// Sets the interval at which the queue is polled even without a notification: for runs,
+    /// signals and due schedules. Default: 1 second; minimum: 1 millisecond.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll.max(Duration::from_millis(1));
         self
     }
 
-    /// Sets how long runs have to reach their next boundary when the worker shuts down. Default: 20 seconds.
+    /// Sets how long runs have to reach their next boundary when the worker shuts down. Default: 20
+    /// seconds.
     pub fn drain_within(mut self, time: Duration) -> Self {
         self.drain_within = time;
         self
     }
 
-    /// Sets how often a run is tried again that failed for the moment or whose worker died, and after which time. Default: 4 more attempts, within seconds.
-    /// A run that rested begins to count anew.
+    /// Sets the retry policy for runs that failed with a temporary error or whose worker died.
+    /// Default: 4 more attempts, within seconds. A run that was suspended starts counting anew.
     pub fn attempts(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// Makes of each job's request what is run, such as with the tools that the job's [`extra`](Job::extra) tells of. It is asked each time that a run begins or
-    /// goes on. An error gives the job up, unless it is temporary.
+    /// Sets a function that adapts each job's request before it runs, for example to add the tools
+    /// that the job's [`extra`](Job::extra) lists. It is called each time a run starts or resumes.
+    /// An error moves the job to the dead letters, unless it is temporary.
     pub fn shape(mut self, shape: impl Fn(&Job, RunRequest) -> Result<RunRequest> + Send + Sync + 'static) -> Self {
         self.shape = Arc::new(shape);
         self
     }
 
-    /// Builds it.
+    /// Builds the worker.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, one has no store, two have the same name, or a time is too short.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no agent, an agent has no
+    /// store, two agents have the same name, or the lease is too short.
     pub fn build(self) -> Result<Worker> {
         if self.agents.is_empty() {
             return Err(Error::config("a worker needs an agent: give it one with agent(..)"));

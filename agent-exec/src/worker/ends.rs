@@ -1,4 +1,4 @@
-//! What becomes of a job when its run has ended, or could not begin.
+//! Outcome of a job whose run has ended or could not start.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use agent_core::{Checkpoint, Error, ErrorKind, Result, Retry, RunEnd, dispatch::
 
 use super::begin::ends_after;
 
-/// How long a session in use is left alone.
+/// Delay before a job is retried whose session is in use.
 const BUSY: Duration = Duration::from_millis(500);
 
-/// How the worker came to the end of a run.
+/// Context in which a run ended.
 pub(super) struct End<'a> {
     pub(super) backoff: &'a Backoff,
-    /// How often the job failed before.
+    /// Number of earlier failures of the job.
     pub(super) failures: u32,
-    /// True if it stopped since the worker shuts down, and not since it was told to.
+    /// True if the run stopped because the worker shuts down, rather than by a signal.
     pub(super) drains: bool,
-    /// Why some of its answers were refused.
+    /// Reason why some of its answers were refused.
     pub(super) note: Option<String>,
 }
 
@@ -35,13 +35,15 @@ impl End<'_> {
     pub(super) fn failed(&self, e: &Error) -> Outcome {
         let error = e.to_string();
         match (e.kind(), e.checkpoint()) {
-            // Perhaps one of them alone: the question may have ended since the worker looked. It is left out the next time, and the others are not.
+            // Retry without delay: a question may have expired since the worker checked the
+            // answers. The next attempt leaves that answer out and keeps the others.
             (ErrorKind::AnswerRefused, Some(_)) if self.failures == 0 && self.backoff.delay(1, None).is_some() => {
                 Outcome::Later { after: Duration::ZERO, error: Some(error) }
             }
-            // It still waits, as if they had not been given.
+            // The run is still waiting, as if the answers had not been given.
             (ErrorKind::AnswerRefused, Some(stands)) => rests(stands, Some(error)),
-            // Another process has the session, or died with it. One that waits for answers is not free before it has them.
+            // Another process holds the session, or died with it. A waiting run needs its answers
+            // first.
             (ErrorKind::Busy, None) => Outcome::Later { after: BUSY, error: None },
             (ErrorKind::Cancelled, _) if self.drains => Outcome::Later { after: Duration::ZERO, error: None },
             (ErrorKind::Cancelled, _) => Outcome::Done,

@@ -1,4 +1,4 @@
-//! One job, from its claim to what becomes of it.
+//! Lifecycle of one job, from its claim to its release.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,10 +14,11 @@ use super::{
     shift::{Shift, Stay},
 };
 
-/// How long a queue that failed is left alone before it is told again what became of a job.
+/// Delay before a failed release is retried.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Runs a job, and tells the queue what became of it. If its lease is lost, the run is dropped where it is: it is somebody else's.
+/// Runs a job and releases it with its outcome. If the lease is lost, the run is dropped: another
+/// worker may own it.
 pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
     let lost = stay.lost.clone();
     let live = async {
@@ -35,7 +36,8 @@ pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
     }
 }
 
-/// What becomes of the job, and what its run has heard. A run that failed is told again what it was told.
+/// Runs the job; returns its outcome and the ids of the signals that the run consumed. The signals
+/// of a failed run are delivered again.
 async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     let (backoff, receipt) = (&shift.worker.backoff, claimed.receipt);
     if claimed.failures > 0 && backoff.delay(claimed.failures, None).is_none() {
@@ -46,7 +48,7 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     let mut note = None;
     let attempt: Result<_> = async {
         let agent = shift.worker.agent(&claimed.job.at.agent)?;
-        shift.listen().await; // where it begins depends on it
+        shift.listen().await; // the start depends on pending signals
         let request = match Beginning::of(agent, claimed, shift.is_cancelled(receipt)).await? {
             Beginning::Run(request, refused) => {
                 note = refused;
@@ -74,10 +76,11 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     }
 }
 
-/// True if the run stands in the journal, so that whoever has the job next does not begin it anew if it is gone from there.
+/// True if the journal knows the run, so that the next worker does not start it anew if its session
+/// is deleted.
 async fn stands(shift: &Shift, claimed: &Claimed, outcome: &Outcome) -> bool {
     if claimed.stands || *outcome == Outcome::Done {
-        return claimed.stands; // nothing new, or nobody has it next
+        return claimed.stands; // unchanged, or no worker will take it
     }
     let Ok(agent) = shift.worker.agent(&claimed.job.at.agent) else { return false };
     begin::stands(agent, &claimed.job).await.unwrap_or_else(|e| {
@@ -86,7 +89,7 @@ async fn stands(shift: &Shift, claimed: &Claimed, outcome: &Outcome) -> bool {
     })
 }
 
-/// Tells the queue until it hears, or the lease is lost.
+/// Retries the release until the queue acknowledges it or the lease is lost.
 async fn release(shift: &Shift, receipt: u64, outcome: &Outcome, heard: &[u64], stands: bool) {
     let queue = &shift.worker.queue;
     loop {

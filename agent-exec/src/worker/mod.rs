@@ -23,18 +23,21 @@ pub use self::builder::WorkerBuilder;
 use self::shift::{Shift, keep};
 use crate::{Agent, Drained};
 
-/// How long runs that are over have to say so to the queue when the worker shuts down.
+/// Time that finished runs have to release their jobs when the worker shuts down.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Takes runs out of a [`Queue`] and runs them, so many at once.
+/// Takes runs from a [`Queue`] and drives them, up to a maximum number concurrently.
 ///
-/// Its agents keep their runs in the journal that all workers share. A run that a worker died with is claimed by another one when its lease has run out, and
-/// goes on where the journal says that it stands: what was done is not done again, and calls whose end is not known are asked about. A run that waits for an
-/// answer, or was paused, is given back and holds nothing; it is claimed again when its answer came.
+/// Its agents store their runs in the journal that all workers share. When a worker dies, another
+/// one claims its runs once their leases expire, and resumes them from the journal: completed work
+/// is not repeated, and calls with an unknown outcome are asked about. A run that waits for an
+/// answer or is paused is released and uses no resources; it is claimed again when its answer
+/// arrives.
 ///
-/// What becomes of a run that fails: if the error is temporary, or the store's, it is run again after a while, as often as
-/// [`attempts`](WorkerBuilder::attempts) says. Otherwise it is given up: it stays in the queue as a dead letter, to be looked at and retried, which goes on
-/// where it failed. A run that finds its session in use waits until it is free, which is no failure.
+/// If a run fails with a temporary error or an error of the store, it is retried after a delay, as
+/// often as [`attempts`](WorkerBuilder::attempts) allows. Otherwise it stays in the queue as a dead
+/// letter, to be inspected and retried; a retry resumes the run where it failed. A run whose
+/// session is in use waits until it is free, which does not count as a failure.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -64,7 +67,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Worker(Arc<Inner>);
 
-/// Makes of a job's request what is run.
+/// Adapts the request of a job before it runs.
 type Shape = Arc<dyn Fn(&Job, RunRequest) -> Result<RunRequest> + Send + Sync>;
 
 struct Inner {
@@ -79,29 +82,30 @@ struct Inner {
 }
 
 impl Worker {
-    /// Begins a worker of this queue.
+    /// Returns a builder for a worker of this queue.
     pub fn builder(queue: Arc<dyn Queue>) -> WorkerBuilder {
         WorkerBuilder::new(queue)
     }
 
-    /// As the worker calls itself.
+    /// Returns the worker's name.
     pub fn name(&self) -> &str {
         &self.0.claim.worker
     }
 
-    /// Works until `shutdown` is ready. Then it claims no more, pauses the runs under way at their next boundary, cancels those that do not reach it
-    /// in time, and puts all of them back for other workers. Gives what became of them.
+    /// Processes jobs until `shutdown` completes. Then it claims no more, pauses the active runs at
+    /// their next boundary, cancels those that do not reach it in time, and returns all of them to
+    /// the queue for other workers. Returns the counts by outcome.
     ///
-    /// A queue that fails is asked again; what it says is logged.
+    /// Errors of the queue are logged and retried.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Drained {
         let shift = Arc::new(Shift::new(self.0.clone()));
-        let mut keeper = JoinSet::new(); // it ends when this future is dropped
+        let mut keeper = JoinSet::new(); // aborted when this future is dropped
         drop(keeper.spawn(keep(shift.clone())));
         let (ends, mut runs) = (CancellationToken::new(), JoinSet::new());
         let drains = async {
             shutdown.await;
             ends.cancel();
-            // A claim that is waited for is in no run's way: what it brings is put back.
+            // A pending claim delays no run: a job that it returns goes back to the queue.
             shift.drain(self.0.drain_within).await
         };
         let (drained, ()) = tokio::join!(drains, self.work(&shift, &mut runs, &ends));
@@ -111,7 +115,7 @@ impl Worker {
         drained
     }
 
-    /// Has as many runs under way as there are, and as there is room for.
+    /// Keeps as many runs active as the queue and the concurrency limit allow.
     async fn work(&self, shift: &Arc<Shift>, runs: &mut JoinSet<()>, ends: &CancellationToken) {
         let mut seen = 0;
         while !ends.is_cancelled() {

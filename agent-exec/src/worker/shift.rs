@@ -1,4 +1,4 @@
-//! What a worker has while it works, and keeping it.
+//! State of a running worker: its leased jobs, and the renewal of their leases.
 
 use std::{
     collections::HashMap,
@@ -20,30 +20,32 @@ use tokio_util::sync::CancellationToken;
 use super::{Inner, life::live};
 use crate::{Agent, Drain, Drained, RunHandle};
 
-/// A worker at work.
+/// A running worker.
 pub(super) struct Shift {
     pub(super) worker: Arc<Inner>,
     pub(super) drain: Drain,
     held: Mutex<HashMap<u64, Held>>,
 }
 
-/// A job that this worker has.
+/// A leased job.
 struct Held {
     lost: CancellationToken,
-    /// The lease is good until then, as far as is known here.
+    /// End of the lease, as far as this process knows.
     good_until: Instant,
     handle: Option<RunHandle>,
-    /// What the run is told, in its order, with what the run did not hear yet.
+    /// Pending signals of the run, in order, which the run has not consumed yet.
     told: Vec<Told>,
-    /// Signals that the run heard. That it was cancelled is none of them: its end obeys that, and nothing else.
+    /// Ids of the signals that the run consumed. A cancellation is never among them: it takes
+    /// effect through the end of the run only.
     heard: Vec<u64>,
-    /// Those of them that the run's journal has soon, with the time when it was to have them.
+    /// Consumed messages that the run's journal will contain soon, with the time by which it
+    /// should.
     steered: Vec<(u64, Instant)>,
     /// True if the run was cancelled or paused.
     was_told: bool,
 }
 
-/// A job's place among those that the worker has, until it is dropped.
+/// Registers a leased job with the worker until it is dropped.
 pub(super) struct Stay {
     pub(super) lost: CancellationToken,
     shift: Arc<Shift>,
@@ -53,7 +55,7 @@ pub(super) struct Stay {
 impl Drop for Stay {
     fn drop(&mut self) {
         let held = self.shift.lock().remove(&self.receipt);
-        drop(held); // without the lock
+        drop(held); // outside of the mutex
     }
 }
 
@@ -62,7 +64,8 @@ impl Inner {
         self.agents.get(name).ok_or_else(|| Error::config(format!("this worker has no agent '{name}'")))
     }
 
-    /// How often leases are renewed, and how long that is waited for: two renewals can fail before a lease has run out.
+    /// Interval at which leases are renewed, and the timeout of a renewal: two renewals can fail
+    /// before a lease expires.
     fn heartbeat(&self) -> Duration {
         self.claim.lease / 3
     }
@@ -73,7 +76,8 @@ impl Shift {
         Self { worker, drain: Drain::new(), held: Mutex::default() }
     }
 
-    /// Claims until there is no more, or no room, or the worker shuts down; true if there is no room.
+    /// Claims jobs until the queue is empty, the concurrency limit is reached, or the worker shuts
+    /// down; returns true if the limit is reached.
     pub(super) async fn fill(self: &Arc<Self>, runs: &mut JoinSet<()>, ends: &CancellationToken) -> bool {
         while runs.len() < self.worker.at_once && !ends.is_cancelled() {
             let (queue, claim) = (&self.worker.queue, &self.worker.claim);
@@ -118,7 +122,7 @@ impl Shift {
         }
     }
 
-    /// True if the run is to end, as far as is known here.
+    /// True if a cancellation of the run is known to this worker.
     pub(super) fn is_cancelled(&self, receipt: u64) -> bool {
         let is_cancel = |told: &Told| told.signal == Signal::Cancel;
         self.lock().get(&receipt).is_some_and(|held| held.told.iter().any(is_cancel))
@@ -136,7 +140,8 @@ impl Shift {
         self.drain.drain(within).await
     }
 
-    /// Says that the worker lives, and forgets what the runs' journals have. A run whose lease is not good any more is dropped.
+    /// Renews the leases, and deletes the signals that are in the runs' journals. A run whose lease
+    /// is lost is dropped.
     async fn renew(&self) {
         let (receipts, heartbeat) = (self.receipts(), self.worker.heartbeat());
         if receipts.is_empty() {
@@ -168,7 +173,7 @@ impl Shift {
         }
     }
 
-    /// Messages that runs took long enough ago to have them in their journals.
+    /// Returns the messages that runs accepted long enough ago to be in their journals.
     fn kept_by_now(&self, age: Duration) -> Vec<u64> {
         let mut kept = Vec::new();
         for held in self.lock().values_mut() {
@@ -182,7 +187,7 @@ impl Shift {
         kept
     }
 
-    /// Tells the runs what they are to be told.
+    /// Delivers the pending signals to the runs.
     pub(super) async fn listen(&self) {
         let receipts = self.receipts();
         if receipts.is_empty() {
@@ -209,7 +214,7 @@ impl Shift {
 }
 
 impl Held {
-    /// The run is there, and is told what came before it.
+    /// Attaches the started run, and delivers the signals that arrived before.
     fn begin(&mut self, handle: RunHandle) {
         let told: Vec<_> = mem::take(&mut self.told);
         self.handle = Some(handle);
@@ -233,7 +238,8 @@ impl Held {
             }
             Signal::Steer(message) => match handle.steer(message.clone()) {
                 Ok(()) => self.steered.push((told.id, Instant::now())),
-                // It takes no more: it is told when it goes on, if it does.
+                // The run accepts no more messages; the signal stays pending until the run resumes,
+                // if it does.
                 Err(e) if e.kind() == ErrorKind::Stopped => return,
                 Err(e) => tracing::warn!(error = %e, "a run was told what it cannot take"),
             },
@@ -243,7 +249,7 @@ impl Held {
     }
 }
 
-/// Renews leases, tells runs what they are told, and has schedules fire, for ever; none waits for another.
+/// Renews leases, delivers signals and fires due schedules, forever and concurrently.
 pub(super) async fn keep(shift: Arc<Shift>) {
     tokio::join!(renew(&shift), listen(&shift), fire(&shift));
 }
@@ -260,7 +266,7 @@ async fn renew(shift: &Shift) {
 async fn listen(shift: &Shift) {
     let mut seen = 0;
     loop {
-        // Where no news come, runs are told all the same.
+        // Without a notification, signals are fetched after the poll interval.
         if let Ok(news) = timeout(shift.worker.poll, shift.worker.queue.news(seen)).await {
             seen = news;
         }
