@@ -1,4 +1,4 @@
-//! What must hold of every run when it is over.
+//! Invariants of every run that has ended.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use agent_core::{
 
 use super::{World, simulation::SESSION};
 
-/// Checks what must hold.
+/// Checks all invariants.
 pub(super) async fn check(world: &World, finished: Option<&Finished>, entries: &[Arc<Entry>]) -> Result<(), String> {
     if let Some(finished) = finished {
         check_end(world, finished, entries).await?;
@@ -21,12 +21,12 @@ pub(super) async fn check(world: &World, finished: Option<&Finished>, entries: &
     Ok(())
 }
 
-/// Checks that a checkpoint is where the journal says that the run stands.
+/// Checks that a checkpoint equals the state that the journal holds of the run.
 pub(super) async fn check_checkpoint(world: &World, checkpoint: &Checkpoint) -> Result<(), String> {
     let index = world.kept.index(SESSION).await.map_err(|e| format!("the journal is not read: {e}"))?;
     let kept = index.look(|index| index.unfinished(&checkpoint.ids.agent_id));
     let mut kept = kept.ok_or("a run has a checkpoint, and its journal says that it is over")?;
-    kept.elapsed_ms = checkpoint.elapsed_ms; // until the last entry, and until now
+    kept.elapsed_ms = checkpoint.elapsed_ms; // one counts until the last entry, the other until now
     match kept == *checkpoint {
         true => Ok(()),
         false => {
@@ -35,7 +35,7 @@ pub(super) async fn check_checkpoint(world: &World, checkpoint: &Checkpoint) -> 
     }
 }
 
-/// Checks that the run's end is what the journal tells.
+/// Checks that the run's end agrees with the journal.
 async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -> Result<(), String> {
     let paired = History::from_messages(finished.history.iter().cloned());
     if paired.as_ref().ok() != Some(&finished.history) {
@@ -66,12 +66,13 @@ async fn check_end(world: &World, finished: &Finished, entries: &[Arc<Entry>]) -
     Ok(())
 }
 
-/// What the journal holds of the session.
+/// Returns the session's journal entries.
 pub(super) async fn entries(world: &World) -> Result<Vec<Arc<Entry>>, String> {
     world.kept.read(SESSION, 0, usize::MAX).await.map_err(|e| format!("the journal is not read: {e}"))
 }
 
-/// The entries without their times, with the ids of runs and attempts, and the digests made of them, replaced by their places.
+/// Returns the entries without their times, with run ids, attempt ids and the digests made from
+/// them replaced by their indices.
 pub(super) fn trace(entries: &[Arc<Entry>]) -> Vec<String> {
     let (mut ids, mut digests) = (Vec::<String>::new(), Vec::<String>::new());
     for entry in entries {

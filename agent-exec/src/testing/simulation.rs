@@ -1,4 +1,4 @@
-//! Runs an agent through crashes, cancels, pauses and faults to its end.
+//! Drives an agent through crashes, cancellations, pauses and faults to its end.
 
 use std::{fmt, panic::AssertUnwindSafe, time::Duration};
 
@@ -13,19 +13,21 @@ use serde_json::Value;
 use super::{World, invariants};
 use crate::Agent;
 
-/// The session of every simulated run.
+/// Session of every simulated run.
 pub(super) const SESSION: &str = "simulated";
 
-/// Processes in which something happens to the run; after them it is left alone, and must come to its end.
+/// Number of processes that are disturbed; later processes are left alone, and the run must end.
 const TROUBLED: u32 = 12;
 
-/// A run in a world in which everything goes wrong that can: models and tools fail, stall and answer garbage, processes die
-/// between any two entries of the journal and at any moment, the run is cancelled and paused. A seed decides all of it,
-/// with the order of what happens at once; the clock is paused, so an hour takes no time.
+/// A simulated run with fault injection: models and tools fail, stall and return garbage, processes
+/// die between any two journal entries and at any moment, and the run is cancelled and paused. The
+/// seed decides all of it, including the order of concurrent events; the clock is paused, so an
+/// hour takes no time.
 ///
-/// [`run`](Self::run) goes on with the run, process after process, until it is finished, and checks what must hold then:
-/// the conversation is paired, the journal says the same as the run's end, nothing was done twice in silence, usage adds up,
-/// and the run came to its end. Wherever it stops on its way, its checkpoint is what its journal tells.
+/// [`run`](Self::run) resumes the run, process after process, until it is finished, and then checks
+/// the invariants: the conversation is paired, the journal agrees with the run's end, no effect is
+/// silently repeated, usage adds up, and the run ends. Wherever it stops on its way, its checkpoint
+/// equals the state in its journal.
 ///
 /// ```
 /// use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
@@ -60,36 +62,37 @@ pub struct Simulation {
     faults: u64,
 }
 
-/// How a simulated run went.
+/// Outcome of a simulated run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Simulated {
-    /// The run's end; none if its process died when the end was written and not told.
+    /// The run's end; `None` if its process died after the end was written but before it was
+    /// returned.
     pub finished: Option<Finished>,
-    /// Its processes.
+    /// Number of processes.
     pub processes: u32,
-    /// Those that died.
+    /// Number of processes that died.
     pub crashes: u32,
-    /// How often it was cancelled or paused.
+    /// Number of cancellations and pauses.
     pub stops: u32,
-    /// How often it failed and was gone on with.
+    /// Number of failures after which the run was resumed.
     pub failures: u32,
-    /// Faults of models and tools.
+    /// Number of faults of models and tools.
     pub faults: u64,
-    /// Questions that were answered.
+    /// Number of answered questions.
     pub questions: u32,
-    /// Things that were done outside.
+    /// Number of effects on the outside world.
     pub deeds: usize,
-    /// What the journal holds at the end, a line for each entry, with ids replaced by their places: the same for the same
-    /// seed.
+    /// The journal at the end, one line per entry, with ids replaced by their indices: equal for
+    /// equal seeds.
     pub trace: Vec<String>,
 }
 
-/// Something that must hold and did not.
+/// A violated invariant.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Broken {
-    /// What, in words.
+    /// Description of the violation.
     pub reason: String,
     /// As [`Simulated::trace`].
     pub trace: Vec<String>,
@@ -103,7 +106,7 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// What happens to a process.
+/// Disturbance of a process.
 #[derive(Clone, Copy)]
 enum Trouble {
     None,
@@ -120,28 +123,30 @@ enum End {
 }
 
 impl Simulation {
-    /// A simulation that this seed decides.
+    /// Creates a simulation with this seed.
     pub fn new(seed: u64) -> Self {
         Self { rng: SeededRng::new(seed), fault_percent: 15, faults: 12 }
     }
 
-    /// Sets in how many of 100 calls to models and tools something goes wrong, and how often altogether. Default: 15, and 12
-    /// times.
+    /// Sets the percentage of calls to models and tools that fail, and the maximum number of
+    /// faults. Default: 15 percent, at most 12 faults.
     #[must_use]
     pub fn faults(mut self, percent: u64, at_most: u64) -> Self {
         (self.fault_percent, self.faults) = (percent, at_most);
         self
     }
 
-    /// Runs the agent that `build` makes, anew for each process, on one message until it is finished.
+    /// Runs the agent that `build` returns, built anew for each process, on one message until it is
+    /// finished.
     ///
-    /// Questions about calls in doubt are answered from the world outside; every other question with `true`.
+    /// Questions about calls in doubt are answered from the outside world; every other question
+    /// with `true`.
     ///
     /// # Errors
-    /// What did not hold: print it with the seed.
+    /// The violated invariant. Print it with the seed.
     ///
     /// # Panics
-    /// If it is called on a tokio runtime: it has one of its own.
+    /// If it is called on a tokio runtime: it creates its own.
     pub fn run(&self, build: impl Fn(&World) -> Result<Agent>) -> Result<Simulated, Broken> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.expect("a runtime without I/O needs nothing of the system");
@@ -188,7 +193,7 @@ struct Counts {
     questions: u32,
 }
 
-/// A simulation under way.
+/// A simulation in progress.
 struct Story<B> {
     rng: SeededRng,
     world: World,
@@ -216,7 +221,8 @@ impl<B: Fn(&World) -> Result<Agent>> Story<B> {
             match live(&world, &agent, request, trouble).await {
                 End::Died => {
                     self.counts.crashes += 1;
-                    // Whatever was spawned is gone when the dead process is: nothing of it may act later.
+                    // The tasks that the dead process spawned must be gone: none of them may act
+                    // later.
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
                 End::Came(Ok(RunEnd::Finished(finished))) => return Ok(Some(*finished)),
@@ -250,7 +256,8 @@ impl<B: Fn(&World) -> Result<Agent>> Story<B> {
         }
     }
 
-    /// How the next process begins: from the checkpoint that the last one handed over, or from the journal.
+    /// Returns how the next process starts: from the checkpoint that the last one returned, or from
+    /// the journal.
     async fn request(&mut self, agent: &Agent, checkpoint: Option<Checkpoint>) -> Result<Option<RunRequest>, String> {
         let checkpoint = checkpoint.filter(|_| self.rng.chance(50));
         if let Some(checkpoint) = checkpoint {
@@ -305,7 +312,7 @@ async fn live(world: &World, agent: &Agent, request: RunRequest, trouble: Troubl
     }
 }
 
-/// Passes over what the simulation did itself.
+/// Ignores the errors that the simulation injected.
 fn unless_simulated(e: &Error) -> Result<(), String> {
     use ErrorKind::{Cancelled, Protocol, Provider, RateLimited, Timeout, Tool, Transport, Truncated};
     match e.kind() {

@@ -1,4 +1,4 @@
-//! The kit itself: a seed repeats its run, and what breaks a promise is found.
+//! Tests of the kit itself: a seed reproduces its run, and violations are found.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Simulation, World};
 use crate::Agent;
 
-/// A tool of this effect.
+/// A tool with this effect.
 struct Does(Effect);
 
 #[async_trait]
@@ -47,7 +47,7 @@ fn a_seed_gives_the_same_run_twice_and_another_seed_another() {
     assert_ne!(run(1).trace, run(2).trace);
 }
 
-/// A tool that says of itself that it may be repeated, and does something that must not be.
+/// A tool that declares itself repeatable, but has an effect that must not be repeated.
 struct Liar(Outside);
 
 #[async_trait]
@@ -64,13 +64,13 @@ impl Tool for Liar {
         Ok(ToolOutput::text(req.call.id.to_string()))
     }
 
-    /// Without a look.
+    /// Answers without checking.
     async fn reconcile(&self, _: ToolRequest) -> Result<Reconciled> {
         Ok(Reconciled::DidNot)
     }
 }
 
-/// Looks where the tool does not.
+/// Checks on behalf of the inner tool.
 struct Watched(Arc<Liar>);
 
 #[async_trait]
@@ -109,7 +109,7 @@ fn a_tool_that_does_not_look_before_it_does_a_thing_again_is_found() {
     assert!(reason.starts_with("done twice in silence: "), "{reason}");
 }
 
-/// A hook that tells of less than was used.
+/// A hook that reports less usage than there was.
 struct Hides;
 
 #[async_trait]

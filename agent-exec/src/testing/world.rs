@@ -1,12 +1,12 @@
-//! What an agent of a simulation is made of.
+//! Parts from which the agent of a simulation is built.
 
 use agent_core::{
     MemoryJournal, Model, Tool,
     testing::{Faults, FaultyModel, FaultyTool, MortalJournal, Outside, RandomModel, SeededRng},
 };
 
-/// One process of a simulation: it gives the parts that an agent is built of. Every process has the same world outside and
-/// the same journal, and they die at different moments.
+/// One process of a simulation: supplies the parts that an agent is built from. Every process has
+/// the same outside world and the same journal, and dies at a different moment.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) rng: SeededRng,
@@ -23,30 +23,30 @@ impl World {
         Self { rng, faults, outside: Outside::default(), kept, journal }
     }
 
-    /// The next process, which dies at its entry of this number.
+    /// Returns the next process, which dies at the journal entry with this number.
     pub(super) fn reborn(&self, dies_at: Option<u64>) -> Self {
         let journal = MortalJournal::new(self.kept.clone()).shuffled(self.faults.clone());
         let journal = dies_at.into_iter().fold(journal, MortalJournal::dying_at);
         Self { journal, ..self.clone() }
     }
 
-    /// A model that calls whatever it is offered.
+    /// Returns a model that randomly calls the tools it is offered.
     pub fn model(&self) -> FaultyModel<RandomModel> {
         self.faulty(RandomModel::new(self.rng.part("model")))
     }
 
-    /// A model of your own, with whom things go wrong. What it says must depend on the conversation alone: another process
-    /// may ask it again.
+    /// Wraps your model with fault injection. Its responses must depend on the conversation alone,
+    /// since another process may call it again.
     pub fn faulty<M: Model>(&self, model: M) -> FaultyModel<M> {
         FaultyModel::new(model, self.faults.clone())
     }
 
-    /// A tool of yours, with which things go wrong, and whose work the world remembers.
+    /// Wraps your tool with fault injection, and records its effects in the world.
     pub fn tool<T: Tool>(&self, tool: T) -> FaultyTool<T> {
         FaultyTool::new(tool, self.faults.clone(), self.outside.clone())
     }
 
-    /// Where the agent is to keep its runs.
+    /// Returns the journal for the agent's store.
     pub fn journal(&self) -> MortalJournal {
         self.journal.clone()
     }

@@ -1,4 +1,4 @@
-//! Runs that are disturbed at a given await, and gone on with.
+//! Runs that are disturbed at a given await point, and resumed.
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::Agent;
 
-/// How long a run may take to end that was cancelled or paused, by the clock of the test.
+/// Time within which a cancelled or paused run must end, by the test's clock.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
-/// How long an undisturbed run may take.
+/// Time within which an undisturbed run must end.
 const ENDS_AT_ALL: Duration = Duration::from_secs(3600);
 
-/// When a run is disturbed, and how: by the number of times that it was polled before.
+/// When and how a run is disturbed: after this number of polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     Never,
@@ -30,14 +30,15 @@ impl Moment {
     }
 }
 
-/// How a run went.
+/// Outcome of a driven run.
 pub(super) struct Driven {
     pub(super) finished: Finished,
-    /// False if it was over before it could be disturbed.
+    /// False if the run ended before it could be disturbed.
     pub(super) disturbed: bool,
 }
 
-/// Drives a run to its end, which may take several processes; each has an agent of its own. Says what went wrong otherwise.
+/// Drives a run to its end, which may take several processes; each has its own agent. Returns a
+/// description of the failure otherwise.
 pub(super) async fn drive(
     agents: impl Fn() -> Agent,
     request: RunRequest,
@@ -61,7 +62,7 @@ pub(super) async fn drive(
     Err("it was gone on with a hundred times and did not come to its end".to_owned())
 }
 
-/// One process: how the run ended, and whether it was disturbed.
+/// Drives the run in one process: returns how the run ended, and whether it was disturbed.
 async fn attempt(agent: &Agent, request: RunRequest, moment: Moment) -> Result<(RunEnd, bool), String> {
     let run = agent.start(request);
     let handle = run.handle();

@@ -1,4 +1,4 @@
-//! What every middleware must stand.
+//! Conformance suite for middleware.
 
 mod drive;
 mod scene;
@@ -14,24 +14,26 @@ use self::{
 };
 use crate::Agent;
 
-/// What the runs are told.
+/// User message of the runs.
 const TASK: &str = "What is 6 x 7?";
 
-/// Checks what every middleware must stand, whatever it does: an agent with a model, a tool that works, one that fails and one
-/// that asks is run with it again and again, undisturbed and disturbed.
+/// Conformance suite for middleware: repeatedly runs an agent with the middleware, a model, a tool
+/// that succeeds, one that fails and one that asks a question, both undisturbed and disturbed. It
+/// checks that:
 ///
-/// * What a model streams and what it says at once comes to the same.
-/// * A call that is tried again outside of it comes to the same as one that went well at once.
-/// * A run that is cancelled or paused at any await ends soon, and one that goes on from there, in another process, ends as one
-///   that was not disturbed.
-/// * A run that waited for an answer ends as one that knew it.
-/// * A run that is dropped at any await leaves nothing behind that another would notice.
-/// * Runs one after the other and at once see nothing of each other.
-/// * Nothing of a run is kept when it is over.
-/// * If it says that it has no hook for chunks, it has none.
+/// * A streamed response and a complete response lead to the same result.
+/// * A call that is retried outside of the middleware leads to the same result as one that
+///   succeeded at once.
+/// * A run that is cancelled or paused at any await point ends soon, and when another process
+///   resumes it, it ends like an undisturbed run.
+/// * A run that waited for an answer ends like one that had the answer from the start.
+/// * A run that is dropped at any await point leaves nothing behind that other runs could observe.
+/// * Sequential and concurrent runs do not affect each other.
+/// * Nothing of a run is retained after its end.
+/// * A middleware that declares no chunk hook has none.
 ///
-/// If it is said to be [`transparent`](Self::transparent), it also changes nothing: model, tools, neighbours and callers see the
-/// same as without it.
+/// A middleware declared as [`transparent`](Self::transparent) must also change nothing: model,
+/// tools, neighbours and callers observe the same as without it.
 ///
 /// ```
 /// use agent_core::{Middleware, PerRun, Result, RunCx, RunEnd, async_trait};
@@ -69,18 +71,18 @@ pub struct Conformance<M> {
     answers_failures: bool,
 }
 
-/// What a middleware did not stand.
+/// A violated claim of the suite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// What does not hold.
+    /// The claim that does not hold.
     pub claim: String,
-    /// What was expected and what was seen.
+    /// Expected and observed values.
     pub details: String,
 }
 
 impl<M: Middleware + fmt::Debug> Conformance<M> {
-    /// Checks what `make` makes: each process of a run has one of its own.
+    /// Checks the middlewares that `make` returns: each process of a run gets its own.
     pub fn new(make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         Self {
             make: Arc::new(make),
@@ -90,28 +92,29 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         }
     }
 
-    /// Also checks that it changes nothing.
+    /// Also checks that the middleware changes nothing.
     #[must_use]
     pub fn transparent(mut self) -> Self {
         self.transparent = true;
         self
     }
 
-    /// Says that it makes answers of tools' failures, so that nobody outside of it can try such calls again.
+    /// Declares that the middleware turns tool failures into answers, so that outer layers cannot
+    /// retry such calls.
     #[must_use]
     pub fn answers_failures(mut self) -> Self {
         self.answers_failures = true;
         self
     }
 
-    /// Sets how its questions are answered. Default: with `true`.
+    /// Sets the answers to its questions. Default: `true`.
     #[must_use]
     pub fn answers(mut self, answer: impl Fn(&Question) -> Value + Send + Sync + 'static) -> Self {
         self.answer = Arc::new(answer);
         self
     }
 
-    /// Checks it. Time should be paused (`start_paused`), since some of what is waited for takes long.
+    /// Runs the checks. Pause the time (`start_paused`), since some waits are long.
     ///
     /// # Errors
     /// The first claim that does not hold.
@@ -130,7 +133,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         self.is_disturbed(&whole).await
     }
 
-    /// An undisturbed run.
+    /// Drives an undisturbed run.
     async fn outcome(&self, scene: &Scene) -> Result<Outcome, Violation> {
         let agents = || self.agent(scene);
         let end = drive(agents, RunRequest::user(TASK), &*self.answer, Moment::Never).await;
@@ -162,7 +165,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         Ok(())
     }
 
-    /// Runs one after the other and at once, with one value.
+    /// Drives runs sequentially and concurrently with one middleware value.
     async fn keeps_nothing(&self, whole: &Outcome) -> Result<(), Violation> {
         let (scene, middleware) = (Scene::new(), Arc::new((self.make)()));
         let fresh = format!("{middleware:?}");
@@ -195,7 +198,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         }
     }
 
-    /// Cancels, pauses and drops runs at every await.
+    /// Cancels, pauses and drops runs at every await point.
     async fn is_disturbed(&self, whole: &Outcome) -> Result<(), Violation> {
         for what in [Moment::Cancel, Moment::Pause] {
             for at in 0.. {

@@ -1,4 +1,4 @@
-//! The agent that a middleware is tried with, and what is seen of it.
+//! The agent with which a middleware is tested, and the observations made of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::drive::Driven;
 use crate::Agent;
 
-/// What is played: a model that calls three tools, and then answers.
+/// The scenario: a model that calls three tools, and then answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
     stream: bool,
@@ -26,12 +26,12 @@ pub(super) struct Scene {
     record: Record,
 }
 
-/// What is seen of one run.
+/// Observations of one run.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// What the model and the tools were given, in order.
+    /// Inputs of the model and the tools, in order.
     pub(super) seen: Vec<String>,
-    /// How the run ended, in words.
+    /// Description of the run's end.
     pub(super) end: String,
 }
 
@@ -60,13 +60,14 @@ impl Scene {
         self
     }
 
-    /// The model fails for a moment, and so may the tools; they are tried again outside of the middleware.
+    /// Makes the model, and optionally the tools, fail once with a temporary error; they are
+    /// retried outside of the middleware.
     pub(super) fn failing_once(mut self, tools: bool) -> Self {
         (self.models_fail, self.tools_fail) = (true, tools);
         self
     }
 
-    /// A tool asks a person.
+    /// Makes a tool ask a person.
     pub(super) fn asking(mut self) -> Self {
         self.asks = true;
         self
@@ -84,7 +85,7 @@ impl Scene {
         builder.middlewares(stack.0).build().expect("the scene is sound with any middleware that can stand alone")
     }
 
-    /// What was seen of a run that came to its end.
+    /// Returns the observations of a run that has ended.
     pub(super) fn outcome(&self, driven: Driven) -> Outcome {
         let end = driven.finished;
         let seen = self.record.lock().seen.remove(&end.ids.run_id).unwrap_or_default();
@@ -94,19 +95,20 @@ impl Scene {
         Outcome { seen, end }
     }
 
-    /// Lets tasks end that were aborted.
+    /// Lets aborted tasks end.
     pub(super) async fn settle(&self) {
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Runs of which somebody still knows.
+    /// Returns the number of runs that are still referenced.
     pub(super) fn living_runs(&self) -> usize {
         self.record.lock().runs.iter().filter(|run| run.strong_count() > 0).count()
     }
 
-    /// Notes what a run gave to the model or to a tool; fails if it is to fail the first time.
+    /// Records an input of the model or of a tool; returns an error if the first attempt is to
+    /// fail.
     fn note(&self, cx: &RunCx, what: &str, given: &str) -> Result<()> {
         let mut record = self.record.lock();
         let ids = cx.ids();
@@ -124,7 +126,7 @@ impl Scene {
     }
 }
 
-/// What was seen, by run.
+/// Observations by run.
 #[derive(Clone, Debug, Default)]
 struct Record(Arc<Mutex<Records>>);
 
@@ -168,7 +170,7 @@ impl Model for Scene {
     }
 }
 
-/// A tool of the scene.
+/// A tool of the scenario.
 struct Prop {
     name: &'static str,
     scene: Scene,
@@ -200,7 +202,7 @@ impl Tool for Prop {
     }
 }
 
-/// Tries again what fails for a moment.
+/// Retries temporary errors.
 struct Again;
 
 #[async_trait]

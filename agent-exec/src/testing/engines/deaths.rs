@@ -1,4 +1,4 @@
-//! A run with everything in it, whose process dies at any of its steps.
+//! A run that uses every feature, whose process dies at any of its steps.
 
 use std::{
     sync::{
@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{Agent, AgentBuilder};
 
-/// Decides in every hook, steers the run once, tries a call again that failed for now, and has a sub-agent.
+/// Decides in every hook, steers the run once, retries a call that failed with a temporary error,
+/// and has a sub-agent.
 struct House(Agent);
 
 #[async_trait]
@@ -56,7 +57,7 @@ impl Middleware for House {
     }
 }
 
-/// What outlives the processes of a run.
+/// State that outlives the processes of a run.
 #[derive(Default)]
 struct Scene {
     processes: Processes,
@@ -67,7 +68,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// The tree of agents, as each process builds it anew.
+    /// Builds the tree of agents anew, as each process does.
     fn agent(&self, sleeps: Duration) -> Agent {
         let deeds = |prefix: [&'static str; 4]| {
             let [pure, again, looks, once] = prefix;
@@ -87,7 +88,7 @@ impl Scene {
         self.witness.sees(agent.middleware(House(helper)))
     }
 
-    /// Drives the run in processes that die at these of their steps, and then in one that does not.
+    /// Drives the run in processes that die at these steps, and then in one that survives.
     async fn run<W: EngineWorld>(&self, world: &W, deaths: &[Death]) -> Driven {
         let answer = |question: &_, _| Some(self.deeds.answer(question));
         let agent = || self.agent(nap::<W>() / 20);
@@ -95,7 +96,7 @@ impl Scene {
     }
 }
 
-/// Asks, decides and sleeps before it does what it is for.
+/// A tool that asks, decides and sleeps before it acts.
 fn slow(sleeps: Duration) -> Does {
     Does::new("slow", move |req| async move {
         let may: bool = req.ask("may", json!("May I?"))?;
@@ -105,7 +106,7 @@ fn slow(sleeps: Duration) -> Does {
     })
 }
 
-/// A tool whose first try fails for now.
+/// A tool whose first attempt fails with a temporary error.
 fn unsteady(tries: &Arc<AtomicU32>) -> Does {
     let tries = tries.clone();
     Does::new("unsteady", move |_| {
@@ -119,7 +120,8 @@ fn unsteady(tries: &Arc<AtomicU32>) -> Does {
     })
 }
 
-/// Everything of the end that must not depend on how often the process died, a line each.
+/// Returns everything about the end that must not depend on the number of deaths, one item per
+/// line.
 fn told(end: &Finished) -> Vec<String> {
     let Finished { answer, reason, history, steps, usage, tree_usage, tool_calls, state, .. } = end;
     let messages = history.iter().map(|message| json!(message).to_string());
@@ -127,7 +129,7 @@ fn told(end: &Finished) -> Vec<String> {
     messages.chain(counts.as_array().into_iter().flatten().map(ToString::to_string)).collect()
 }
 
-/// The lines of either side that the other does not have.
+/// Compares both ends, and reports the lines that only one of them has.
 fn assert_same(one: &Finished, two: &Finished, deaths: &[Death]) {
     let (one, two) = (told(one), told(two));
     let only =
@@ -135,7 +137,8 @@ fn assert_same(one: &Finished, two: &Finished, deaths: &[Death]) {
     assert!(one == two, "{deaths:?}: {:#?} became {:#?}", only(&two, &one), only(&one, &two));
 }
 
-/// Deaths of one process at each of so many steps, and of another one after it: each combination, or one for each step if time is real.
+/// Returns deaths of one process at each of `steps` steps and of another one after it: every
+/// combination, or one per step in real time.
 fn deaths<W: EngineWorld>(steps: usize) -> impl Iterator<Item = Vec<Death>> {
     let again = [None, Some((1, false)), Some((2, false)), Some((3, true)), Some((7, false))];
     let first = (1..=steps as u64).flat_map(|step| [(step, false), (step, true)]);
@@ -146,8 +149,9 @@ fn deaths<W: EngineWorld>(steps: usize) -> impl Iterator<Item = Vec<Death>> {
     })
 }
 
-/// Wherever the process of a run died, the run ends as one whose process lived: with the same history, usage and counts. Calls that are pure or
-/// idempotent are made again; of one whose effect must not be repeated blindly the tool is asked, or a person, once for each call in doubt.
+/// Checks that a run ends the same at whichever step its process dies: with the same history, usage
+/// and counts. Pure and idempotent calls are repeated; for a call whose effect must not be repeated
+/// blindly, the tool or a person is asked, once for each call in doubt.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -176,7 +180,8 @@ pub async fn a_run_whose_process_died_at_any_step_ends_as_one_that_did_not_and_d
     .await;
 }
 
-/// A run that is sent again when it is over ends as it did: no model is called, and nothing is done.
+/// Checks that a completed run that is submitted again ends as before: no model is called, and no
+/// tool runs.
 ///
 /// # Panics
 /// If the claim does not hold.

@@ -16,18 +16,19 @@ use agent_core::{
 };
 use serde_json::{Value, json};
 
-/// How many deeds there were, in the shared storage.
+/// Number of effects, in the shared storage.
 pub(super) const COUNT: Key<u32> = Key::new("count");
 
 /// A call: its id, its tool and its arguments.
 pub(super) type Call = (&'static str, &'static str, Value);
 
-/// A call without arguments.
+/// Returns a call without arguments.
 pub(super) fn call(id: &'static str, tool: &'static str) -> Call {
     (id, tool, json!({}))
 }
 
-/// A model that says what belongs to the step that its run is in, and `done` at the end. It counts its calls.
+/// A model with one scripted response per step of the run, and `done` at the end. It counts its
+/// calls.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     steps: Vec<Vec<Call>>,
@@ -41,19 +42,19 @@ impl Script {
         Self { steps: steps.into_iter().collect(), usage: Usage::new(1, 1), ..Self::default() }
     }
 
-    /// Sets what each call uses.
+    /// Sets the usage of each call.
     pub(super) fn using(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Fails where it would say that it is done.
+    /// Makes the model fail instead of its final response.
     pub(super) fn failing(mut self) -> Self {
         self.fails = true;
         self
     }
 
-    /// Counts its calls here.
+    /// Sets the counter of the model's calls.
     pub(super) fn counting(mut self, calls: &Arc<AtomicU32>) -> Self {
         self.calls = calls.clone();
         self
@@ -81,12 +82,12 @@ impl Model for Script {
     }
 }
 
-/// What steers a run.
+/// Message that steers a run.
 pub(super) const STEERS: &str = "and be quick";
 
 type Body = Box<dyn Fn(ToolRequest) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
 
-/// A tool that may be called again, made of a closure.
+/// A repeatable tool, made from a closure.
 pub(super) struct Does {
     name: &'static str,
     options: ToolOptions,
@@ -102,7 +103,7 @@ impl Does {
         Self { name, options: ToolOptions::default().effect(Effect::Idempotent), body }
     }
 
-    /// Calls the sub-agent under `helper`, and does nothing else.
+    /// Calls the sub-agent `helper`, and does nothing else.
     pub(super) fn delegating() -> Self {
         let body = |req: ToolRequest| async move {
             let finished = req.call_sub_agent("helper", "help").await?;
@@ -128,8 +129,9 @@ impl Tool for Does {
     }
 }
 
-/// What is outside of all processes: what was done there, and the calls that happened and whose process died before anybody knew. What those
-/// counted died with it.
+/// The world outside of all processes: its effects, and the calls that happened although their
+/// process died before it could record them. Counts kept by those calls in the shared storage were
+/// lost.
 #[derive(Clone, Default)]
 pub(super) struct Deeds {
     pub(super) outside: Outside,
@@ -141,13 +143,13 @@ impl Deeds {
         self.cut_off.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
     }
 
-    /// How many calls were cut off, and happened.
+    /// Returns the number of calls that were cut off after they had happened.
     pub(super) fn cut_off(&self) -> u32 {
         let cut_off = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner).len();
         u32::try_from(cut_off).expect("few")
     }
 
-    /// What somebody answers who looks there.
+    /// Returns the answer of a person who inspects the outside world.
     pub(super) fn answer(&self, question: &Question) -> Value {
         if question.kind != Doubt::KIND {
             return json!(true);
@@ -159,7 +161,7 @@ impl Deeds {
         found
     }
 
-    /// A tool of each effect.
+    /// Returns one tool per effect.
     pub(super) fn tools(&self) -> [Deed; 4] {
         let effects = [
             ("pure", Effect::Pure),
@@ -171,7 +173,8 @@ impl Deeds {
     }
 }
 
-/// A tool that does something outside, counts it in the shared storage, and is called by its effect.
+/// A tool that acts on the outside world, counts it in the shared storage, and is named after its
+/// effect.
 pub(super) struct Deed {
     name: &'static str,
     effect: Effect,

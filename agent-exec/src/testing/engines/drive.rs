@@ -1,4 +1,4 @@
-//! Runs in processes that die, with somebody who answers what they ask.
+//! Drives runs in processes that die, and answers their questions.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::EngineWorld;
 use crate::{Agent, AgentBuilder};
 
-/// A step at which a process dies, and whether the step's result is kept.
+/// A step at which a process dies, and whether the step's result is persisted.
 pub(super) type Death = (u64, bool);
 
-/// The run that a claim is about.
+/// Name of the agent that is tested.
 pub(super) const AGENT: &str = "boss";
 
 pub(super) fn job(request: RunRequest) -> Job {
@@ -29,12 +29,12 @@ pub(super) fn first_job() -> Job {
     job(RunRequest::user("go").run_id("r"))
 }
 
-/// Sees how a run ended, from within.
+/// Middleware that records how a run ended.
 #[derive(Clone, Default)]
 pub(super) struct Witness(Arc<Mutex<Option<(Finished, GlobalStorage)>>>);
 
 impl Witness {
-    /// The agent, seen by this witness.
+    /// Builds the agent with this witness.
     pub(super) fn sees(&self, agent: AgentBuilder) -> Agent {
         agent.middleware(self.clone()).build().expect("builds")
     }
@@ -43,18 +43,18 @@ impl Witness {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How the run ended that ended last.
+    /// Returns the end of the run that ended last.
     pub(super) fn finished(&self) -> Finished {
         self.end().expect("a run ended").0
     }
 
-    /// What the tools of that run gave, as texts.
+    /// Returns the tool results of that run, as texts.
     pub(super) fn results(&self) -> Vec<String> {
         let history = self.finished().history;
         history.iter().filter(|message| matches!(message, Message::Tool(_))).map(Message::text).collect()
     }
 
-    /// A value of the shared storage at that end.
+    /// Returns a value of the shared storage at that end.
     pub(super) fn counted(&self, key: &Key<u32>) -> u32 {
         self.end().expect("a run ended").1.get(key).expect("is a number").unwrap_or_default()
     }
@@ -75,17 +75,18 @@ impl Middleware for Witness {
     }
 }
 
-/// How a run went.
+/// Outcome of a driven run.
 pub(super) struct Driven {
     pub(super) end: ServedEnd,
-    /// How many processes died.
+    /// Number of processes that died.
     pub(super) died: usize,
-    /// How often somebody had to answer each question.
+    /// How often each question had to be answered.
     pub(super) asked: BTreeMap<String, u32>,
 }
 
-/// Drives a run in processes that die at these of their steps, one after the other, and then in one that does not. Somebody answers what it
-/// asks, with the number of times that it asked that before; without an answer, nobody does.
+/// Drives a run in processes that die at these steps, one after the other, and then in one that
+/// survives. `answer` receives each question with the number of times that it was asked before; if
+/// it returns `None`, the question stays open.
 pub(super) async fn drive<W: EngineWorld>(
     world: &W,
     processes: &Processes,
@@ -106,7 +107,7 @@ pub(super) async fn drive<W: EngineWorld>(
     Driven { asked, ..driven }
 }
 
-/// The same, where whoever calls this answers.
+/// As [`drive`], with the caller answering.
 pub(super) async fn drive_unanswered<W: EngineWorld>(
     world: &W,
     processes: &Processes,
@@ -117,7 +118,7 @@ pub(super) async fn drive_unanswered<W: EngineWorld>(
     drive_beside(world, processes, agent, job, deaths, std::future::pending).await
 }
 
-/// The same, while something goes on beside each process, and does not end.
+/// As [`drive`], while another future that never ends is polled next to each process.
 async fn drive_beside<W: EngineWorld>(
     world: &W,
     processes: &Processes,
@@ -142,12 +143,12 @@ async fn drive_beside<W: EngineWorld>(
     unreachable!("the last process does not die")
 }
 
-/// Nobody answers.
+/// Answers no question.
 pub(super) fn nobody(_: &Question, _: u32) -> Option<Value> {
     None
 }
 
-/// Puts a claim to fresh worlds, each with its deaths.
+/// Runs a check in fresh worlds, each with its deaths.
 pub(super) async fn in_worlds<W: EngineWorld>(
     deaths: impl IntoIterator<Item = Vec<Death>>,
     claim: impl AsyncFn(W, Vec<Death>),
@@ -162,7 +163,7 @@ pub(super) async fn in_worlds<W: EngineWorld>(
     stream::iter(deaths).map(in_a_world).buffer_unordered(side_by_side).collect::<()>().await;
 }
 
-/// One death, at each of so many steps, before the result is kept and after.
+/// Returns single deaths: one at each of `steps` steps, before and after the result is persisted.
 pub(super) fn one_death(steps: usize) -> impl Iterator<Item = Vec<Death>> {
     (1..=steps as u64).flat_map(|step| [vec![(step, false)], vec![(step, true)]])
 }

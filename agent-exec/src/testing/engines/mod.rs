@@ -1,12 +1,13 @@
-//! What every engine must do, as tests: whatever becomes of the processes that drive its runs, and on whichever engine, a run ends as one
-//! that nothing happened to.
+//! Conformance suite for engines: whatever happens to the processes that drive its runs, and on
+//! whichever engine, a run ends like an undisturbed one.
 //!
-//! [`engine_conformance!`](crate::engine_conformance) makes one test of each claim. It takes an [`EngineWorld`], which knows how a run of an
-//! agent is driven by the engine, in a process that may die, and how somebody outside answers, pauses and lets go on. The suite brings the
-//! agents, decides when processes die, and reads how runs ended.
+//! [`engine_conformance!`](crate::engine_conformance) generates one test per claim. It takes an
+//! [`EngineWorld`], which drives a run of an agent on the engine, in a process that may die, and
+//! can answer, pause and resume the run from outside. The suite supplies the agents, decides when
+//! processes die, and inspects how runs ended.
 //!
-//! Not here is what no engine sees: requests that cannot be driven again at all (without a run id, from a checkpoint) are refused by the
-//! executor, before any engine is asked.
+//! Cases that no engine sees are not covered here: the executor refuses requests that cannot be
+//! re-driven at all (without a run id, from a checkpoint) before it calls the engine.
 
 mod deaths;
 mod deeds;
@@ -31,44 +32,48 @@ use serde_json::Value;
 pub use self::{deaths::*, questions::*, runs::*, served::*, sessions::*, waits::*};
 use crate::Agent;
 
-/// A world with an engine. It outlives the processes that drive its runs; of each of these, nothing is left when it is dead.
+/// A world with an engine. It outlives the processes that drive its runs; a dead process leaves
+/// nothing behind.
 #[async_trait]
 pub trait EngineWorld: Send + Sync + Sized + 'static {
-    /// True if time passes by the clock. Otherwise it is paused: it passes when nothing else goes on, and a test of it takes none. By the clock, processes
-    /// die at fewer combinations of steps.
+    /// True if the test runs in real time. Otherwise time is paused: it advances only when
+    /// everything waits, and tests take no time. In real time, processes die at fewer combinations
+    /// of steps.
     const REAL_TIME: bool;
 
-    /// A fresh world; none if what it needs is not on this machine, which it says then.
+    /// Creates a fresh world; returns `None`, after printing the reason, if this machine lacks what
+    /// it needs.
     async fn new() -> Option<Self>;
 
-    /// Drives a run of the agent in this process, through [`MortalProcess::engine`], until the run is over; or until the process has
-    /// [`died`](MortalProcess::died), which gives none. One that an earlier process drove is driven again.
+    /// Drives a run of the agent in this process, through [`MortalProcess::engine`], until the run
+    /// ends, or until the process has [`died`](MortalProcess::died), in which case it returns
+    /// `None`. A run that an earlier process drove is driven again.
     ///
     /// # Errors
-    /// Those of a run that was refused or failed.
+    /// The error of a run that was refused or failed.
     async fn drive(&self, agent: Agent, job: &Job, process: &MortalProcess) -> Option<Result<ServedEnd>>;
 
-    /// Waits until the run waits with so many questions at once that nobody answered: these. One that is asked again, since the answer did not do, is another
-    /// one.
+    /// Waits until the run has `count` open questions at once, and returns them. A question that is
+    /// asked again, because its answer was refused, is a new one.
     async fn asked(&self, run: &RunAddress, count: usize) -> Vec<Question>;
 
     /// Answers these questions, together.
     async fn answer(&self, run: &RunAddress, answers: Vec<(Question, Value)>);
 
-    /// Tells the run, which is under way, to pause.
+    /// Requests the running run to pause.
     async fn pause(&self, run: &RunAddress);
 
-    /// Waits until the run is paused, and nothing of it goes on.
+    /// Waits until the run is paused and idle.
     async fn rests(&self, run: &RunAddress);
 
-    /// Lets the run go on that is paused.
+    /// Resumes the paused run.
     async fn go_on(&self, run: &RunAddress);
 
-    /// Serves an agent in a process of its own, which does not die: the tool that calls it.
+    /// Serves an agent in a separate process, which does not die; returns the tool that calls it.
     async fn serve(&self, agent: Agent) -> ServedAgent;
 }
 
-/// Makes a test of each claim of the [suite](crate::testing::engines).
+/// Generates a test of each claim of the [suite](crate::testing::engines).
 #[macro_export]
 macro_rules! engine_conformance {
     ($World:ty) => {
@@ -91,7 +96,7 @@ macro_rules! engine_conformance {
     };
 }
 
-/// A test of each claim.
+/// Generates a test of each claim.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! engine_claims {
@@ -103,7 +108,7 @@ macro_rules! engine_claims {
     )*};
 }
 
-/// Runs one claim, in a runtime of its own.
+/// Runs one claim in its own runtime.
 ///
 /// # Panics
 /// If the claim does not hold, or is not decided within two minutes of real time.
@@ -113,17 +118,18 @@ pub fn run<W: EngineWorld>(claim: impl Future<Output = ()>) {
         false => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.worker_threads(2).enable_all().start_paused(!W::REAL_TIME).build().expect("a runtime");
-    // Time that is paused passes only when everything waits: no claim waits for a year.
+    // Paused time advances only when everything waits: no claim waits for a year.
     let limit = if W::REAL_TIME { Duration::from_secs(120) } else { Duration::from_secs(365 * 24 * 3600) };
     runtime.block_on(async { tokio::time::timeout(limit, claim).await.expect("the claim hangs") });
 }
 
-/// True if something that takes `time` was waited for once. In real time a machine that is busy may take as long again.
+/// True if a wait of `time` happened only once. In real time, a busy machine may take up to twice
+/// as long.
 fn is_once<W: EngineWorld>(took: Duration, time: Duration) -> bool {
     W::REAL_TIME || took < time * 2
 }
 
-/// How long a wait takes: long beside everything that is no wait.
+/// Returns the duration of a wait, long compared to everything else.
 fn nap<W: EngineWorld>() -> Duration {
     Duration::from_secs(if W::REAL_TIME { 4 } else { 60 })
 }

@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{Agent, AgentBuilder};
 
-/// An agent that makes these calls at once, and is done. The tool `act` asks this, and gives the answer.
+/// Builds an agent that makes these calls concurrently and then ends. The tool `act` asks the
+/// question `ask`, and returns the answer.
 fn asks(calls: &[Call], ask: impl Fn(&ToolRequest) -> Ask + Send + Sync + 'static) -> AgentBuilder {
     let act = Does::new("act", move |req| {
         let ask = ask(&req);
@@ -30,7 +31,8 @@ fn text(answer: &Value) -> String {
     answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)
 }
 
-/// An answer that does not fit the question's schema is refused: the run waits for another one.
+/// Checks that an answer that does not match the question's schema is refused, and that the run
+/// waits for another one.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -45,7 +47,7 @@ pub async fn an_answer_that_does_not_fit_is_asked_for_again<W: EngineWorld>() {
     assert_eq!(witness.results(), ["true"]);
 }
 
-/// A question that has a time has its default when that is up.
+/// Checks that an expired question takes its default.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -60,34 +62,34 @@ pub async fn a_question_that_nobody_answers_in_time_has_its_default<W: EngineWor
     assert!(open::<W>() <= took && is_once::<W>(took, open::<W>()), "{took:?}");
 }
 
-/// A question with a time and a default.
+/// Returns a question with an expiry and a default.
 fn in_time<W: EngineWorld>() -> Ask {
     Ask::new("sure", json!(null)).within(open::<W>()).or("nobody was there")
 }
 
-/// How long a question is open: somebody has to see it meanwhile, and to answer.
+/// Returns the time until a question expires; it must be seen and answered in this time.
 fn open<W: EngineWorld>() -> Duration {
     nap::<W>() * 2
 }
 
-/// What was asked, one after the other by its call.
+/// Returns the open questions, ordered by call.
 async fn asked<W: EngineWorld>(world: &W, count: usize) -> Vec<Question> {
     let mut asked = world.asked(&first_job().at, count).await;
     asked.sort_by(|one, other| one.id.cmp(&other.id));
     asked
 }
 
-/// How a run of questions is answered.
+/// Order in which the questions of a run are answered.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Together,
     SecondFirst,
-    /// The first one, once the other's time is up.
+    /// The first question alone, after the other one has expired.
     FirstAlone,
 }
 
-/// Questions that a run waits with at once are answered together, or one after the other in any order; one that has a time ends in it, also
-/// if another one has none.
+/// Checks that concurrent questions can be answered together, or one after the other in any order.
+/// A question with an expiry expires, even if another one has none.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -151,8 +153,9 @@ impl<W: EngineWorld> Middleware for Guard<W> {
     }
 }
 
-/// Whether an answer to a question came in time is decided once: it holds, and so does the default of a question that nobody answered, whoever goes on with
-/// the run when that time is long over. Nobody waits for it again.
+/// Checks that the decision whether an answer came in time is made once: the answer holds, and so
+/// does the default of an expired question, even if the run is resumed long afterwards. Nothing
+/// waits for it again.
 ///
 /// # Panics
 /// If the claim does not hold.

@@ -1,4 +1,4 @@
-//! What a run may use, and what is no run of an engine.
+//! Caps of a run, and agents that an engine refuses.
 
 use std::sync::{Arc, atomic::AtomicU32};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::Agent;
 
-/// Puts it to runs whose processes die at any step that their caps end them.
+/// Checks that the caps end a run whose process dies at any step.
 async fn its_caps_end_it<W: EngineWorld>(caps: Caps, agent: impl Fn() -> Agent) {
     let job = job(RunRequest::user("go").run_id("r").caps(caps));
     let Some(world) = W::new().await else { return };
@@ -30,7 +30,8 @@ async fn its_caps_end_it<W: EngineWorld>(caps: Caps, agent: impl Fn() -> Agent) 
     .await;
 }
 
-/// What steps used that an earlier process made counts against the caps of the run that goes on.
+/// Checks that the usage of steps from an earlier process counts against the caps of the resumed
+/// run.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -42,7 +43,7 @@ pub async fn what_steps_of_earlier_attempts_used_counts_against_the_caps_of_the_
     .await;
 }
 
-/// Has a sub-agent.
+/// A middleware with a sub-agent.
 struct Helped(Agent);
 
 #[async_trait]
@@ -52,7 +53,8 @@ impl Middleware for Helped {
     }
 }
 
-/// What a sub-agent used whose end an earlier process saw counts against the caps of the run above it.
+/// Checks that the usage of a sub-agent that ended in an earlier process counts against the caps of
+/// its parent run.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -65,7 +67,7 @@ pub async fn what_a_kept_sub_agent_used_counts_against_the_caps_of_its_caller<W:
     .await;
 }
 
-/// An agent that has a store is refused: its runs would be kept twice.
+/// Checks that an agent with its own store is refused: its runs would be stored twice.
 ///
 /// # Panics
 /// If the claim does not hold.

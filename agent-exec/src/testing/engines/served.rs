@@ -1,4 +1,4 @@
-//! Runs of agents that are served elsewhere.
+//! Runs of remote agents.
 
 use std::sync::atomic::Ordering;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{Agent, AgentBuilder};
 
-/// An agent that calls the agent `travel` once.
+/// Builds an agent that calls the agent `travel` once.
 fn clerk(travel: ServedAgent) -> AgentBuilder {
     let message = json!({"message": "To Bern, please."});
     Agent::builder(AGENT, Script::new([vec![("t1", "travel", message)]])).tool(travel)
 }
 
-/// A call of an agent elsewhere is one run, whenever the process of its caller dies.
+/// Checks that a call of a remote agent is one run, whenever the process of its caller dies.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -40,7 +40,8 @@ pub async fn a_call_is_one_run_elsewhere_at_whichever_step_its_process_died<W: E
     in_worlds(one_death(steps), async |world, deaths| assert_eq!(calls(world, deaths).await.0, straight)).await;
 }
 
-/// What the run elsewhere used counts against the budget of its caller, whether it finished or failed.
+/// Checks that the usage of the remote run counts against the budget of its caller, whether the run
+/// finished or failed.
 ///
 /// # Panics
 /// If the claim does not hold.

@@ -1,4 +1,4 @@
-//! Sessions that an engine keeps.
+//! Sessions that an engine persists.
 
 use agent_core::{Message, RunRequest, testing::Processes};
 
@@ -9,7 +9,8 @@ use super::{
 };
 use crate::Agent;
 
-/// What the runs of a session said is what the next one knows, once, whenever its process dies.
+/// Checks that the next run of a session sees the messages of the earlier runs exactly once,
+/// whenever its process dies.
 ///
 /// # Panics
 /// If the claim does not hold.

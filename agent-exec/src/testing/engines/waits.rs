@@ -1,4 +1,4 @@
-//! Runs that wait: for a time, for somebody who lets them go on.
+//! Runs that wait: for a duration, or for a resume after a pause.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -16,12 +16,13 @@ use super::{
 };
 use crate::{Agent, AgentBuilder};
 
-/// An agent that calls this tool once, and is done.
+/// Builds an agent that calls this tool once and then ends.
 fn calls_once(tool: Does) -> AgentBuilder {
     Agent::builder(AGENT, Script::new([vec![call("c1", "act")]])).tool(tool)
 }
 
-/// Whenever its process died, also in the middle of a wait, a run waits for the time that is left.
+/// Checks that a run waits only for the remaining time whenever its process died, even in the
+/// middle of the wait.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -51,7 +52,7 @@ pub async fn a_wait_that_was_begun_is_not_begun_again_by_the_next_process<W: Eng
     in_worlds(one_death(steps.len()), async |world, deaths| _ = sleeps_once(world, deaths).await).await;
 }
 
-/// A call that stays until the run was told to pause.
+/// A call that blocks until the run was requested to pause.
 #[derive(Clone, Default)]
 struct Stay(Arc<Staying>);
 
@@ -60,7 +61,7 @@ struct Staying {
     entered: Notify,
     may_leave: Notify,
     left: AtomicBool,
-    /// The calls that were done.
+    /// The completed calls.
     done: Mutex<Vec<Arc<str>>>,
 }
 
@@ -90,7 +91,8 @@ impl Stay {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Pauses the run in the middle of its first call, and lets it go on when it rests. How many steps there were by then.
+    /// Pauses the run during its first call, and resumes it once it is paused. Returns the number
+    /// of steps at that point.
     async fn pauses<W: EngineWorld>(&self, world: &W, processes: &Processes) -> usize {
         let at = first_job().at;
         self.0.entered.notified().await;
@@ -104,8 +106,8 @@ impl Stay {
     }
 }
 
-/// A run that was told to pause rests before its next step. Let go on, it does what is left, and rests no more, whether its process dies
-/// then or not.
+/// Checks that a run that was requested to pause stops before its next step. Once resumed, it
+/// completes the remaining steps and does not pause again, whether its process dies then or not.
 ///
 /// # Panics
 /// If the claim does not hold.
@@ -117,7 +119,7 @@ pub async fn a_paused_run_rests_until_it_is_let_go_on_and_does_nothing_again<W: 
         let run = drive(&world, &processes, agent, &job, &deaths, nobody);
         let (driven, steps) = futures::join!(run, stay.pauses(&world, &processes));
         assert_eq!((driven.end.answer.as_str(), driven.died), ("done", deaths.len()), "{deaths:?}");
-        // The second call is made again if the process dies before anybody knows of it.
+        // The second call is repeated if the process dies before it is recorded.
         let (first, second) = (stay.done()[0].clone(), stay.done()[1..].to_vec());
         assert!(&*first == "c1" && !second.is_empty() && second.iter().all(|id| **id == *"c2"), "{:?}", stay.done());
         steps as u64
