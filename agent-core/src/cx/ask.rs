@@ -1,4 +1,4 @@
-//! Asking.
+//! Questions of tools and hooks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     journal::EntryBody,
 };
 
-/// A question as a tool or a hook puts it.
+/// Builder of a question that a tool or a hook asks.
 ///
 /// ```
 /// use agent_core::{Ask, Result, ToolRequest};
@@ -41,50 +41,53 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A question of this kind. `payload` is shown to whoever answers: no secrets.
+    /// Creates a question of this kind. `payload` is shown to the person who answers: it must not
+    /// contain secrets.
     pub fn new(kind: impl Into<String>, payload: Value) -> Self {
         let (kind, nonce) = (kind.into(), None);
         Self { kind, payload, nonce, schema: None, within: None, default: None, actor: None, bound: Value::Null }
     }
 
-    /// Binds the answer to `what` too, which is not shown: if it is something else when the run goes on, it is asked again.
+    /// Binds the answer to `what` as well, without showing it: if it has changed when the run
+    /// resumes, the question is asked again.
     pub fn about(mut self, what: Value) -> Self {
         self.bound = what;
         self
     }
 
-    /// Tells questions of one kind and place apart.
+    /// Distinguishes questions of the same kind and place.
     pub fn nonce(mut self, nonce: impl Into<String>) -> Self {
         self.nonce = Some(nonce.into());
         self
     }
 
-    /// Sets the JSON Schema that an answer must fit. One that does not is refused, and the run goes on waiting.
+    /// Sets the JSON Schema that an answer must match. An answer that does not match is refused,
+    /// and the run keeps waiting.
     pub fn schema(mut self, schema: Value) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Sets how long it can be answered, from when it is first asked.
+    /// Sets the time in which the question can be answered, measured from when it is first asked.
     pub fn within(mut self, time: Duration) -> Self {
         self.within = Some(time);
         self
     }
 
-    /// Sets the answer that holds when nobody answered in time; without one, asking fails with
+    /// Sets the answer that applies after expiry; without a default, asking fails with
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout).
     pub fn or(mut self, default: impl Into<Value>) -> Self {
         self.default = Some(default.into());
         self
     }
 
-    /// Sets who alone may answer.
+    /// Sets the only actor who may answer.
     pub fn only(mut self, actor: impl Into<String>) -> Self {
         self.actor = Some(actor.into());
         self
     }
 
-    /// The id of the question in the place `place`.
+    /// The id of the question at `place`.
     fn id(&self, place: &str) -> String {
         match &self.nonce {
             Some(nonce) => format!("{place}/{}/{nonce}", self.kind),
@@ -92,7 +95,7 @@ impl Ask {
         }
     }
 
-    /// All that an answer is bound to, beside the run and the attempt.
+    /// All values that an answer is bound to, besides the run and the attempt.
     fn content(&self, id: &str, step: u32, subject: &Value) -> Value {
         json!([id, step, subject, self.bound, self.payload, self.schema, self.default, self.actor])
     }
@@ -112,7 +115,7 @@ impl Ask {
 }
 
 impl RunCx {
-    /// Asks in the place `place` about `subject`, in the step `step` (0 before the first).
+    /// Asks at `place` about `subject`, in step `step` (0 before the first).
     pub(crate) fn ask_at(&self, place: &str, step: u32, subject: &Value, ask: Ask) -> Result<Answer> {
         let (id, run) = (ask.id(place), &self.ids().run_id);
         let about = ask.content(&id, step, subject);
@@ -122,9 +125,10 @@ impl RunCx {
             if is_about(&answer.digest) {
                 return Ok(answer.clone());
             }
-            pending.answers.remove(&id); // it was given to something else
+            pending.answers.remove(&id); // it answered another question
         }
-        // Asked before and still open, it is the same question: whoever looks at it may answer it.
+        // An open question that is asked again is the same question: answers to the earlier one are
+        // accepted.
         let question = match pending.open.get(&id).filter(|open| is_about(&open.digest)) {
             Some(open) => open.clone(),
             None => {

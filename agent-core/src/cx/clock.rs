@@ -1,4 +1,4 @@
-//! What time it is for a run.
+//! Wall-clock time of runs.
 
 use std::{
     fmt,
@@ -6,7 +6,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-/// What time it is for runs: the system's clock, unless an agent or a request has another one as a resource.
+/// Wall clock of runs: the system clock, unless an agent or a request provides another one as a
+/// resource.
 ///
 /// ```
 /// use agent_core::{RunRequest, run::Clock};
@@ -19,12 +20,12 @@ use std::{
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// A clock that shows what `now` gives.
+    /// Creates a clock that returns the values of `now`.
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// Milliseconds since 1970, UTC.
+    /// Current time, in milliseconds since 1970, UTC.
     pub fn now(&self) -> u64 {
         millis((self.0)().duration_since(UNIX_EPOCH).unwrap_or_default())
     }

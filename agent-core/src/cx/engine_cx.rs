@@ -1,4 +1,4 @@
-//! [`EngineCx`]: what an executor may do with a run and a hook may not.
+//! [`EngineCx`]: the executor's view of a run.
 
 use std::{
     sync::{
@@ -20,10 +20,11 @@ use crate::{
     usage::Usage,
 };
 
-/// What opens the runs of one executor.
+/// Capability of one executor to open its runs.
 ///
-/// Hooks, layers and tools have a [`RunCx`], by which nobody reaches the run's journal. The executor's own services have no
-/// more than that, and the key that the executor gave the run in [`RunParts::key`](crate::engine::RunParts::key).
+/// Hooks, layers and tools have a [`RunCx`], which gives no access to the run's journal. The
+/// executor's services have the same, and in addition the key that the executor set in
+/// [`RunParts::key`](crate::engine::RunParts::key).
 ///
 /// ```
 /// use agent_core::{ModelRequest, engine::EngineKey};
@@ -37,57 +38,58 @@ use crate::{
 pub struct EngineKey(u64);
 
 impl EngineKey {
-    /// A key like no other.
+    /// Creates a unique key.
     #[expect(clippy::new_without_default, reason = "two of them are never equal")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Opens a run to which this key was given.
+    /// Opens a run that has this key.
     pub fn open(self, cx: &RunCx) -> Option<EngineCx<'_>> {
         (cx.0.key == Some(self)).then_some(EngineCx(cx))
     }
 }
 
-/// A run, as its executor sees it: given out by its [`RunDriver`](crate::engine::RunDriver), or by the [`EngineKey`] that it was
-/// given, which opens it for descendants too.
+/// The executor's view of a run, obtained from its [`RunDriver`](crate::engine::RunDriver), or with
+/// its [`EngineKey`], which also opens descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineCx<'a>(pub(crate) &'a RunCx);
 
 impl<'a> EngineCx<'a> {
-    /// The engine that keeps steps, and the run's side of the journal.
+    /// The run's interface to its journal and its engine.
     pub fn log(self) -> &'a RunLog {
         &self.0.0.log
     }
 
-    /// The way that events leave the run.
+    /// The emitter of the run's events.
     pub fn emitter(self) -> &'a Emitter {
         &self.0.0.emitter
     }
 
-    /// True if the run is to pause at its next boundary.
+    /// True if the run must pause at its next boundary.
     pub fn pause_requested(self) -> bool {
         self.0.0.pause.is_requested()
     }
 
-    /// The pause that the child runs share.
+    /// The pause request that the child runs share.
     pub fn pause_flag(self) -> &'a Pause {
         &self.0.0.pause
     }
 
-    /// The messages that wait for the run's next model call.
+    /// The messages that are pending for the next model call.
     pub fn inbox(self) -> &'a Inbox {
         &self.0.0.inbox
     }
 
-    /// Keeps the messages that steer the run in its journal from now on, and those that wait already.
+    /// Records steering messages in the run's journal from now on, including those already pending.
     pub fn keep_steering(self) {
         self.inbox().keep_in(self.log().clone());
     }
 
-    /// The run as the tool of its call `call_id` has it: what that changes in the state and the storage is kept with the
-    /// call's result, and taken back if the call is cut off.
+    /// Returns the run as the tool of the call `call_id` sees it: the tool's changes of the state
+    /// and the storage are persisted with the call's result, and rolled back if the call is
+    /// aborted.
     #[must_use]
     pub fn of_call(self, call_id: &Arc<str>) -> RunCx {
         let run = &self.0.0;
@@ -95,7 +97,7 @@ impl<'a> EngineCx<'a> {
         RunCx(run.clone(), Some(run.log.call_storage(call_id, storage)))
     }
 
-    /// The questions of the call `call_id` that have no answer; none if a child run waits.
+    /// The unanswered questions of the call `call_id`; `None` if the call waits for a child run.
     pub fn asked_by(self, call_id: &str) -> Option<Vec<Question>> {
         let Some(pending) = self.0.pending_if_any() else { return Some(Vec::new()) };
         let waits = pending.children.contains_key(call_id);
@@ -103,13 +105,13 @@ impl<'a> EngineCx<'a> {
         (!waits).then(|| asked.cloned().collect())
     }
 
-    /// Records that these were asked when the call was made before.
+    /// Records that these questions were asked when the call was made before.
     pub fn asked_before(self, questions: &[Question]) {
         let mut pending = self.0.pending();
         questions.iter().for_each(|question| pending.ask(question.clone()));
     }
 
-    /// Counts against the run's budgets what steps used that are not made again.
+    /// Counts the usage of steps that were read back instead of executed against the run's budgets.
     pub fn count_uncounted(self) {
         let used = self.log().take_uncounted();
         if used != Usage::default() {
@@ -118,17 +120,18 @@ impl<'a> EngineCx<'a> {
         }
     }
 
-    /// True if a task was [handed over](RunCx::spawn) that was not taken.
+    /// True if a [spawned](RunCx::spawn) task has not been taken.
     pub fn has_tasks(self) -> bool {
         self.0.0.tasks.is_waiting()
     }
 
-    /// Takes the tasks that were handed over, to drive them; the executor is woken when there are more.
+    /// Takes the spawned tasks, to drive them. The executor is woken when more are spawned.
     pub fn take_tasks(self, executor: &Context<'_>) -> Vec<BoxFuture<'static, ()>> {
         self.0.0.tasks.take(executor)
     }
 
-    /// Drops the tasks that nobody took, and accepts no more. The run is over.
+    /// Drops the tasks that were not taken, and rejects further ones. Called when the run has
+    /// ended.
     pub fn close_tasks(self) {
         self.0.0.tasks.close();
     }

@@ -1,4 +1,4 @@
-//! Messages for a run that is under way.
+//! Messages that steer a running run.
 
 use std::{
     collections::VecDeque,
@@ -16,11 +16,12 @@ use crate::{
     message::Message,
 };
 
-/// Messages for a run that is under way: they are put before its next model call. Cheap to clone; all clones are one inbox.
+/// Messages that steer a running run: they are inserted before its next model call. Cheap to clone;
+/// all clones share the same data.
 ///
-/// What it accepted is not lost: a run that is about to finish goes on for it, one that must end all the same takes it into
-/// its history, and one that stops for now has it in its checkpoint. While the run is under way its journal has it too, so
-/// that a run that dies with its process can go on with it.
+/// Accepted messages are not lost: a run that is about to finish continues, a run that must end
+/// appends them to its history, and a suspended run has them in its checkpoint. While the run is
+/// running its journal contains them too, so that recovery after a crash includes them.
 ///
 /// ```
 /// use agent_core::{Message, engine::Inbox};
@@ -43,29 +44,31 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     messages: VecDeque<Message>,
-    /// The journal of the run, once it has begun.
+    /// The run's journal, once the run has begun.
     log: Option<RunLog>,
     closed: bool,
 }
 
 impl Inbox {
-    /// Adds a message. It is handed to the run's journal here, and durable when the run takes its next step at the latest.
+    /// Adds a message. It is appended to the run's journal at once, and is durable when the run
+    /// takes its next step at the latest.
     ///
     /// # Errors
-    /// [`ErrorKind::Stopped`] if the run is over; [`ErrorKind::History`] for a tool result or a message with calls.
+    /// [`ErrorKind::Stopped`] if the run has ended; [`ErrorKind::History`] for a tool result or a
+    /// message with calls.
     pub fn push(&self, message: Message) -> Result<()> {
         self.extend(vec![message])
     }
 
-    /// Adds messages, all or none.
+    /// Adds messages atomically.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Those of [`push`](Self::push).
     pub fn extend(&self, messages: Vec<Message>) -> Result<()> {
         self.accept(messages, |message| EntryBody::Steered { message })
     }
 
-    /// Adds the message that tells of the end of the child run `run`, and records that it was told.
+    /// Adds the message that reports the end of the child run `run`, and records the report.
     pub(crate) fn push_report(&self, run: &Arc<str>, message: Message) -> Result<()> {
         self.accept(vec![message], |message| EntryBody::SubAgentReported { run: run.clone(), message: Some(message) })
     }
@@ -91,11 +94,11 @@ impl Inbox {
         Ok(())
     }
 
-    /// Waits until a message waits.
+    /// Waits until a message is pending.
     pub async fn arrived(&self) {
         loop {
             let mut arrived = pin!(self.0.arrived.notified());
-            arrived.as_mut().enable(); // what comes from now on is not missed
+            arrived.as_mut().enable(); // messages from now on are noticed
             if !self.is_empty() {
                 return;
             }
@@ -103,33 +106,34 @@ impl Inbox {
         }
     }
 
-    /// Takes all messages.
+    /// Takes all pending messages.
     pub fn take(&self) -> Vec<Message> {
         self.lock().messages.drain(..).collect()
     }
 
-    /// Puts messages back that were taken, before those that came since.
+    /// Puts taken messages back, before those that arrived since.
     pub fn put_back(&self, messages: Vec<Message>) {
         let mut state = self.lock();
         messages.into_iter().rev().for_each(|message| state.messages.push_front(message));
     }
 
-    /// True if the journal of the run has what comes: the run has begun, and is not over.
+    /// True if incoming messages are recorded in the run's journal: the run has begun, and has not
+    /// ended.
     pub fn is_kept(&self) -> bool {
         self.lock().log.is_some()
     }
 
-    /// True if no message waits.
+    /// True if no message is pending.
     pub fn is_empty(&self) -> bool {
         self.lock().messages.is_empty()
     }
 
-    /// True if nothing more is accepted.
+    /// True if no more messages are accepted.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Keeps what comes in the run's journal from now on, and what waits already.
+    /// Records incoming messages in the run's journal from now on, including those already pending.
     pub(super) fn keep_in(&self, log: RunLog) {
         let mut state = self.lock();
         if state.log.is_none() && !state.closed {
@@ -138,19 +142,19 @@ impl Inbox {
         }
     }
 
-    /// Takes all messages, and accepts no more.
+    /// Takes all pending messages, and rejects further ones.
     pub fn close(&self) -> Vec<Message> {
         let mut state = self.lock();
         (state.closed, state.log) = (true, None);
         state.messages.drain(..).collect()
     }
 
-    /// Accepts messages again, for a run that goes on.
+    /// Accepts messages again, for a run that continues.
     pub fn reopen(&self) {
         self.lock().closed = false;
     }
 
-    /// Accepts no more if no message waits; false if one does.
+    /// Rejects further messages if none is pending. Returns `false` if one is.
     pub fn close_if_empty(&self) -> bool {
         let mut state = self.lock();
         if state.messages.is_empty() {
@@ -168,7 +172,7 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    /// All orders in which steps of several parties can follow each other; each party's own stay in order.
+    /// All interleavings of the steps of several parties; the steps of each party stay in order.
     fn interleavings(parties: &[Vec<usize>]) -> Vec<Vec<usize>> {
         if parties.iter().all(Vec::is_empty) {
             return vec![Vec::new()];
@@ -184,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_was_accepted_is_taken_once_and_in_order_and_what_was_not_is_refused_in_every_interleaving() {
-        // Two who steer, and a run that takes what there is, tries to end, and must end.
+        // Two senders, and a run that takes pending messages, tries to end, and must end.
         let parties = [vec![0, 1], vec![2, 3], vec![10, 11, 10, 12]];
         let orders = interleavings(&parties);
         assert_eq!(orders.len(), 420);

@@ -1,6 +1,7 @@
-//! [`RunCx`]: a run as its hooks, layers and tools see it, and what only its executor sees of it. The rooms [`run`](crate::run)
-//! and [`engine`](crate::engine) show it. Models, tools and middlewares stand above it: what a run hands to its descendants
-//! is opaque here.
+//! [`RunCx`]: a run as its hooks, layers and tools see it; and [`EngineCx`], the executor's view.
+//! The public modules [`run`](crate::run) and [`engine`](crate::engine) re-export them. Models,
+//! tools and middlewares depend on this module: the values that a run passes to its descendants are
+//! opaque here.
 
 mod ask;
 mod clock;

@@ -1,11 +1,12 @@
-//! Asking runs to pause.
+//! Pause requests.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Asks the runs that share it to pause at their next boundaries. Cheap to clone; all clones are one.
+/// Request to pause at the next boundary, shared by several runs. Cheap to clone; all clones share
+/// the same data.
 ///
 /// ```
 /// use agent_core::engine::Pause;
@@ -27,18 +28,18 @@ struct Flag {
 }
 
 impl Pause {
-    /// One for a part of the tree: it pauses with the tree, and also alone.
+    /// Creates a request for a part of the tree: that part pauses with the tree, or alone.
     #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Flag { set: AtomicBool::new(false), above: Some(self.clone()) }))
     }
 
-    /// Asks the runs that share this one.
+    /// Requests a pause of the runs that share this value.
     pub fn request(&self) {
         self.0.set.store(true, Ordering::Release);
     }
 
-    /// Asks the whole tree.
+    /// Requests a pause of the whole tree.
     pub fn request_all(&self) {
         match &self.0.above {
             Some(above) => above.request_all(),
@@ -46,7 +47,7 @@ impl Pause {
         }
     }
 
-    /// Takes the request back, also that of the whole tree: the run was paused, and goes on.
+    /// Withdraws the request, including that of the whole tree: the run was paused, and resumes.
     pub fn withdraw(&self) {
         self.0.set.store(false, Ordering::Release);
         if let Some(above) = &self.0.above {
@@ -54,7 +55,7 @@ impl Pause {
         }
     }
 
-    /// True if these runs, or the whole tree, are to pause.
+    /// True if these runs, or the whole tree, must pause.
     pub fn is_requested(&self) -> bool {
         self.0.set.load(Ordering::Acquire) || self.0.above.as_ref().is_some_and(Self::is_requested)
     }

@@ -1,4 +1,4 @@
-//! Live values of the runs under way.
+//! Live values of running runs.
 
 use std::{
     any::Any,
@@ -12,10 +12,11 @@ use std::{
 
 use super::RunCx;
 
-/// One live value for each run under way, for a middleware, which serves many runs at once: a clock, a span, a semaphore. What
-/// must survive a pause or a restart belongs in the run's [`state`](RunCx::state) or [`globals`](RunCx::globals) instead.
+/// One live value per running run, for a middleware, which serves many runs at once: a clock, a
+/// span, a semaphore. Data that must survive a pause or a restart belongs in the run's
+/// [`state`](RunCx::state) or [`globals`](RunCx::globals) instead.
 ///
-/// A run that was dropped never comes to `after_agent`; its value is dropped with it.
+/// `after_agent` is not called for a run that was dropped; its value is dropped with the run.
 ///
 /// ```
 /// use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, async_trait};
@@ -39,22 +40,22 @@ use super::RunCx;
 /// }
 /// ```
 pub struct PerRun<T> {
-    /// Under which each run keeps its value, where it is found faster than by the run's name.
+    /// Key of this value in each run, faster to find than the run id.
     place: u64,
     by_id: Mutex<HashMap<Arc<str>, Weak<T>>>,
 }
 
-/// What keeps the values of one run alive.
+/// The live values of one run, which the run keeps alive.
 pub(crate) type Live = Mutex<Vec<(u64, Arc<dyn Any + Send + Sync>)>>;
 
 impl<T: Send + Sync + 'static> PerRun<T> {
-    /// The value of the run, made now if it has none.
+    /// Returns the value of the run, creating it if necessary.
     pub fn of(&self, cx: &RunCx, make: impl FnOnce() -> T) -> Arc<T> {
         if let Some(value) = self.get(cx) {
             return value;
         }
         let run_id = &cx.ids().run_id;
-        let made = Arc::new(make()); // not under the lock: it may look at the values of other runs
+        let made = Arc::new(make()); // not under the lock: `make` may read the values of other runs
         let mut runs = self.lock();
         if runs.len() == runs.capacity() {
             runs.retain(|_, value| value.strong_count() > 0);
@@ -67,14 +68,14 @@ impl<T: Send + Sync + 'static> PerRun<T> {
         made
     }
 
-    /// The value of the run, if it has one.
+    /// Returns the value of the run, if it has one.
     pub fn get(&self, cx: &RunCx) -> Option<Arc<T>> {
         let live = cx.live();
         let (_, value) = live.iter().find(|(place, _)| *place == self.place)?;
         value.clone().downcast().ok()
     }
 
-    /// Takes the value of a run that ends.
+    /// Removes and returns the value of a run that ends.
     pub fn end(&self, cx: &RunCx) -> Option<Arc<T>> {
         self.lock().remove(&cx.ids().run_id);
         let mut live = cx.live();
@@ -84,7 +85,7 @@ impl<T: Send + Sync + 'static> PerRun<T> {
 }
 
 impl<T> PerRun<T> {
-    /// The value of another run, by its id, if that is under way and has one: of the run above, say.
+    /// Returns the value of another running run by its id, for example of the parent run.
     pub fn of_id(&self, run_id: &str) -> Option<Arc<T>> {
         self.lock().get(run_id)?.upgrade()
     }
@@ -95,7 +96,7 @@ impl<T> PerRun<T> {
 }
 
 impl RunCx {
-    /// The values of this run, which hold them alive.
+    /// The live values of this run, which it keeps alive.
     fn live(&self) -> MutexGuard<'_, Vec<(u64, Arc<dyn Any + Send + Sync>)>> {
         self.0.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

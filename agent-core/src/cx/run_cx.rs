@@ -1,4 +1,4 @@
-//! [`RunCx`]: what every hook, layer and tool sees of its run.
+//! [`RunCx`]: the view of a run for hooks, layers and tools.
 
 use std::{
     any::Any,
@@ -29,56 +29,57 @@ use crate::{
     usage::Usage,
 };
 
-/// A run, as its hooks, layers and tools see it. Always handed over explicitly, never ambient. Cheap to clone.
+/// A run as its hooks, layers and tools see it. Always passed explicitly, never ambient. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct RunCx(
     pub(crate) Arc<Inner>,
-    /// What the tool of a call has in place of the run's own storage and state.
+    /// Storage and state of a tool call, which replace the run's own.
     pub(crate) Option<Arc<CallStorage>>,
 );
 
 pub(crate) struct Inner {
     pub(crate) ids: Arc<RunIds>,
     pub(crate) step: AtomicU32,
-    /// True when the `before_agent` hooks have run.
+    /// True once the `before_agent` hooks have run.
     pub(crate) entered: AtomicBool,
     pub(crate) state: State,
     pub(crate) globals: GlobalStorage,
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) deadline: Option<RunDeadline>,
-    /// How many model calls had a reservation in this attempt.
+    /// Number of model calls with a reservation in this attempt.
     pub(crate) reserved: AtomicU32,
-    /// What the run has of runs above and for its descendants: only `middleware::family` knows what that is.
+    /// Values inherited from ancestors and for descendants: opaque except to `middleware::family`.
     pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
-    /// Shared by the whole tree: a pause stops every run of it.
+    /// Shared by the whole tree: a pause stops every run in it.
     pub(crate) pause: Pause,
     pub(crate) inbox: Inbox,
-    /// Made with the first request: of most runs nobody requests anything.
+    /// Created by the first request: most runs receive none.
     pub(crate) requests: OnceLock<Box<Mutex<PendingRequests>>>,
-    /// What opens the run for its executor.
+    /// Key of the executor that may open the run.
     pub(crate) key: Option<EngineKey>,
-    /// What middlewares keep for this run; it goes with the run.
+    /// Values that middlewares hold for this run; dropped with the run.
     pub(crate) live: Live,
     pub(crate) tasks: Tasks,
     pub(crate) emitter: Emitter,
     pub(crate) log: RunLog,
 }
 
-/// Requests to the run that it has not acted on: to stop, to answer, to wait.
+/// Requests that the run has not acted on yet: to stop, to answer, to wait.
 #[derive(Default)]
 pub(crate) struct PendingRequests {
     pub(crate) stop: Option<String>,
     pub(crate) answers: BTreeMap<String, Answer>,
     pub(crate) asked: Vec<Question>,
-    /// What an attempt before a restart asked, by question id.
+    /// Questions of an attempt before a restart, by question id.
     pub(crate) open: BTreeMap<String, Question>,
-    /// Where sub-agents stand that wait, by the call that started each.
+    /// Checkpoints of suspended sub-agents, by the call that started each.
     pub(crate) children: BTreeMap<String, Box<Checkpoint>>,
-    /// The ids of sub-agents whose runs are ready or under way.
+    /// Ids of sub-agents whose runs are ready or running.
     pub(crate) at_work: Vec<Arc<str>>,
-    /// Sub-agents of an earlier attempt that ran in the background, until somebody goes on with them.
+    /// Background sub-agents of an earlier attempt, until they are resumed.
     pub(crate) background: Vec<BackgroundRun>,
 }
 
@@ -91,51 +92,53 @@ impl PendingRequests {
 }
 
 impl RunCx {
-    // --- who and where ---
+    // --- ids and position ---
 
-    /// Who runs.
+    /// Ids of the run.
     pub fn ids(&self) -> &Arc<RunIds> {
         &self.0.ids
     }
 
-    /// The step under way, from 1; 0 before the first.
+    /// Number of the current step, from 1; 0 before the first.
     pub fn step(&self) -> u32 {
         self.0.step.load(Ordering::Acquire)
     }
 
-    // --- what is kept ---
+    // --- persistent data ---
 
-    /// The kept conversation. A turn whose tools are still running is not in it.
+    /// The persisted conversation. Excludes an open turn, whose tools are still running.
     pub fn history(&self) -> History {
         self.0.log.history()
     }
 
-    /// Replaces the kept conversation: a journal entry and an event. (Editing a request's `messages` changes one call only.)
+    /// Replaces the persisted conversation; recorded as a journal entry and an event. (Editing a
+    /// request's `messages` changes one call only.)
     pub fn replace_history(&self, history: History, reason: impl Into<ReplaceReason>) {
         self.0.log.record_history(history, reason.into());
     }
 
-    /// As [`replace_history`](Self::replace_history), and durable when this returns: for what must not be forgotten once
-    /// something was made of it.
+    /// Like [`replace_history`](Self::replace_history), and waits until the change is durable: for
+    /// a change on which a later effect depends.
     ///
     /// # Errors
-    /// [`Store`](crate::ErrorKind::Store) if it cannot be kept.
+    /// [`Store`](crate::ErrorKind::Store) if it cannot be persisted.
     pub async fn keep_history(&self, history: History, reason: impl Into<ReplaceReason>) -> Result<()> {
         self.replace_history(history, reason);
         self.0.log.commit().await
     }
 
-    /// What this run keeps, declared by the agent's schema.
+    /// State of this run, declared by the agent's schema.
     pub fn state(&self) -> &State {
         self.1.as_ref().map_or(&self.0.state, |call| &call.state)
     }
 
-    /// What the whole hierarchy shares.
+    /// Storage that the whole hierarchy shares.
     pub fn globals(&self) -> &GlobalStorage {
         self.1.as_ref().map_or(&self.0.globals, |call| &call.globals)
     }
 
-    /// The run itself: what is changed through it is kept with the run's next step, whichever call it was that has this.
+    /// Drops the call scope: writes are journalled with the run's next step instead of the call's
+    /// result.
     #[must_use]
     pub(crate) fn of_run(self) -> Self {
         Self(self.0, None)
@@ -146,24 +149,27 @@ impl RunCx {
         &self.0.resources
     }
 
-    /// Makes a decision once: when the run is driven again after a restart, the first result is given back and `decide` is
-    /// not run. What `before_agent` decides holds for the run, anything else for the step. Decisions of one name are given
-    /// back in their order, so a tool uses [`ToolRequest::decide`](crate::ToolRequest::decide): its name is the call's own.
+    /// Makes a decision once: when the run is driven again after a restart, returns the first
+    /// result without running `decide`. A decision made in `before_agent` holds for the whole run,
+    /// any other for its step. Decisions of the same name are returned in order, so a tool uses
+    /// [`ToolRequest::decide`](crate::ToolRequest::decide), whose names are scoped to the call.
     ///
     /// # Errors
-    /// Those of `decide`; [`Store`](crate::ErrorKind::Store) if it cannot be kept; in a replay,
-    /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was recorded.
+    /// Those of `decide`; [`Store`](crate::ErrorKind::Store) if the decision cannot be persisted;
+    /// in a replay, [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was
+    /// recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         let value = self.0.log.decision(name, decide).await?;
         EngineCx(self).count_uncounted();
         Ok(value)
     }
 
-    /// Waits until this time has passed since it was first asked for: when the run is driven again after a restart, for what is
-    /// left of it. As with [`decide`](Self::decide), waits of one name are gone on with in their order.
+    /// Sleeps durably for `time`: when the run is driven again after a restart, it sleeps for the
+    /// remaining time. As with [`decide`](Self::decide), sleeps of the same name are matched in
+    /// order.
     ///
     /// # Errors
-    /// [`Store`](crate::ErrorKind::Store) if it cannot be kept.
+    /// [`Store`](crate::ErrorKind::Store) if the sleep cannot be persisted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -182,29 +188,29 @@ impl RunCx {
         self.0.log.sleep_step(&name, Duration::from_millis(left)).await
     }
 
-    // --- allowance ---
+    // --- limits ---
 
-    /// The ledger that the tree shares.
+    /// Budgets, shared by the tree.
     pub fn budget(&self) -> &Budget {
         &self.0.budget
     }
 
-    /// When the run must be over, and what its exit reason is then. The child runs have no more time.
+    /// Deadline of the run, with the exit reason when it passes. It bounds the child runs too.
     pub fn deadline(&self) -> Option<&RunDeadline> {
         self.0.deadline.as_ref()
     }
 
-    /// What this run used itself so far.
+    /// Usage of this run itself so far.
     pub fn usage(&self) -> Usage {
         self.0.log.usage()
     }
 
-    /// What this run used so far with all its descendants.
+    /// Usage of this run and all its descendants so far.
     pub fn tree_usage(&self) -> Usage {
         self.0.log.tree_usage()
     }
 
-    /// How often each tool was run so far, counting a call once however often it was tried.
+    /// Number of executions of each tool so far. A call counts once, regardless of its attempts.
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
         self.0.log.tool_calls()
     }
@@ -216,73 +222,81 @@ impl RunCx {
         &self.0.cancel
     }
 
-    /// Asks the whole tree to pause at its next boundaries.
+    /// Requests a pause of the whole tree at its next boundaries.
     pub fn pause(&self) {
         self.0.pause.request_all();
     }
 
-    /// Ends the run at its next boundary; `reason` becomes the exit reason. The first caller's reason is kept.
+    /// Ends the run at its next boundary; `reason` becomes the exit reason. Only the first call has
+    /// an effect.
     pub fn stop(&self, reason: impl Into<String>) {
         self.pending().stop.get_or_insert(reason.into());
     }
 
-    /// Why the run is to end at its next boundary, if it is.
+    /// The reason of a requested stop, if there is one.
     pub fn stop_requested(&self) -> Option<String> {
         self.pending_if_any()?.stop.clone()
     }
 
-    /// Puts a message before the next model call. A run that was about to finish goes on for it.
+    /// Inserts a message before the next model call. A run that is about to finish continues for
+    /// it.
     ///
     /// # Errors
-    /// As [`Inbox::push`].
+    /// Those of [`Inbox::push`].
     pub fn steer(&self, message: Message) -> Result<()> {
         self.0.inbox.push(message)
     }
 
-    /// Returns the answer to a question about the step under way, or suspends the run until there is one. In `before_agent`
-    /// it is a question about the run: asked once, at whichever step the run goes on.
+    /// Returns the answer to a question about the current step, or suspends the run until there is
+    /// one. In `before_agent` the question is about the run: it is asked once, regardless of the
+    /// step at which the run resumes.
     ///
-    /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question belongs to the call.
+    /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question
+    /// belongs to the call.
     ///
     /// # Errors
     /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
-    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if the answer has another form.
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if the answer does not have the form of
+    /// `T`.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
         self.ask_with(Ask::new(kind, payload))?.parse()
     }
 
-    /// As [`ask`](Self::ask), for a question with a schema, an end or a person of its own.
+    /// Like [`ask`](Self::ask), for a question with a schema, an expiry or an actor.
     ///
     /// # Errors
-    /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer; [`Timeout`](crate::ErrorKind::Timeout) if there
-    /// can be none any more, and the question has no default.
+    /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
+    /// [`Timeout`](crate::ErrorKind::Timeout) if the question has expired and has no default.
     pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
         let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
         self.ask_at(&format!("step-{step}"), step, &Value::Null, ask)
     }
 
-    /// What time it is, in milliseconds since 1970, UTC: by the [`Clock`] among the resources, or else the system's.
+    /// Current time in milliseconds since 1970, UTC: from the [`Clock`] among the resources, or
+    /// else the system clock.
     pub fn now(&self) -> u64 {
         self.0.resources.get::<Clock>().map_or_else(|_| Clock::default().now(), |clock| clock.now())
     }
 
-    /// Records that the sub-agent of the call `place` waits, so that no layer can swallow it, and what it asks.
+    /// Records the sub-agent of the call `place` as suspended, with its questions, so that no layer
+    /// can drop the suspension.
     pub(crate) fn waits_for(&self, place: &str, child: &Checkpoint) {
         let mut pending = self.pending();
         child.questions.iter().for_each(|question| pending.ask(question.under(place)));
         pending.children.insert(place.to_owned(), Box::new(child.clone()));
     }
 
-    /// The answers to questions of the sub-agent that `call_id` started, by their ids there.
+    /// The answers to questions of the sub-agent that `call_id` started, by the sub-agent's
+    /// question ids.
     pub(crate) fn answers_of(&self, call_id: &str) -> BTreeMap<String, Answer> {
         let within = |id: &String| id_within(id, call_id).map(str::to_owned);
         let Some(pending) = self.pending_if_any() else { return BTreeMap::new() };
         pending.answers.iter().filter_map(|(id, v)| Some((within(id)?, v.clone()))).collect()
     }
 
-    // --- others ---
+    // --- events ---
 
-    /// Sends an event, after those of all that the run did so far.
+    /// Emits an event, after the events of everything the run did so far.
     pub fn emit(&self, kind: EventKind) {
         if self.is_observed() {
             self.0.log.hand_over();
@@ -290,12 +304,12 @@ impl RunCx {
         }
     }
 
-    /// True if anybody looks at the run's events now: one that is costly to make is not made for nobody.
+    /// True if the run has event readers: an expensive event need not be built without one.
     pub fn is_observed(&self) -> bool {
         self.0.emitter.is_observed()
     }
 
-    /// Sends the events of this run, and of all its descendants, to `sink` too.
+    /// Also sends the events of this run and all its descendants to `sink`.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         self.0.emitter.attach(sink);
     }
@@ -304,7 +318,7 @@ impl RunCx {
         self.0.requests.get_or_init(Box::default).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`pending`](Self::pending), if anything was requested so far.
+    /// Like [`pending`](Self::pending), but `None` if nothing was requested so far.
     pub(crate) fn pending_if_any(&self) -> Option<MutexGuard<'_, PendingRequests>> {
         self.0.requests.get().map(|pending| pending.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! What runs beside a run's loop.
+//! Tasks that run alongside a run's loop.
 
 use std::{
     fmt,
@@ -14,11 +14,11 @@ use futures::{FutureExt, future::BoxFuture};
 use super::RunCx;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Work that was handed to a run and that its executor has not taken yet.
+/// Spawned tasks that the executor has not taken yet.
 #[derive(Default)]
 pub(crate) struct Tasks {
     state: Mutex<State>,
-    /// Something was handed over that nobody took yet.
+    /// True if a spawned task has not been taken yet.
     waiting: AtomicBool,
 }
 
@@ -49,7 +49,7 @@ impl Tasks {
         (tasks.closed, tasks.executor) = (true, None);
         let dropped = std::mem::take(&mut tasks.new);
         drop(tasks);
-        drop(dropped); // not under the lock: what is dropped may look at the run
+        drop(dropped); // not under the lock: destructors may access the run
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -58,10 +58,11 @@ impl Tasks {
 }
 
 impl RunCx {
-    /// Runs `task` beside the run's loop, as long as the run is under way: when it ends or is dropped, so is the task.
+    /// Runs `task` alongside the run's loop while the run is running: the task is dropped when the
+    /// run ends or is dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Stopped`] if the run is over.
+    /// [`ErrorKind::Stopped`] if the run has ended.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let mut tasks = self.0.tasks.lock();
         if tasks.closed {

@@ -1,6 +1,7 @@
-//! Where a run stands: [`RunState`], which is what a [`Checkpoint`] holds, and the turn under way.
+//! Checkpoints: [`RunState`], of which [`Checkpoint`] is an alias, and the open turn.
 //!
-//! Applications keep a checkpoint and hand it back; only executors and tools that show one look inside.
+//! Applications store a checkpoint and submit it again; only executors and tools that display one
+//! inspect its content.
 //!
 //! ```
 //! use agent_core::run::checkpoint::{Checkpoint, Phase};

@@ -1,4 +1,4 @@
-//! What an executor may do with a run and a hook may not.
+//! The executor's interface to a run.
 
 use std::{
     collections::BTreeMap,
@@ -27,51 +27,51 @@ use crate::{
     storage::{GlobalStorage, Resources, State},
 };
 
-/// Everything a run is made of.
+/// The components of a run.
 #[non_exhaustive]
 pub struct RunParts {
-    /// Who runs.
+    /// Ids of the run.
     pub ids: Arc<RunIds>,
-    /// Steps taken so far.
+    /// Number of steps taken so far.
     pub step: u32,
-    /// The run's state.
+    /// State of the run.
     pub state: State,
-    /// The hierarchy's storage.
+    /// Storage that the hierarchy shares.
     pub globals: GlobalStorage,
     /// Live handles.
     pub resources: Resources,
-    /// What the run may use.
+    /// Budgets of the run.
     pub budget: Budget,
-    /// When it must be over.
+    /// Deadline of the run.
     pub deadline: Option<RunDeadline>,
-    /// Agents that may be called.
+    /// Agents that the run may call.
     pub sub_agents: SubAgents,
-    /// Middlewares of agents above that this run has, too.
+    /// Middlewares inherited from ancestors.
     pub inherited: Middlewares,
-    /// Middlewares that the child runs have, too: what is inherited, and more.
+    /// Middlewares for the child runs: the inherited ones, and more.
     pub for_descendants: Middlewares,
-    /// Cancels the run.
+    /// Token that cancels the run.
     pub cancel: CancellationToken,
-    /// Pauses the tree.
+    /// Pause request shared by the tree.
     pub pause: Pause,
-    /// Messages for the run.
+    /// Messages that steer the run.
     pub inbox: Inbox,
     /// Answers to questions, by question id.
     pub answers: BTreeMap<String, Answer>,
-    /// Questions that an attempt before a restart asked: asked again, they are the same.
+    /// Questions that an attempt before a restart asked: repeated questions reuse them.
     pub questions: Vec<Question>,
-    /// Sub-agents of an earlier attempt that ran in the background.
+    /// Background sub-agents of an earlier attempt.
     pub background: Vec<BackgroundRun>,
-    /// The way that events leave.
+    /// Destination of the run's events.
     pub emitter: Emitter,
-    /// The run's side of the journal.
+    /// The run's journal interface.
     pub log: RunLog,
-    /// What opens the run, besides its driver.
+    /// Key that gives the executor's services access to the run.
     pub key: Option<EngineKey>,
 }
 
 impl RunParts {
-    /// A run with nothing but these.
+    /// Creates the components with defaults for everything else.
     pub fn new(ids: Arc<RunIds>, emitter: Emitter, log: RunLog) -> Self {
         Self {
             ids,
@@ -97,11 +97,12 @@ impl RunParts {
     }
 }
 
-/// An executor's hold of a run: only it appends to the history, counts steps and takes what was asked of the run.
+/// An executor's exclusive handle on a run: only it appends to the history, counts steps and
+/// consumes pending requests.
 pub struct RunDriver(RunCx);
 
 impl RunDriver {
-    /// Makes a run.
+    /// Creates a run.
     pub fn new(parts: RunParts) -> Self {
         let run = Arc::new(Inner {
             ids: parts.ids,
@@ -137,7 +138,7 @@ impl RunDriver {
         Self(cx)
     }
 
-    /// The run as its hooks see it.
+    /// The run as hooks see it.
     pub fn cx(&self) -> &RunCx {
         &self.0
     }
@@ -147,7 +148,7 @@ impl RunDriver {
         EngineCx(&self.0)
     }
 
-    /// Says that the `before_agent` hooks have run: what they decided holds for the whole run.
+    /// Marks the `before_agent` hooks as completed: their decisions hold for the whole run.
     pub fn enter(&self) {
         self.0.0.entered.store(true, Ordering::Release);
         self.engine().log().end_beginning();
@@ -158,7 +159,7 @@ impl RunDriver {
         self.0.0.step.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Takes back a step that did not come to call the model.
+    /// Reverts a step that did not reach the model call.
     pub fn undo_step(&self) {
         self.0.0.step.fetch_sub(1, Ordering::AcqRel);
     }
@@ -166,7 +167,7 @@ impl RunDriver {
     /// Appends a message that neither calls a tool nor answers a call, and records it.
     ///
     /// # Errors
-    /// As [`History::push`].
+    /// Those of [`History::push`].
     pub fn push(&self, message: Message) -> Result<()> {
         self.engine().log().record_message(message)
     }
@@ -174,36 +175,37 @@ impl RunDriver {
     /// Appends a message with tool calls and the result of each, in call order, and records them.
     ///
     /// # Errors
-    /// As [`History::push_turn`].
+    /// Those of [`History::push_turn`].
     pub fn push_turn(&self, message: AssistantMessage, results: &[ToolMessage]) -> Result<()> {
         History::check_turn(&message, results.iter().map(ToolMessage::call_id))?;
         EntryBody::of_turn(message, results).into_iter().for_each(|body| self.engine().log().record(body));
         Ok(())
     }
 
-    /// Takes the questions that were asked and have no answer.
+    /// Takes the unanswered questions.
     pub fn take_questions(&self) -> Vec<Question> {
         self.0.pending_if_any().map(|mut pending| std::mem::take(&mut pending.asked)).unwrap_or_default()
     }
 
-    /// True if a question was asked that has no answer.
+    /// True if there is an unanswered question.
     pub fn has_questions(&self) -> bool {
         self.0.pending_if_any().is_some_and(|pending| !pending.asked.is_empty())
     }
 
-    /// True if a question was asked in the place `id/..` and has no answer.
+    /// True if there is an unanswered question with an id of the form `id/..`.
     pub fn has_question_of(&self, id: &str) -> bool {
         let asks =
             |pending: MutexGuard<'_, PendingRequests>| pending.asked.iter().any(|q| id_within(&q.id, id).is_some());
         self.0.pending_if_any().is_some_and(asks)
     }
 
-    /// Takes where the sub-agent of the call `id` stands, if it waits.
+    /// Takes the checkpoint of the suspended sub-agent of the call `id`, if there is one.
     pub fn take_child(&self, id: &str) -> Option<Box<Checkpoint>> {
         self.0.pending_if_any()?.children.remove(id)
     }
 
-    /// Forgets the answers to questions of the call or step `id`, which is over: a later call may have the same id.
+    /// Removes the answers to questions of the completed call or step `id`: a later call may have
+    /// the same id.
     pub fn forget_answers_of(&self, id: impl fmt::Display) {
         if let Some(mut pending) = self.0.pending_if_any().filter(|pending| !pending.answers.is_empty()) {
             let id = id.to_string();

@@ -1,7 +1,8 @@
-//! Runs: what goes in ([`RunRequest`]), what a hook sees ([`RunCx`]), and what comes out ([`RunEnd`]).
+//! Runs: the input ([`RunRequest`]), the view of hooks ([`RunCx`]), and the result ([`RunEnd`]).
 //!
-//! Applications make requests, answer [`Question`]s and read ends; authors of middlewares and tools are given a [`RunCx`]. What
-//! is kept of a run that waits is in [`checkpoint`]; what drives one is in [`engine`](crate::engine).
+//! Applications create requests, answer [`Question`]s and read ends; authors of middlewares and
+//! tools receive a [`RunCx`]. The persistent form of a suspended run is in [`checkpoint`]; the
+//! interface of executors is in [`engine`](crate::engine).
 //!
 //! ```
 //! use agent_core::{

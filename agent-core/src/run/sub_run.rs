@@ -1,4 +1,4 @@
-//! A sub-agent's run, from its call to its end.
+//! Runs of sub-agents.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::{
     message::Message,
 };
 
-/// How a sub-agent is called: anew, recalled by its id, or with a copy of the caller's conversation; in the background or
-/// waited for.
+/// Call of a sub-agent: a new one, one resumed by its id, or one with a copy of the caller's
+/// conversation; in the foreground or background.
 ///
 /// ```
 /// use agent_core::engine::SubAgentCall;
@@ -22,33 +22,33 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubAgentCall {
-    /// The sub-agent's key.
+    /// Key of the sub-agent.
     pub key: String,
-    /// What it is told.
+    /// Input message.
     pub message: Message,
-    /// The id of the sub-agent that is to go on with what it knows; a new one if unset.
+    /// Id of the sub-agent to resume with its conversation. Default: a new sub-agent.
     pub recall: Option<Arc<str>>,
-    /// Whether it begins with a copy of the caller's conversation. Default: false.
+    /// True if the sub-agent starts with a copy of the caller's conversation. Default: false.
     pub fork: bool,
-    /// Whether the caller goes on meanwhile. Default: false.
+    /// True if the caller does not wait for the sub-agent. Default: false.
     pub background: bool,
 }
 
 impl SubAgentCall {
-    /// A call of a new sub-agent under `key`.
+    /// Creates a call of a new sub-agent under `key`.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
         let message = Message::user(message);
         Self { key: key.into(), message, recall: None, fork: false, background: false }
     }
 
-    /// Calls the sub-agent that has this id, with all that it knows.
+    /// Resumes the sub-agent with this id, including its conversation.
     #[must_use]
     pub fn recall(mut self, id: impl Into<Arc<str>>) -> Self {
         self.recall = Some(id.into());
         self
     }
 
-    /// Begins with a copy of the caller's conversation.
+    /// Starts with a copy of the caller's conversation.
     #[must_use]
     pub fn fork(mut self) -> Self {
         self.fork = true;
@@ -56,12 +56,12 @@ impl SubAgentCall {
     }
 }
 
-/// A sub-agent's run that the journal knows and that has not begun: [`run`](Self::run) drives it.
+/// A sub-agent's run that is linked in the journal and has not begun: [`run`](Self::run) drives it.
 #[derive(Debug)]
 pub struct SubRun {
     pub(super) cx: RunCx,
     pub(super) key: String,
-    /// The call that started it, or else the key.
+    /// Id of the call that started it; the key if there is no call.
     pub(super) place: Arc<str>,
     pub(super) agent_id: Arc<str>,
     pub(super) run_id: Arc<str>,
@@ -72,27 +72,27 @@ pub struct SubRun {
 }
 
 impl SubRun {
-    /// The sub-agent's key.
+    /// Key of the sub-agent.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The id to recall the sub-agent by.
+    /// Id with which the sub-agent can be resumed.
     pub fn id(&self) -> &Arc<str> {
         &self.agent_id
     }
 
-    /// The run.
+    /// Id of the run.
     pub fn run_id(&self) -> &Arc<str> {
         &self.run_id
     }
 
-    /// What steers it.
+    /// Handle that steers the run.
     pub fn handle(&self) -> &SubRunHandle {
         &self.handle
     }
 
-    /// Drives it to its end.
+    /// Drives the run to its end.
     ///
     /// # Errors
     /// Those of the sub-agent.
@@ -109,10 +109,11 @@ impl SubRun {
         end
     }
 
-    /// Drives it to its end for a caller that waits. If it has to wait for an answer, so has the caller.
+    /// Drives the run to its end for a caller that waits. If the sub-agent is suspended, so is the
+    /// caller.
     ///
     /// # Errors
-    /// Those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
+    /// Those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it is suspended.
     pub async fn finish(self) -> Result<Finished> {
         let (cx, place) = (self.cx.clone(), self.place.clone());
         match self.run().await? {
@@ -128,7 +129,8 @@ impl SubRun {
     }
 }
 
-/// Holds a sub-agent's id while its run is ready or under way: two runs at once would write one conversation.
+/// Reservation of a sub-agent's id while its run is ready or running: two concurrent runs would
+/// write one conversation.
 #[derive(Debug)]
 pub(super) struct AtWork {
     cx: RunCx,

@@ -1,4 +1,4 @@
-//! [`SubRuns`]: a run, as a middleware sees it that starts and watches child runs.
+//! [`SubRuns`]: starts and observes child runs.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     tool::ToolRequest,
 };
 
-/// A run, as a middleware sees it that starts and watches descendants.
+/// A run's interface for middlewares that start and observe its descendants.
 ///
 /// ```
 /// use agent_core::{
@@ -30,7 +30,7 @@ use crate::{
 pub struct SubRuns<'a>(&'a RunCx);
 
 impl<'a> SubRuns<'a> {
-    /// The child runs of `cx`.
+    /// Creates the interface for the child runs of `cx`.
     pub fn of(cx: &'a RunCx) -> Self {
         Self(cx)
     }
@@ -40,22 +40,23 @@ impl<'a> SubRuns<'a> {
         self.0.sub_agents()
     }
 
-    /// Middlewares of agents above that cover the run too, outermost first.
+    /// Middlewares inherited from ancestors, outermost first.
     pub fn inherited(self) -> &'a Middlewares {
         self.0.inherited()
     }
 
-    /// Makes a sub-agent's run ready. From now on the journal knows that it was started.
+    /// Prepares a sub-agent's run and records its start in the journal.
     ///
     /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) for an unknown key or id;
-    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a cap on depth or fan-out;
-    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the sub-agent is at work already.
+    /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) for an unknown key or
+    /// id; [`ErrorKind::Limit`](crate::ErrorKind::Limit) at a cap on depth or fan-out;
+    /// [`ErrorKind::Tool`](crate::ErrorKind::Tool) if the sub-agent is already running.
     pub async fn begin(self, call: SubAgentCall) -> Result<SubRun> {
         self.begin_as(call, None).await
     }
 
-    /// The sub-agents that this agent called in its session so far, oldest first: those that can be recalled.
+    /// The sub-agents that this agent has called in its session, oldest first: those that can be
+    /// resumed.
     ///
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
@@ -64,7 +65,7 @@ impl<'a> SubRuns<'a> {
         self.0.0.log.look_at_whole_session(known).await
     }
 
-    /// Records that the run waits for the answers to what a child run asks that stopped with it.
+    /// Records that the run waits for the answers to the questions of a suspended child run.
     pub fn ask_for(self, child: &Checkpoint) {
         for question in &child.questions {
             let question = question.under(&child.ids.run_id);
@@ -72,8 +73,8 @@ impl<'a> SubRuns<'a> {
         }
     }
 
-    /// Takes the sub-agents of an earlier attempt that ran in the background and that `is_own` says are its own, to go on with
-    /// them. Those that nobody takes stay in the run's checkpoints.
+    /// Takes the background sub-agents of an earlier attempt that `is_own` accepts, to resume them.
+    /// The others stay in the run's checkpoints.
     pub fn take_background(self, is_own: impl Fn(&BackgroundRun) -> bool) -> Vec<BackgroundRun> {
         let mut pending = self.0.pending();
         let (taken, left) = std::mem::take(&mut pending.background).into_iter().partition(is_own);
@@ -81,22 +82,24 @@ impl<'a> SubRuns<'a> {
         taken
     }
 
-    /// Makes ready to go on with a sub-agent that ran in the background, with the answers to its questions.
+    /// Prepares the resumption of a background sub-agent, with the answers to its questions.
     ///
     /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) if its key is not known any more.
+    /// [`ErrorKind::SubAgentNotFound`](crate::ErrorKind::SubAgentNotFound) if its key is no longer
+    /// registered.
     pub fn resume(self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
         let agent = self.agents().get(&background.key)?.clone();
         let answers = self.0.answers_of(&background.run);
         self.resume_as(agent, Some(background.call_id.clone()), checkpoint, answers)
     }
 
-    /// Tells the run how its child run `run` ended that was in the background: `message` is put before the next model call
-    /// and, with the record that it was told, into the journal. Without a message it is only recorded: the end was told otherwise,
-    /// such as by a tool's result.
+    /// Reports the end of the background child run `run` to this run: `message` is inserted before
+    /// the next model call, and recorded in the journal together with the report. Without a
+    /// message, only the report is recorded: the end was delivered in another way, for example by a
+    /// tool's result.
     ///
     /// # Errors
-    /// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) if the run is over.
+    /// [`ErrorKind::Stopped`](crate::ErrorKind::Stopped) if the run has ended.
     pub fn report(self, run: &Arc<str>, message: Option<Message>) -> Result<()> {
         match message {
             Some(message) => self.0.0.inbox.push_report(run, message),
@@ -107,17 +110,17 @@ impl<'a> SubRuns<'a> {
         }
     }
 
-    /// True if messages wait for the run's next model call.
+    /// True if steering messages are pending for the next model call.
     pub fn has_steering(self) -> bool {
         !self.0.0.inbox.is_empty()
     }
 
-    /// Waits until a message waits for the run's next model call.
+    /// Waits until a steering message is pending.
     pub async fn steered(self) {
         self.0.0.inbox.arrived().await;
     }
 
-    /// Hands every durable entry of the session to `take`, oldest first.
+    /// Calls `take` with every durable entry of the session, oldest first.
     ///
     /// # Errors
     /// Those of [`Journal::read`](crate::Journal::read).
@@ -185,7 +188,7 @@ impl<'a> SubRuns<'a> {
         SubRun { cx, key, place, agent_id, run_id, handle, service, request, _at_work: at_work }
     }
 
-    /// Refuses an id that no sub-agent of this key has.
+    /// Rejects an id that no sub-agent of this key has.
     async fn may_recall(self, key: &str, id: &str) -> Result<()> {
         let known = self.known().await?;
         match known.iter().find(|record| *record.id == *id) {
@@ -206,7 +209,7 @@ impl<'a> SubRuns<'a> {
         }
     }
 
-    /// Records that a sub-agent is to be started, if the budget's caps on depth and fan-out allow it.
+    /// Records the start of a sub-agent, if the budget's caps on depth and fan-out allow it.
     fn record_link(self, key: &str, link: EntryBody) -> Result<()> {
         let caps = self.0.budget().run_caps();
         let refuse = |what, cap, why| {
@@ -225,10 +228,11 @@ impl<'a> SubRuns<'a> {
 }
 
 impl ToolRequest {
-    /// Makes a sub-agent's run ready as this call. If this call is gone on with, it is the run that the call started before.
+    /// Prepares a sub-agent's run as part of this call. If the call is resumed, returns the run
+    /// that the call started before.
     ///
     /// # Errors
-    /// As [`SubRuns::begin`].
+    /// Those of [`SubRuns::begin`].
     pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
         let call_id: Arc<str> = self.call.id.clone();
         match &self.child {
@@ -241,23 +245,25 @@ impl ToolRequest {
         }
     }
 
-    /// Runs the sub-agent under `key` as this call, or goes on with it if this call is gone on with.
+    /// Runs the sub-agent under `key` as part of this call, or resumes it if this call is resumed.
     ///
     /// # Errors
-    /// As [`RunCx::call_sub_agent`].
+    /// Those of [`RunCx::call_sub_agent`].
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
     }
 }
 
 impl RunCx {
-    /// Runs the sub-agent under `key` on a fresh history and waits for it.
+    /// Runs the sub-agent under `key` with an empty history, and waits for it.
     ///
-    /// It shares the storage, the session, the budget, cancellation and events; history and state are its own. In a tool,
-    /// use [`ToolRequest::call_sub_agent`], which can also go on with a sub-agent that had to wait.
+    /// It shares the storage, the session, the budget, cancellation and events; its history and
+    /// state are separate. In a tool, use [`ToolRequest::call_sub_agent`], which can also resume a
+    /// suspended sub-agent.
     ///
     /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its checkpoint if it waits.
+    /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its
+    /// checkpoint if it is suspended.
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await
     }

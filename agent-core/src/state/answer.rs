@@ -1,4 +1,4 @@
-//! Answers, and why one is refused.
+//! Answers to questions, and the reasons for refusing one.
 
 use std::fmt;
 
@@ -9,8 +9,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// An answer to a [`Question`](crate::Question).
 ///
-/// One that travelled should come from [`Question::answer`](crate::Question::answer), so that it names what it answers.
-/// Made of a plain value, it answers whatever question has its id in the checkpoint that it is given with.
+/// An answer that was transported should come from [`Question::answer`](crate::Question::answer),
+/// so that it names its question. An answer made from a plain value is accepted for the question
+/// that has its id in the checkpoint it is submitted with.
 ///
 /// ```
 /// use agent_core::{Answer, Question};
@@ -24,33 +25,33 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Answer {
-    /// What was answered.
+    /// The answer itself.
     pub value: Value,
-    /// The digest of the question that it answers; empty in a plain value.
+    /// Digest of the answered question; empty in a plain value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
-    /// Who answered. The application says so, and vouches for it.
+    /// The person or system that answered. The application sets it and vouches for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Answer {
-    /// The answer that a journal holds.
+    /// Restores an answer from a journal.
     pub(crate) fn recorded(value: &Value, digest: &str, by: Option<&str>) -> Self {
         Self { value: value.clone(), digest: digest.to_owned(), by: by.map(str::to_owned) }
     }
 
-    /// Says who answered.
+    /// Sets the person or system that answered.
     #[must_use]
     pub fn by(mut self, actor: impl Into<String>) -> Self {
         self.by = Some(actor.into());
         self
     }
 
-    /// The answer as a type.
+    /// Deserialises the answer.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] if it has another form.
+    /// [`ErrorKind::InvalidRequest`] if it does not have the form of `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         T::deserialize(&self.value)
             .map_err(|e| Error::new(ErrorKind::InvalidRequest, format!("the answer has another form: {e}")))
@@ -63,7 +64,7 @@ impl From<Value> for Answer {
     }
 }
 
-/// Why an answer was refused. The run waits as before, and takes a right one.
+/// Reason for refusing an answer. The run keeps waiting, and accepts a correct one.
 ///
 /// ```
 /// use agent_core::{Error, run::Refusal};
@@ -74,35 +75,35 @@ impl From<Value> for Answer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Nobody asked under that id.
+    /// No question has that id.
     NotAsked {
-        /// The ids of the questions that there are.
+        /// Ids of the open questions.
         asked: Vec<String>,
     },
-    /// What it says it answers is no question's digest.
+    /// The digest is malformed: it names no question.
     Forged,
-    /// It was given to a question of another run.
+    /// The answer belongs to a question of another run.
     AnotherRun,
-    /// It was used before, or given to the question as it was asked at another time.
+    /// The answer was used before, or belongs to an earlier instance of the question.
     Replayed,
-    /// It was given to something else than what is asked: another tool, other arguments, another text.
+    /// The question has changed: another tool, other arguments, or another text.
     Edited,
-    /// It came too late: what holds for a question that nobody answered holds now.
+    /// The question has expired: its default or a timeout applies.
     Expired,
-    /// Somebody else was asked.
+    /// The question is restricted to another actor.
     WrongActor {
-        /// Who may answer.
+        /// The actor who may answer.
         wanted: String,
     },
-    /// It does not fit the question's schema.
+    /// The answer does not match the question's schema.
     Misfit {
-        /// All that is wrong with it.
+        /// All validation problems.
         problems: String,
     },
 }
 
 impl Refusal {
-    /// Why an answer was refused, if that is what the error says.
+    /// The reason why an answer was refused, if `error` reports a refusal.
     pub fn of(error: &Error) -> Option<&Self> {
         std::error::Error::source(error)?.downcast_ref()
     }

@@ -1,4 +1,4 @@
-//! Sub-agents that run while their caller goes on.
+//! Background sub-agents.
 
 use std::sync::Arc;
 
@@ -6,23 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use super::Checkpoint;
 
-/// A sub-agent that ran in the background when its caller stopped, and of whose end the caller does not know.
+/// A background sub-agent that was running when its caller stopped, and whose end was not reported
+/// to the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BackgroundRun {
-    /// The sub-agent's key.
+    /// Key of the sub-agent.
     pub key: String,
-    /// The call that started it.
+    /// Id of the call that started it.
     pub call_id: Arc<str>,
-    /// Its run.
+    /// Run id of the sub-agent.
     pub run: Arc<str>,
-    /// Where it stands; none if it was lost before it began.
+    /// Checkpoint of the sub-agent; `None` if it was lost before it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Box<Checkpoint>>,
 }
 
 impl BackgroundRun {
-    /// The run `run` of the sub-agent under `key`, started by the call `call_id`.
+    /// Creates the record of the run `run` of the sub-agent `key`, started by the call `call_id`.
     pub fn new(
         key: impl Into<String>,
         call_id: Arc<str>,

@@ -1,4 +1,4 @@
-//! What an answer is bound to.
+//! Digests that bind an answer to its question.
 
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -7,22 +7,22 @@ use sha2::{Digest, Sha256};
 
 use super::Refusal;
 
-/// The digest of what `attempt` of the run `run` asks: `run.attempt.hash`.
+/// Computes the digest of a question of `attempt` at the run `run`: `run.attempt.hash`.
 pub(crate) fn of(run: &str, attempt: &str, about: &Value) -> String {
     let hash = Sha256::digest(format!("{run}\n{attempt}\n{}", canonical_json(about)));
     let mut digest = format!("{run}.{attempt}.");
     for byte in hash {
-        let _ = write!(digest, "{byte:02x}"); // a String takes everything
+        let _ = write!(digest, "{byte:02x}"); // writing to a String cannot fail
     }
     digest
 }
 
-/// The attempt that made a digest.
+/// Returns the attempt part of a digest.
 pub(crate) fn attempt(digest: &str) -> &str {
     parts(digest).map_or("", |(_, attempt, _)| attempt)
 }
 
-/// Why an answer to the question with digest `given` is none to the one with digest `asked`.
+/// Reason why an answer with digest `given` does not match the question with digest `asked`.
 pub(crate) fn mismatch(asked: &str, given: &str) -> Refusal {
     match (parts(asked), parts(given)) {
         (_, None) => Refusal::Forged,
@@ -32,7 +32,7 @@ pub(crate) fn mismatch(asked: &str, given: &str) -> Refusal {
     }
 }
 
-/// Run, attempt and hash. A run's id may hold dots, the others do not.
+/// Splits a digest into run, attempt and hash. A run id may contain dots, the others do not.
 fn parts(digest: &str) -> Option<(&str, &str, &str)> {
     let mut parts = digest.rsplitn(3, '.');
     let (hash, attempt, run) = (parts.next()?, parts.next()?, parts.next()?);
@@ -40,7 +40,7 @@ fn parts(digest: &str) -> Option<(&str, &str, &str)> {
     is_hash.then_some((run, attempt, hash))
 }
 
-/// The same text for equal values, in whatever order their fields came.
+/// Canonical JSON text: equal for equal values, regardless of the order of fields.
 ///
 /// ```
 /// use agent_core::engine::canonical_json;

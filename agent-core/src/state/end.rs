@@ -1,4 +1,4 @@
-//! How runs end.
+//! Ends of runs.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,18 @@ use crate::{
     usage::Usage,
 };
 
-/// How a run ended without failing. A failed run is an [`Error`](crate::Error), which carries a checkpoint too.
+/// End of a run that did not fail. A failed run returns an [`Error`](crate::Error), which carries a
+/// checkpoint too.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RunEnd {
-    /// It is done.
+    /// The run is finished.
     Finished(Box<Finished>),
-    /// It waits for the answers to [`Checkpoint::questions`].
+    /// The run waits for the answers to [`Checkpoint::questions`].
     Interrupted(Box<Checkpoint>),
-    /// It was paused.
+    /// The run was paused.
     Paused(Box<Checkpoint>),
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled(Box<Checkpoint>),
 }
 
@@ -31,44 +32,46 @@ pub enum RunEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finished {
-    /// Who ran.
+    /// Ids of the run.
     pub ids: RunIds,
-    /// The final text. A tool that ended the run gives its result; at a limit it is the last text there was.
+    /// Final text: the result of a tool that ended the run, or the newest text if the run reached a
+    /// limit.
     pub answer: String,
-    /// Why it ended.
+    /// Reason of the end.
     pub reason: ExitReason,
     /// The whole conversation.
     pub history: History,
-    /// Steps taken: model calls, however often each was tried.
+    /// Number of steps: model calls, regardless of retries.
     pub steps: u32,
-    /// What the run used itself.
+    /// Usage of the run itself.
     pub usage: Usage,
-    /// What it used with all its sub-agents.
+    /// Usage of the run and all its sub-agents.
     pub tree_usage: Usage,
-    /// How often each tool was run.
+    /// Number of executions of each tool.
     pub tool_calls: BTreeMap<String, u32>,
-    /// The run's state.
+    /// Final state of the run.
     pub state: BTreeMap<String, Value>,
 }
 
-/// Why a run ended.
+/// Reason why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ExitReason {
     /// The model answered without calling a tool.
     Text,
-    /// A tool that ends the run gave its result.
+    /// A tool that ends the run returned its result.
     Tool(String),
-    /// The model said nothing and called nothing, though tools were on offer, and did so again when it was asked once more.
+    /// The model answered with neither text nor calls although tools were offered, and did so again
+    /// when it was called once more.
     Empty,
-    /// A hook said [`Finish`](crate::Verdict::Finish).
+    /// A hook returned [`Finish`](crate::Verdict::Finish).
     Verdict,
     /// The step limit was reached.
     StepLimit,
-    /// A budget was used up.
+    /// A budget was exhausted.
     Budget,
-    /// The run's time was up ([`Deadlines::run`](crate::Deadlines::run)).
+    /// The run's deadline passed ([`Deadlines::run`](crate::Deadlines::run)).
     Deadline,
     /// The model reached its token limit.
     Length,
@@ -76,7 +79,7 @@ pub enum ExitReason {
     ContentFilter,
     /// [`RunCx::stop`](crate::RunCx::stop) was called, with this reason.
     Stopped(String),
-    /// A reason that this release does not know: a newer one wrote it.
+    /// A reason written by a newer release.
     #[serde(untagged)]
     Other(serde_json::Value),
 }
@@ -98,25 +101,25 @@ impl std::fmt::Display for ExitReason {
     }
 }
 
-/// A run that is about to finish, as [`on_exit`](crate::Middleware::on_exit) sees it.
+/// A pending end of a run, as passed to [`on_exit`](crate::Middleware::on_exit).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Exit {
-    /// Why.
+    /// Reason of the end.
     pub reason: ExitReason,
-    /// The final text; a hook may change it.
+    /// Final text; a hook may change it.
     pub answer: String,
 }
 
 impl Exit {
-    /// An exit.
+    /// Creates an exit.
     pub fn new(reason: ExitReason, answer: impl Into<String>) -> Self {
         Self { reason, answer: answer.into() }
     }
 }
 
 impl Finished {
-    /// A finished run of which only these are known.
+    /// Creates a finished run from these values; the other fields have their defaults.
     pub fn new(ids: RunIds, answer: impl Into<String>, reason: ExitReason, history: History) -> Self {
         Self {
             ids,
@@ -136,10 +139,11 @@ impl Finished {
         self.history.iter().next_back()
     }
 
-    /// The final text as a type: for an agent whose answer is JSON.
+    /// Deserialises the final text, for an agent that answers in JSON.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidAnswer`] if it does not fit, with the exit reason: a run that a limit ended may have none.
+    /// [`ErrorKind::InvalidAnswer`] if the text does not match `T`, with the exit reason: a run
+    /// that ended at a limit may have no such answer.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.answer).map_err(|e| {
             Error::new(ErrorKind::InvalidAnswer, format!("the answer does not fit its type: {e}"))
@@ -149,10 +153,10 @@ impl Finished {
 }
 
 impl RunEnd {
-    /// The finished run.
+    /// Returns the finished run.
     ///
     /// # Errors
-    /// The checkpoint, if it did not finish.
+    /// Returns the checkpoint if the run did not finish.
     pub fn finished(self) -> Result<Finished, Box<Checkpoint>> {
         match self {
             Self::Finished(finished) => Ok(*finished),
@@ -160,7 +164,7 @@ impl RunEnd {
         }
     }
 
-    /// Where the run stands, if it did not finish.
+    /// Returns the checkpoint, if the run did not finish.
     pub fn checkpoint(&self) -> Option<&Checkpoint> {
         match self {
             Self::Finished(_) => None,
@@ -168,7 +172,7 @@ impl RunEnd {
         }
     }
 
-    /// As [`checkpoint`](Self::checkpoint), to change it.
+    /// Like [`checkpoint`](Self::checkpoint), mutable.
     pub fn checkpoint_mut(&mut self) -> Option<&mut Checkpoint> {
         match self {
             Self::Finished(_) => None,

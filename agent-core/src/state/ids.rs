@@ -1,44 +1,48 @@
-//! Who runs.
+//! Ids of runs.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Who runs: names the agent, the run and its place in the tree.
+/// Ids of a run: its agent, the run itself, and its position in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunIds {
-    /// The agent's name.
+    /// Name of the agent.
     pub agent: Arc<str>,
-    /// Tells agents of one session apart; a recalled sub-agent keeps it. The root agent's is its name.
+    /// Identifies the agent within the session; a resumed sub-agent keeps its id. The root agent's
+    /// id is its name.
     pub agent_id: Arc<str>,
-    /// The run.
+    /// Id of the run.
     pub run_id: Arc<str>,
-    /// The run at the top of the tree; this run itself there.
+    /// Id of the root run; equal to `run_id` for a root run.
     pub root_run_id: Arc<str>,
-    /// The run above; none at the top.
+    /// Id of the parent run; `None` for a root run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run_id: Option<Arc<str>>,
-    /// The names of the agents from the top to this one, joined by `/`.
+    /// Names of the agents from the root to this one, joined by `/`.
     pub path: Arc<str>,
-    /// The session.
+    /// Name of the session.
     pub session: Arc<str>,
-    /// 0 at the top.
+    /// Depth in the tree; 0 for a root run.
     pub depth: u32,
-    /// On whose behalf the agent runs, if it was said: [`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of).
+    /// User on whose behalf the agent runs, if set by
+    /// [`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
-    /// The worker that drives it, by its name, if a worker does: [`RunRequest::driven_by`](crate::RunRequest::driven_by). A run that went on with
-    /// another has several, one in each entry of its journal that says that it begins or goes on.
+    /// Name of the worker that drives the run, if set by
+    /// [`RunRequest::driven_by`](crate::RunRequest::driven_by). A run that was resumed by another
+    /// worker has several: each start or resume entry of the journal names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<Arc<str>>,
-    /// The W3C trace context of whoever asked for it, at the top of a tree, if it was said: [`RunRequest::traceparent`](crate::RunRequest::traceparent).
+    /// W3C trace context of the caller, for a root run, if set by
+    /// [`RunRequest::traceparent`](crate::RunRequest::traceparent).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Arc<str>>,
 }
 
 impl RunIds {
-    /// A run at the top of a tree.
+    /// Creates the ids of a root run.
     pub fn root(agent: impl Into<Arc<str>>, session: impl Into<Arc<str>>) -> Self {
         let (agent, run_id) = (agent.into(), Arc::<str>::from(new_id()));
         Self {
@@ -56,7 +60,8 @@ impl RunIds {
         }
     }
 
-    /// A child run of `agent`.
+    /// Creates the ids of a child run of `agent`. Without a `run_id`, a new one is generated;
+    /// without an `agent_id`, the run id is used.
     #[must_use]
     pub fn child(&self, agent: impl Into<Arc<str>>, agent_id: Option<Arc<str>>, run_id: Option<Arc<str>>) -> Self {
         let agent = agent.into();
@@ -77,7 +82,7 @@ impl RunIds {
     }
 }
 
-/// A new id: unique, and sorting by the time it was made.
+/// Returns a new id: unique, and sorted by creation time.
 pub fn new_id() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }

@@ -1,5 +1,5 @@
-//! The data of a run: who it is, what it is asked and answered, where it stands and how it ends. It knows neither the journal nor
-//! whoever drives a run: the rooms [`run`](crate::run) and [`engine`](crate::engine) show it.
+//! The data of a run: its ids, questions and answers, state and end. Independent of the journal and
+//! of executors; the public modules [`run`](crate::run) and [`engine`](crate::engine) re-export it.
 
 mod answer;
 mod background;

@@ -1,4 +1,4 @@
-//! [`RunState`]: where a run stands.
+//! [`RunState`]: the state of a run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,13 +16,15 @@ use crate::{
     usage::Usage,
 };
 
-/// A run at rest: its [`RunState`], as an application keeps it to go on with the run later.
+/// Persistent state of a suspended run: a [`RunState`] that an application stores to resume the run
+/// later.
 pub type Checkpoint = RunState;
 
-/// Where a run stands: everything needed to go on with it, in this process or another. JSON that stands for itself.
+/// State of a run: everything needed to resume it, in this process or another. Serialises to
+/// self-contained JSON.
 ///
-/// [`apply`](Self::apply) is the only way in which it changes: a run under way, its recovery from a journal, its replay and
-/// its forks all apply the same entries, so they cannot disagree.
+/// The state changes only through [`apply`](Self::apply): a running run, its recovery from a
+/// journal, its replay and its forks all apply the same entries, so they cannot diverge.
 ///
 /// ```
 /// # fn keep(checkpoint: &agent_core::Checkpoint) -> agent_core::Result<()> {
@@ -34,91 +36,97 @@ pub type Checkpoint = RunState;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunState {
-    /// The version of this format.
+    /// Version of this format.
     pub version: u16,
-    /// Tells the agent's model, tools and middleware apart from another's: another agent refuses the checkpoint.
+    /// Fingerprint of the agent's model, tools and middleware: an agent with another fingerprint
+    /// rejects the checkpoint.
     pub fingerprint: String,
-    /// Who ran.
+    /// Ids of the run.
     pub ids: RunIds,
-    /// The nonce of the attempt that made it: a checkpoint that an attempt with another one went on from is out of date.
+    /// Nonce of the attempt that made the checkpoint. The checkpoint is outdated once another
+    /// attempt has resumed from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<Arc<str>>,
-    /// Steps taken.
+    /// Number of steps taken.
     pub step: u32,
-    /// What comes next.
+    /// The next action.
     pub phase: Phase,
-    /// The conversation; a turn under way is in the phase.
+    /// The conversation; an open turn is in `phase`.
     pub history: History,
-    /// The run's state.
+    /// Values of the run's state.
     pub state: BTreeMap<String, Value>,
-    /// The storage of the hierarchy; only in the root's checkpoint, since sub-agents share it.
+    /// Storage that the hierarchy shares; only in the root's checkpoint, since sub-agents share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub globals: Option<BTreeMap<String, Value>>,
-    /// What must be answered before the run goes on.
+    /// Questions that must be answered before the run continues.
     #[serde(default)]
     pub questions: Vec<Question>,
     /// Answers given so far, by question id.
     #[serde(default)]
     pub answers: BTreeMap<String, Answer>,
-    /// What tools gave whose calls are still open, because a hook failed or asked after them: they are not run again.
+    /// Outputs of tools whose calls are still open, because a hook failed or asked a question
+    /// afterwards: these tools are not run again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub finished: BTreeMap<String, ToolOutput>,
-    /// Calls whose tools were begun by an attempt that died or was cancelled, with no result: what became of them is not
-    /// known, and their effect says what to do about it.
+    /// Calls in doubt: an attempt that died or was cancelled began them, and their outcome is
+    /// unknown. The effect class of each decides how it is handled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub begun: BTreeMap<String, Begun>,
-    /// What the model answered in the step under way that was not accepted yet, in order: it is not called again for them.
+    /// Model answers in the current step that were not accepted yet, in order: the model is not
+    /// called again for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<Arc<ModelResponse>>,
-    /// Messages that steer the run and did not come to their turn yet.
+    /// Pending steering messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steering: Vec<Message>,
-    /// Decisions of the run's beginning, and behind them those of the step under way, each in order.
+    /// Decisions of the run's start, followed by those of the current step, each in order.
     #[serde(default)]
     pub decisions: Vec<(String, Value)>,
-    /// How many of the decisions are of the run's beginning, and hold for the whole run.
+    /// Number of decisions of the run's start, which hold for the whole run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub beginning: usize,
-    /// What the run used itself.
+    /// Usage of the run itself.
     #[serde(default)]
     pub usage: Usage,
-    /// What it used with all its sub-agents.
+    /// Usage of the run and all its sub-agents.
     #[serde(default)]
     pub tree_usage: Usage,
-    /// How often each tool was run.
+    /// Number of executions of each tool.
     #[serde(default)]
     pub tool_calls: BTreeMap<String, u32>,
-    /// What budgets counted for the run and all its descendants: model calls that were limited, what cut-off ones may have used
-    /// included, and each try at a tool.
+    /// Amounts that budgets counted for the run and all its descendants: limited model calls,
+    /// including the possible usage of aborted ones, and each attempt at a tool call.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spent: Amounts,
-    /// Milliseconds for which the run was under way, over all its attempts; waiting for an answer is not part of it.
+    /// Active time of the run in milliseconds, over all attempts; excludes the time it was
+    /// suspended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub elapsed_ms: u64,
-    /// Sub-agents that it started.
+    /// Number of sub-agents that the run has started.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sub_agents: u32,
-    /// Where the application keeps it, if it said so when it was shown the checkpoint.
+    /// Location at which the application stored the checkpoint, if its checkpoint callback returned
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_as: Option<String>,
-    /// Those that ran in the background, and of whose end it was not told.
+    /// Background sub-agents whose end was not reported to the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundRun>,
-    /// What only the next entry needs to know.
+    /// Bookkeeping that only the next entry needs.
     #[serde(skip)]
     pub(crate) trail: Trail,
 }
 
-/// For fields that are left out of JSON where they say nothing.
+/// True for a default value; such fields are omitted from JSON.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl RunState {
-    /// The version that this release writes.
+    /// The format version that this release writes.
     pub const VERSION: u16 = 1;
 
-    /// A checkpoint before the first step.
+    /// Creates a state before the first step.
     pub fn new(ids: RunIds, fingerprint: impl Into<String>) -> Self {
         Self {
             version: Self::VERSION,
@@ -150,7 +158,8 @@ impl RunState {
         }
     }
 
-    /// What the run used with all its descendants, as far as any count of it says: what a budget takes over from it.
+    /// Usage of the run and all its descendants, as the maximum of all counters: the amounts that a
+    /// budget takes over.
     pub fn used(&self) -> Amounts {
         let tool_calls = self.tool_calls.values().copied().map(u64::from).sum();
         let Usage { calls, cost, .. } = self.tree_usage;
@@ -159,26 +168,28 @@ impl RunState {
         counted.max(self.spent)
     }
 
-    /// Puts another message in the place of one of the conversation, such as in a fork.
+    /// Replaces a message of the conversation, for example in a fork.
     ///
     /// # Errors
-    /// [`ErrorKind::History`](crate::ErrorKind::History) if there is no such message, or if a call would be unpaired.
+    /// [`ErrorKind::History`](crate::ErrorKind::History) if there is no such message, or if a call
+    /// would be unpaired.
     pub fn edit(&mut self, index: usize, message: Message) -> Result<()> {
         self.history.replace(index, message)
     }
 
-    /// The checkpoint as JSON text.
+    /// Serialises the checkpoint as JSON text.
     ///
     /// # Errors
-    /// Never for a checkpoint of this framework.
+    /// Never for a checkpoint of this crate.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|e| Error::config("the checkpoint is not JSON").with_source(e))
     }
 
-    /// Reads [`to_json`](Self::to_json)'s text.
+    /// Parses the text of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it is no checkpoint, or of a newer version than this release.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the text is not a checkpoint, or its
+    /// version is newer than this release.
     pub fn from_json(text: &str) -> Result<Self> {
         let checkpoint: Self =
             serde_json::from_str(text).map_err(|e| Error::config("this text is not a checkpoint").with_source(e))?;

@@ -1,9 +1,9 @@
-//! Names of sessions that no user can forge.
+//! Session names that a user cannot forge.
 
 use std::{fmt, sync::Arc};
 
-/// The session of a user, as the journal names it. Both parts may be any text, whoever chose it: two different pairs never
-/// have one name, and no name that begins as a user's sessions do belongs to another.
+/// Name of a user's session. Both parts may be arbitrary, untrusted text: two different pairs never
+/// have the same name, and no name with the prefix of a user's sessions belongs to another user.
 ///
 /// ```
 /// use agent_core::{RunRequest, run::SessionId};
@@ -21,41 +21,42 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// This session of this user.
+    /// Creates the id of `session` of `user`.
     pub fn new(user: impl Into<String>, session: impl Into<String>) -> Self {
         Self { user: user.into(), session: session.into() }
     }
 
-    /// Reads the name of a session; `None` if it is not of this form.
+    /// Parses the name of a session; `None` if it does not have this form.
     pub fn parse(name: &str) -> Option<Self> {
         let (user, session) = name.split_once('/')?;
         let id = Self { user: unescape(user)?, session: unescape(session)? };
         (id.to_string() == name).then_some(id)
     }
 
-    /// The user.
+    /// The user part.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// The session, as the user knows it.
+    /// The session part, as the user knows it.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// The session `SESSION/NAME` of the same user, for what belongs to this session and has one of its own.
+    /// The session `SESSION/NAME` of the same user, for data that belongs to this session and needs
+    /// a separate one.
     #[must_use]
     pub fn below(&self, name: &str) -> Self {
         Self::new(self.user.as_str(), format!("{}/{name}", self.session))
     }
 
-    /// How the names of all sessions of `user` begin.
+    /// Prefix of the names of all sessions of `user`.
     pub fn prefix(user: &str) -> String {
         format!("{}/", escape(user))
     }
 }
 
-/// The text without the character that parts a name.
+/// Escapes the separator of a name.
 fn escape(text: &str) -> String {
     text.replace('%', "%25").replace('/', "%2F")
 }

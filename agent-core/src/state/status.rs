@@ -1,26 +1,26 @@
-//! [`RunStatus`]: how a run ended.
+//! [`RunStatus`]: the outcome of a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ExitReason;
 
-/// How a run ended, or stopped for now.
+/// Outcome of a run that ended or was suspended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// It is done.
+    /// The run is finished.
     Finished(ExitReason),
-    /// It waits for answers.
+    /// The run waits for answers.
     Interrupted,
-    /// It was paused.
+    /// The run was paused.
     Paused,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// It failed.
+    /// The run failed.
     Failed,
-    /// In a way that this release does not know.
+    /// A status written by a newer release.
     #[serde(untagged)]
     Other(Value),
 }

@@ -1,4 +1,4 @@
-//! What a run's state remembers of its entries beside what a checkpoint holds.
+//! Bookkeeping of a run's state that a checkpoint does not contain.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -10,34 +10,35 @@ use serde::{Deserialize, Serialize};
 use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
 use crate::{amounts::Amounts, usage::Usage};
 
-/// How a run came to stand where it stands, as far as the next entry needs it.
+/// Bookkeeping that only the application of further entries needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Trail {
-    /// How the run's newest attempt ended; none while it is under way.
+    /// Status of the newest attempt; `None` while it is running.
     pub(crate) status: Option<RunStatus>,
     /// True if the run was undone.
     pub(crate) undone: bool,
-    /// The tools as which begun calls of the open turn will count.
+    /// Names of the tools of begun calls in the open turn, counted when the calls are answered.
     pub(crate) counted: BTreeMap<Arc<str>, Arc<str>>,
-    /// Allowance set aside for model calls under way, by the attempt's number for them: used, if it is never settled.
+    /// Reservations of running model calls, by the attempt's call number; they count as used if
+    /// they are never settled.
     pub(crate) reserved: BTreeMap<u32, Amounts>,
-    /// The child runs, in the order in which they were linked.
+    /// Child runs, in the order in which they were linked.
     pub(crate) children: Vec<Child>,
-    /// What child runs used whose states are gone: they had ended when the run was adopted.
+    /// Usage of child runs whose states were removed: they had ended when the run was adopted.
     pub(crate) gone: Usage,
-    /// How many of the children belong to earlier turns: a call of the open turn may have the id of a call of an earlier one.
+    /// Number of children that belong to earlier turns: call ids may repeat between turns.
     pub(crate) earlier: usize,
-    /// The children in the background of whose end the run was told.
+    /// Background children whose end was reported to the run.
     pub(crate) reported: HashSet<Arc<str>>,
-    /// When the newest entry was written.
+    /// Time of the newest entry.
     pub(crate) last_time: u64,
 }
 
-/// A child run.
+/// A link to a child run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Child {
-    /// The call that started it.
+    /// Id of the call that started it.
     pub(crate) call_id: Arc<str>,
     pub(crate) key: String,
     pub(crate) run: Arc<str>,
@@ -45,7 +46,8 @@ pub(crate) struct Child {
 }
 
 impl RunState {
-    /// Takes where the child runs stand out of a checkpoint, with what they used: they are states of their own now.
+    /// Moves the states of the child runs out of a checkpoint, with their usage: they become
+    /// separate states.
     pub(crate) fn adopt_children(&mut self) -> Vec<Self> {
         let states = self.take_children();
         self.trail.gone = self.tree_usage;
@@ -81,7 +83,8 @@ impl RunState {
         states
     }
 
-    /// The begun calls of the open turn count as the tools that they name, when they are answered.
+    /// Registers the tool names of begun calls in the open turn, for counting when they are
+    /// answered.
     pub(crate) fn count_open_calls(&mut self) {
         let Phase::Tools(turn) = &self.phase else { return };
         for call in turn.message.calls() {
@@ -92,7 +95,7 @@ impl RunState {
     }
 }
 
-/// Two runs that stand at the same place are the same, however they came there.
+/// Always equal: equality of states ignores their bookkeeping.
 impl PartialEq for Trail {
     fn eq(&self, _: &Self) -> bool {
         true

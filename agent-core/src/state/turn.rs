@@ -1,4 +1,4 @@
-//! What comes next in a run, and how far the calls of its open turn are.
+//! Phases of a run, and the progress of an open turn's calls.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     tooling::{Effect, ToolOutput},
 };
 
-/// What comes next in a run.
+/// The next action of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,26 +19,26 @@ pub enum Phase {
     /// A model call.
     #[default]
     BeforeModel,
-    /// The rest of a turn's tool calls.
+    /// The remaining tool calls of a turn.
     Tools(PendingTurn),
-    /// The hooks that are asked whether the run may end.
+    /// The hooks that decide about the run's end.
     Exit(Exit),
-    /// Nothing: the run is over, and the run above it has not taken its answer yet.
+    /// None: the run has ended, and its parent has not taken the answer yet.
     Ended(Exit),
 }
 
-/// A tool that was begun and left no result.
+/// A tool call that began and has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Begun {
-    /// What repeating it would do.
+    /// Effect class: the consequence of repeating the call.
     pub effect: Effect,
-    /// The attempt at the run that began it.
+    /// Nonce of the attempt that began it.
     pub attempt: Arc<str>,
 }
 
 impl Begun {
-    /// A tool of this effect, begun by this attempt.
+    /// Creates the record of a call.
     pub fn new(effect: Effect, attempt: Arc<str>) -> Self {
         Self { effect, attempt }
     }
@@ -48,21 +48,21 @@ impl Begun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingTurn {
-    /// The message.
+    /// The message with the calls.
     pub message: AssistantMessage,
-    /// Its calls, in call order.
+    /// State of each call, in call order.
     pub calls: Vec<PendingCall>,
 }
 
 impl PendingTurn {
-    /// A turn of which no call was run yet.
+    /// Creates a turn in which no call has run yet.
     pub fn new(message: AssistantMessage) -> Self {
         let todo = |id: &Arc<str>| PendingCall { call_id: id.clone(), state: CallState::Todo };
         let calls = message.calls().map(|c| todo(&c.id)).collect();
         Self { message, calls }
     }
 
-    /// The ids of the calls that are not answered.
+    /// Ids of the unanswered calls.
     pub fn open_calls(&self) -> impl Iterator<Item = &str> {
         let open = self.calls.iter().filter(|call| !matches!(call.state, CallState::Done(_)));
         open.map(|call| &*call.call_id)
@@ -73,22 +73,22 @@ impl PendingTurn {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: Arc<str>,
-    /// How far it is.
+    /// Progress of the call.
     pub state: CallState,
 }
 
-/// How far a pending call is.
+/// Progress of a pending call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallState {
-    /// Not run.
+    /// Not started.
     Todo,
-    /// Answered: never run again, whatever becomes of its siblings.
+    /// Answered: never executed again, whatever happens to the other calls.
     Done(ToolOutput),
-    /// Waiting; a sub-agent's call holds where the sub-agent stands.
+    /// Suspended; a call of a sub-agent contains the sub-agent's checkpoint.
     Suspended {
         /// The sub-agent's checkpoint.
         #[serde(default, skip_serializing_if = "Option::is_none")]

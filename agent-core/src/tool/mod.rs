@@ -1,8 +1,9 @@
-//! Tools: what a model may ask to be done.
+//! Tools: actions that a model can request.
 //!
-//! Authors of tools implement [`Tool`], or [`Toolset`] where the tools are not known before; [`ToolOptions`] say how the
-//! executor is to run one, above all what repeating it would do ([`Effect`]). Hooks see calls as [`ToolRequest`]s, and those of
-//! one answer as a [`ToolBatch`].
+//! Tool authors implement [`Tool`], or [`Toolset`] if the tools are not known in advance;
+//! [`ToolOptions`] configure the execution of a tool, most importantly its [`Effect`]: the
+//! consequence of repeating a call. Hooks receive calls as [`ToolRequest`]s, and the calls of one
+//! answer as a [`ToolBatch`].
 //!
 //! ```
 //! use agent_core::tool::{Effect, ToolOptions, ToolOutput};
@@ -30,12 +31,13 @@ pub use crate::tooling::{
 };
 use crate::{cx::RunCx, error::Result, service::SharedService};
 
-/// A composed stack around the calls of one tool.
+/// A composed service stack around the calls of one tool.
 pub type ToolService = SharedService<ToolRequest, ToolOutput>;
 
-/// Something that a model may ask to be done.
+/// An action that a model can request.
 ///
-/// Most tools are written with the `#[tool]` attribute of `agent-tools`; this is what it implements.
+/// Most tools are written with the `#[tool]` attribute of `agent-tools`, which implements this
+/// trait.
 ///
 /// ```
 /// use agent_core::{Result, Tool, ToolOutput, ToolRequest, ToolSpec, async_trait};
@@ -57,43 +59,45 @@ pub type ToolService = SharedService<ToolRequest, ToolOutput>;
 /// ```
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
-    /// What the model is told of the tool. Read once, when the agent is built.
+    /// Returns the description for the model. Read once, when the agent is built.
     fn spec(&self) -> ToolSpec;
 
-    /// How the executor is to run it. Read once, when the agent is built.
+    /// Returns the execution options. Read once, when the agent is built.
     fn options(&self) -> ToolOptions {
         ToolOptions::default()
     }
 
-    /// Does it. The arguments have been repaired and checked against the schema.
+    /// Executes the call. The arguments have been repaired and validated against the schema.
     ///
     /// # Errors
-    /// An error of kind [`Tool`](crate::ErrorKind::Tool) is told to the model by its message, without context or cause.
-    /// Panics are caught and told as "the tool failed".
+    /// The message of an error of kind [`Tool`](crate::ErrorKind::Tool) is sent to the model,
+    /// without context or source. Panics are caught and reported as "the tool failed".
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput>;
 
-    /// Opens what the tool needs, such as a connection: before the first run of an agent that has it, or of a run that brings
-    /// it. May be called again, also while calls are under way, and then does nothing.
+    /// Opens resources that the tool needs, such as a connection: before the first run of an agent
+    /// that has the tool, or of a run that brings it. May be called again, also during calls, and
+    /// must then do nothing.
     ///
     /// # Errors
-    /// Fails the run, before any model is called; the next run tries again.
+    /// An error fails the run before any model call; the next run tries again.
     async fn warm_up(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Gives back what [`warm_up`](Self::warm_up) opened. A later run warms up again.
+    /// Releases the resources that [`warm_up`](Self::warm_up) opened. A later run warms up again.
     ///
     /// # Errors
-    /// If something could not be given back properly; the tool counts as closed all the same.
+    /// If a resource could not be released properly; the tool counts as closed anyway.
     async fn close(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Says what became of an earlier attempt whose result was lost, for a tool whose effect is [`Effect::Reconcilable`].
-    /// The request is that of the call, with the same [idempotency key](ToolRequest::idempotency_key).
+    /// Reports the outcome of an earlier attempt whose result was lost, for a tool with
+    /// [`Effect::Reconcilable`]. The request is that of the call, with the same [idempotency
+    /// key](ToolRequest::idempotency_key).
     ///
     /// # Errors
-    /// If it cannot be found out: a person is asked, as for [`Reconciled::Unknown`].
+    /// If the outcome cannot be determined: a person is asked, as for [`Reconciled::Unknown`].
     async fn reconcile(&self, _req: ToolRequest) -> Result<Reconciled> {
         Ok(Reconciled::Unknown)
     }
@@ -126,27 +130,27 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     }
 }
 
-/// Tools that can change while a run is under way: asked before every model call.
+/// A set of tools that can change during a run: queried before every model call.
 #[async_trait]
 pub trait Toolset: Send + Sync + 'static {
-    /// The tools on offer now. The same tool must be the same `Arc` from call to call.
+    /// Returns the tools offered now. The same tool must be the same `Arc` in every call.
     ///
     /// # Errors
-    /// Ends the run.
+    /// An error ends the run.
     async fn tools(&self, cx: &RunCx) -> Result<Vec<Arc<dyn Tool>>>;
 
-    /// As [`Tool::warm_up`], for the set; it warms up its tools itself.
+    /// Like [`Tool::warm_up`], for the whole set, which must warm up its tools.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Tool::warm_up`].
     async fn warm_up(&self) -> Result<()> {
         Ok(())
     }
 
-    /// As [`Tool::close`], for the set.
+    /// Like [`Tool::close`], for the whole set.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Tool::close`].
     async fn close(&self) -> Result<()> {
         Ok(())
     }

@@ -15,41 +15,42 @@ use crate::{
     tooling::{Effect, ToolHints, ToolSpec, ToolSpecs},
 };
 
-/// One tool call. Cheap to clone, so that stock retry layers apply.
+/// One tool call. Cheap to clone, so that standard retry layers work.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolRequest {
-    /// The run.
+    /// The run that makes the call.
     pub cx: RunCx,
     /// The call as the model made it.
     pub call: Arc<ToolCall>,
-    /// The arguments: repaired, checked against the schema, with injected ones filled in right before the tool runs.
-    /// A hook that changes them has them checked again.
+    /// The arguments: repaired and validated against the schema; injected arguments are filled in
+    /// right before the tool runs. If a hook changes them, they are validated again.
     pub args: Arc<Value>,
-    /// Names the calls of one message that run together.
+    /// Number of the group of calls of one message that run concurrently.
     pub batch: u64,
-    /// Where a sub-agent stood when this call is gone on with.
+    /// Checkpoint of the call's sub-agent, when this call is resumed.
     pub child: Option<Arc<Checkpoint>>,
-    /// What repeating the call would do.
+    /// Effect class: the consequence of repeating the call.
     pub effect: Effect,
-    /// What the call may do to the world, as far as the tool says.
+    /// Declared consequences of the call for the outside world.
     pub hints: ToolHints,
-    /// As [`ToolOptions::delegates`](crate::ToolOptions::delegates).
+    /// See [`ToolOptions::delegates`](crate::ToolOptions::delegates).
     pub delegates: bool,
-    /// True if an earlier process, or an earlier attempt to answer a question, began this call.
+    /// True if an earlier process, or an attempt before a question was answered, began this call.
     pub resumed: bool,
-    /// The tool, as the model was told of it; unset outside an executor.
+    /// The tool's description for the model; unset outside an executor.
     pub tool: Option<Arc<ToolSpec>>,
-    /// All tools that the run offers at this step, whichever of them a hook showed to the model; empty outside an executor.
+    /// All tools that the run offers at this step, including those that a hook hid from the model;
+    /// empty outside an executor.
     pub offered: ToolSpecs,
-    /// The arguments that were checked against the schema.
+    /// The arguments that were validated against the schema.
     checked: Option<Arc<Value>>,
-    /// The arguments before others were filled in.
+    /// The arguments before injected ones were filled in.
     bare: Option<Arc<Value>>,
 }
 
 impl ToolRequest {
-    /// A request for `call` with these arguments.
+    /// Creates a request for `call` with these arguments.
     pub fn new(cx: RunCx, call: impl Into<Arc<ToolCall>>, args: impl Into<Arc<Value>>) -> Self {
         Self {
             cx,
@@ -68,47 +69,48 @@ impl ToolRequest {
         }
     }
 
-    /// True if the call may destroy something, or nobody says that it does not.
+    /// True if the call may be destructive: its effect is not [`Effect::Pure`], and it is not
+    /// declared non-destructive.
     pub fn is_risky(&self) -> bool {
         self.effect != Effect::Pure && self.hints.destructive != Some(false)
     }
 
-    /// Fills arguments in: `complete` are those that there are and those that the agent and the state give. Answers to
-    /// questions of the call stay bound to the former alone.
+    /// Fills in injected arguments: `complete` contains the present arguments and those from the
+    /// agent and the state. Answers to questions of the call stay bound to the former only.
     pub fn fill_in(&mut self, complete: Arc<Value>) {
         if !Arc::ptr_eq(&complete, &self.args) {
             self.bare = Some(std::mem::replace(&mut self.args, complete));
         }
     }
 
-    /// Says that the arguments, as they are now, were checked against the tool's schema.
+    /// Marks the current arguments as validated against the tool's schema.
     pub fn set_checked(&mut self) {
         self.checked = Some(self.args.clone());
     }
 
-    /// True if the arguments are those that were checked.
+    /// True if the current arguments were validated.
     pub fn is_checked(&self) -> bool {
         self.checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, &self.args))
     }
 
-    /// The arguments as a type.
+    /// Deserialises the arguments.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] if they do not fit.
+    /// [`ErrorKind::InvalidArguments`] if they do not match `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
         T::deserialize(&*self.args).map_err(|e| {
             Error::new(ErrorKind::InvalidArguments, format!("Invalid arguments for tool '{}': {e}", self.call.name))
         })
     }
 
-    /// Stable over every attempt and every process: what an idempotent effect is done under. Another step's call has
-    /// another key, even if the model gave it the same id.
+    /// Idempotency key of the call, stable across attempts and processes. A call of another step
+    /// has another key, even if the model gave it the same id.
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}/{}", self.cx.ids().run_id, self.cx.step(), self.call.id)
     }
 
-    /// Tells the readers of the run's events how far the tool is, or hands them a piece of its result: an
-    /// [`EventKind::ToolProgress`]. It is told at once and kept nowhere, and the model does not see it.
+    /// Emits an [`EventKind::ToolProgress`] event, which reports the tool's progress or a part of
+    /// its result. It is delivered at once and not persisted, and the model does not see it.
     ///
     /// ```
     /// use agent_core::{Result, ToolOutput, ToolRequest};
@@ -124,19 +126,20 @@ impl ToolRequest {
         self.cx.emit(EventKind::ToolProgress { call_id: self.call.id.clone(), progress: progress.into() });
     }
 
-    /// Makes a decision of this call once, however often the call is gone on with: see [`RunCx::decide`].
+    /// Makes a decision within this call once, even if the call is resumed: see [`RunCx::decide`].
     ///
     /// # Errors
-    /// As [`RunCx::decide`].
+    /// Those of [`RunCx::decide`].
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
         self.cx.decide(&format!("{}/{name}", self.call.id), decide).await
     }
 
-    /// Makes sure that the run is still this process's. The run has looked before it called the tool; a tool that works for long before an effect which
-    /// must not happen twice looks again right before that: its process may have been stopped meanwhile, and another one may have taken the
-    /// session over.
+    /// Verifies that this process still owns the session (a fencing check). The run verifies it
+    /// before it calls the tool; a tool that works for long before an effect that must not happen
+    /// twice verifies it again right before the effect: the process may have been paused, and
+    /// another process may have taken the session over.
     ///
-    /// It costs nothing while the lease of the session cannot have run out; otherwise the store is asked.
+    /// Costs nothing while the session's lease cannot have expired; otherwise it queries the store.
     ///
     /// ```
     /// # use agent_core::{Result, ToolOutput, ToolRequest};
@@ -151,23 +154,27 @@ impl ToolRequest {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the session is another process's, or nobody can say. Pass it on: the run appends no more
-    /// and ends with it.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session or the
+    /// owner cannot be determined. Return the error: the run appends no more and ends with it.
     pub async fn prove(&self) -> Result<()> {
         self.cx.0.log.prove().await
     }
 
-    /// Has a run of an agent that is served elsewhere driven there, and waits for its end: in another process, perhaps on another machine, and for as long as
-    /// it takes. When this run is driven again, it waits for the same run; when this call is cancelled, so is that. What that used counts against
-    /// this run's budgets once it is over, however it ended; of one that was given up nobody knows it.
+    /// Starts a run of a remote agent and waits for its end, however long it takes: the agent may
+    /// run in another process or on another machine. When this run is driven again, it waits for
+    /// the same remote run; when this call is cancelled, so is the remote run. After its end its
+    /// usage is charged to this run's budgets, for every kind of end; the usage of an abandoned run
+    /// is unknown.
     ///
-    /// Only for a tool that [delegates](crate::ToolOptions::delegates), under an engine that sends runs elsewhere.
+    /// Only for a tool that [delegates](crate::ToolOptions::delegates), under an engine that
+    /// supports remote runs.
     ///
     /// # Errors
-    /// As [`Durable::served`](crate::engine::Durable::served).
+    /// Those of [`Durable::served`](crate::engine::Durable::served).
     pub async fn served(&self, run: &ServedRun) -> Result<ServedEnd> {
         if !self.delegates {
-            // The call would be kept as one step, within which the engine can neither wait nor let go of the process.
+            // Otherwise the call would be persisted as one step, within which the engine can
+            // neither wait nor release the process.
             return Err(Error::config(format!(
                 "tool '{}' has agents called that are served elsewhere: its options must say that it delegates, and no other tool may call it",
                 self.call.name
@@ -180,29 +187,31 @@ impl ToolRequest {
 
     /// Returns the answer to a question about this call, or suspends the run until there is one.
     ///
-    /// The question is noted in the run, so a layer that turns the error into something else cannot swallow it. The answer
-    /// holds for this call with these arguments and this payload alone; if they are others when the run goes on, it is asked
-    /// again.
+    /// The question is recorded in the run, so a layer that converts the error cannot drop it. The
+    /// answer is valid only for this call with these arguments and this payload; if they have
+    /// changed when the run resumes, the question is asked again.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the answer has another form.
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::InvalidRequest`] if the
+    /// answer does not have the form of `T`.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
         self.ask_with(Ask::new(kind, payload))?.parse()
     }
 
-    /// As [`ask`](Self::ask), for a question that can come up again and then needs another answer: `nonce` tells which.
+    /// Like [`ask`](Self::ask), for a question that can be asked several times with different
+    /// answers: `nonce` distinguishes the instances.
     ///
     /// # Errors
-    /// As [`ask`](Self::ask).
+    /// Those of [`ask`](Self::ask).
     pub fn ask_once<T: DeserializeOwned>(&self, kind: &str, nonce: &str, payload: Value) -> Result<T> {
         self.ask_with(Ask::new(kind, payload).nonce(nonce))?.parse()
     }
 
-    /// As [`ask`](Self::ask), for a question with a schema, an end or a person of its own.
+    /// Like [`ask`](Self::ask), for a question with a schema, an expiry or an actor.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::Timeout`] if there can be none any more, and the
-    /// question has no default.
+    /// [`ErrorKind::Interrupted`] while there is no answer; [`ErrorKind::Timeout`] if the question
+    /// has expired and has no default.
     pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
         let args = self.bare.as_ref().unwrap_or(&self.args);
         self.cx.ask_at(&self.call.id, self.cx.step(), &json!([self.call.name, args]), ask)

@@ -1,4 +1,5 @@
-//! What is known of tools and their calls, apart from any run. The room [`tool`](crate::tool) shows it.
+//! Definitions of tools and their calls, independent of any run. The public module
+//! [`tool`](crate::tool) re-exports them.
 
 mod options;
 mod output;

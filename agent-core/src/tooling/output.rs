@@ -1,4 +1,4 @@
-//! What a tool gives back.
+//! Outputs of tools.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Part, ToolMessage, join_text};
 
-/// What a tool gives back: content for the model, and a value for programs. Cheap to clone.
+/// Output of a tool: content for the model, and a value for programs. Cheap to clone.
 ///
 /// ```
 /// use agent_core::ToolOutput;
@@ -26,52 +26,52 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A text.
+    /// Creates an output from a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::parts(vec![Part::text(text)])
     }
 
-    /// Any content.
+    /// Creates an output from any content.
     pub fn parts(parts: Vec<Part>) -> Self {
         Self { parts: Arc::new(parts), value: None, is_error: false }
     }
 
-    /// A value; the model is shown its [text](value_to_text).
+    /// Creates an output from a value; the model receives its [text](value_to_text).
     pub fn value(value: Value) -> Self {
         let is_error = value.get("status").and_then(Value::as_str) == Some("error");
         Self { parts: Arc::new(vec![Part::text(value_to_text(&value))]), value: Some(Arc::new(value)), is_error }
     }
 
-    /// A failure that the model is told about.
+    /// Creates an error output for the model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Marks it as a failure.
+    /// Marks the output as an error.
     #[must_use]
     pub fn failed(mut self) -> Self {
         self.is_error = true;
         self
     }
 
-    /// The same value with other content for the model.
+    /// Replaces the content for the model, and keeps the value.
     #[must_use]
     pub fn shown_as(mut self, parts: Vec<Part>) -> Self {
         self.parts = Arc::new(parts);
         self
     }
 
-    /// What the model is shown.
+    /// The content for the model.
     pub fn content(&self) -> &[Part] {
         &self.parts
     }
 
-    /// What the model is shown, to be edited; shared content is copied first.
+    /// The content for the model, mutable; shared content is copied first.
     pub fn content_mut(&mut self) -> &mut Vec<Part> {
         Arc::make_mut(&mut self.parts)
     }
 
-    /// The value for programs, if the tool gave one.
+    /// The value for programs, if the tool returned one.
     pub fn as_value(&self) -> Option<&Value> {
         self.value.as_deref()
     }
@@ -81,33 +81,35 @@ impl ToolOutput {
         self.is_error
     }
 
-    /// The text that the model is shown.
+    /// The content for the model as text.
     pub fn to_text(&self) -> String {
         join_text(&self.parts)
     }
 
-    /// The result message for a call.
+    /// Creates the result message of a call.
     pub fn to_message(&self, call_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> ToolMessage {
         ToolMessage::new(call_id, name, self.parts.clone(), self.is_error)
     }
 
-    /// True if both are one and the same output in memory, hence equal without looking.
+    /// True if both share the same memory, and hence are equal.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.parts, &other.parts) && self.is_error == other.is_error
     }
 }
 
-/// A value that is there, though it may be null.
+/// Deserialises a value that is present, though it may be null.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }
 
-/// The text that a model is shown for a tool's value.
+/// Returns the text of a tool's value for the model.
 ///
-/// * A text is itself.
-/// * An object with `content` or `result` alone is that; `returnDisplay` is for people and left out.
-/// * An object with a body (`stdout`, `output`, `content`, `result`; on `status: error` first `error`, `traceback`,
-///   `stderr`) is its other fields as a Markdown list and then the body.
+/// * A text is used unchanged.
+/// * An object with only `content` or `result` is replaced by that field; `returnDisplay` is for
+///   people and omitted.
+/// * An object with `status` and a body (`stdout`, `output`, `content`, `result`; on `status:
+///   error` first `error`, `traceback`, `stderr`) becomes a Markdown list of its other fields,
+///   followed by the body.
 /// * Anything else is compact JSON.
 pub fn value_to_text(value: &Value) -> String {
     match value {
@@ -147,7 +149,7 @@ fn object_to_text(fields: &Map<String, Value>) -> String {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ToolResults {
-    /// The results; a hook may edit them, not add or remove any.
+    /// The results; a hook may edit them, but not add or remove any.
     pub results: Vec<CallResult>,
 }
 
@@ -155,28 +157,28 @@ pub struct ToolResults {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallResult {
-    /// The call's id.
+    /// Id of the call.
     pub call_id: Arc<str>,
-    /// The tool.
+    /// Name of the tool.
     pub name: Arc<str>,
-    /// What it gave back.
+    /// Output of the tool.
     pub output: ToolOutput,
 }
 
 impl CallResult {
-    /// A result.
+    /// Creates a result.
     pub fn new(call_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, output: ToolOutput) -> Self {
         Self { call_id: call_id.into(), name: name.into(), output }
     }
 
-    /// The message that enters the history.
+    /// Creates the message that is appended to the history.
     pub fn to_message(&self) -> ToolMessage {
         self.output.to_message(self.call_id.clone(), self.name.clone())
     }
 }
 
 impl ToolResults {
-    /// These results.
+    /// Creates a list of results.
     pub fn new(results: Vec<CallResult>) -> Self {
         Self { results }
     }

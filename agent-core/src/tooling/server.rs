@@ -1,15 +1,15 @@
-//! Tools that providers have themselves: [`ServerTool`].
+//! Provider-hosted tools: [`ServerTool`].
 
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A tool that providers have themselves, said once for all of them: each wire writes it in its provider's words, and refuses
-/// what its provider does not have, with an error that says which wires do.
+/// A provider-hosted tool in a provider-neutral form: each wire encodes it for its provider, and
+/// rejects a tool that its provider does not have, with an error that names the wires that do.
 ///
-/// All but [`Computer`](Self::Computer) run at the provider: what was done there is a
-/// [`ServerCall`](crate::message::ServerCall) of the answer, and its sources are the [citations](crate::message::Citation)
-/// of the texts.
+/// All tools but [`Computer`](Self::Computer) run at the provider: their calls are
+/// [`ServerCall`](crate::message::ServerCall)s of the answer, and their sources are the
+/// [citations](crate::message::Citation) of the texts.
 ///
 /// ```
 /// use agent_core::{ToolSpec, tool::{RemoteMcp, ServerTool, WebSearch}};
@@ -26,87 +26,87 @@ use serde::{Deserialize, Serialize};
 pub enum ServerTool {
     /// Searches the web.
     WebSearch(WebSearch),
-    /// Reads pages whose addresses stand in the conversation.
+    /// Reads pages whose addresses are in the conversation.
     WebFetch(WebFetch),
     /// Writes programs and runs them.
     CodeExecution,
-    /// Searches files that were stored at the provider.
+    /// Searches files stored at the provider.
     FileSearch(FileSearch),
-    /// Makes images, which are in the answer.
+    /// Generates images, which are part of the answer.
     ImageGeneration,
-    /// The use of a computer, which models were taught. Calls of it are calls of an own tool, which does them: its spec is
-    /// [`with_server`](crate::ToolSpec::with_server) this.
+    /// Computer use, which models are trained for. Its calls are executed by a local tool, whose
+    /// spec is created [`with_server`](crate::ToolSpec::with_server) this.
     Computer(Computer),
-    /// The tools of a server of the Model Context Protocol, which the provider calls.
+    /// Tools of an MCP (Model Context Protocol) server, called by the provider.
     Mcp(RemoteMcp),
 }
 
-/// What a web search may look at.
+/// Options of a web search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebSearch {
-    /// The only domains that may be found; all if there are none.
+    /// Allowed domains. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_domains: Vec<String>,
-    /// Domains that are never found.
+    /// Blocked domains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_domains: Vec<String>,
-    /// Most searches of one answer.
+    /// Maximum number of searches per answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u32>,
-    /// Where the user is, about.
+    /// Approximate location of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
 }
 
-/// Where a user is, about.
+/// Approximate location of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Location {
-    /// The city.
+    /// City.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub city: Option<String>,
-    /// The region or state.
+    /// Region or state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// The country, by its two letters.
+    /// Two-letter country code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
-    /// The time zone, such as `Europe/Berlin`.
+    /// Time zone, such as `Europe/Berlin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
 }
 
-/// What pages may be read.
+/// Options of a web fetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebFetch {
-    /// The only domains that may be read; all if there are none.
+    /// Allowed domains. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_domains: Vec<String>,
-    /// Domains that are never read.
+    /// Blocked domains.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_domains: Vec<String>,
-    /// Most pages of one answer.
+    /// Maximum number of pages per answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u32>,
 }
 
-/// Which stored files are searched.
+/// Options of a file search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FileSearch {
-    /// The ids or names of the provider's stores.
+    /// Ids or names of the provider's stores.
     pub stores: Vec<String>,
-    /// Most passages that are found.
+    /// Maximum number of passages to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_results: Option<u32>,
 }
@@ -117,37 +117,38 @@ pub struct FileSearch {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Computer {
-    /// Its width.
+    /// Width of the screen.
     pub width: u32,
-    /// Its height.
+    /// Height of the screen.
     pub height: u32,
 }
 
-/// A server of the Model Context Protocol that the provider calls.
+/// An MCP (Model Context Protocol) server that the provider calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RemoteMcp {
-    /// What it is called: letters, digits, `_` and `-`.
+    /// Name of the server: letters, digits, `_` and `-`.
     pub name: String,
-    /// Where it is.
+    /// URL of the server.
     pub url: String,
-    /// A bearer token for it. It is in no log, and kept nowhere.
+    /// Bearer token for the server. Never logged or persisted.
     #[serde(skip)]
     pub authorization: Option<Secret>,
-    /// Headers for it. Their values are in no log, and kept nowhere.
+    /// Headers for the server. Their values are never logged or persisted.
     #[serde(skip)]
     pub headers: BTreeMap<String, Secret>,
-    /// The only tools of it that may be called; all if none is said.
+    /// Allowed tools. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed_tools: Vec<String>,
-    /// Whether it was given a token or headers, which are not kept: whoever reads it back has to give them again. Set by
-    /// [`authorization`](Self::authorization()) and [`header`](Self::header).
+    /// True if a token or headers were set; these are not persisted, and must be set again after
+    /// deserialisation. Set by [`authorization`](Self::authorization()) and
+    /// [`header`](Self::header).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_secrets: bool,
-    /// Whether calls wait for an approval, for providers that can be answered. No wire that comes with `agent-llm` can give
-    /// one, so they refuse it. Default: calls do not wait.
+    /// True if calls wait for an approval, for providers that support it. No wire of `agent-llm`
+    /// can send approvals, so they reject it. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
 }
@@ -157,7 +158,7 @@ pub struct RemoteMcp {
 pub struct Secret(String);
 
 impl Secret {
-    /// The text.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -176,7 +177,8 @@ impl fmt::Debug for Secret {
 }
 
 impl ServerTool {
-    /// What it is called: `web_search`, `code_execution` and so on; the server's own name for one of the Model Context Protocol.
+    /// Name of the tool: `web_search`, `code_execution` and so on; the configured name for an MCP
+    /// server.
     pub fn name(&self) -> &str {
         match self {
             Self::Mcp(server) => &server.name,
@@ -184,7 +186,8 @@ impl ServerTool {
         }
     }
 
-    /// What it is: `web_search`, `web_fetch`, `code_execution`, `file_search`, `image_generation`, `computer` or `mcp`.
+    /// Kind of the tool: `web_search`, `web_fetch`, `code_execution`, `file_search`,
+    /// `image_generation`, `computer` or `mcp`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::WebSearch(_) => "web_search",
@@ -199,33 +202,33 @@ impl ServerTool {
 }
 
 impl WebSearch {
-    /// A search of the whole web.
+    /// Creates a search of the whole web.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Allows a domain, and no other but those that are allowed too.
+    /// Adds a domain to the allow-list.
     #[must_use]
     pub fn allow(mut self, domain: impl Into<String>) -> Self {
         self.allowed_domains.push(domain.into());
         self
     }
 
-    /// Blocks a domain.
+    /// Adds a domain to the block-list.
     #[must_use]
     pub fn block(mut self, domain: impl Into<String>) -> Self {
         self.blocked_domains.push(domain.into());
         self
     }
 
-    /// Sets the most searches of one answer.
+    /// Sets the maximum number of searches per answer.
     #[must_use]
     pub fn max_uses(mut self, most: u32) -> Self {
         self.max_uses = Some(most);
         self
     }
 
-    /// Says where the user is.
+    /// Sets the location of the user.
     #[must_use]
     pub fn near(mut self, location: Location) -> Self {
         self.location = Some(location);
@@ -234,19 +237,19 @@ impl WebSearch {
 }
 
 impl Location {
-    /// A city of a country, which is said by its two letters.
+    /// Creates a location from a city and a two-letter country code.
     pub fn city(city: impl Into<String>, country: impl Into<String>) -> Self {
         Self { city: Some(city.into()), country: Some(country.into()), ..Self::default() }
     }
 }
 
 impl FileSearch {
-    /// A search of these stores.
+    /// Creates a search of these stores.
     pub fn new(stores: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { stores: stores.into_iter().map(Into::into).collect(), max_results: None }
     }
 
-    /// Sets the most passages that are found.
+    /// Sets the maximum number of passages to return.
     #[must_use]
     pub fn max_results(mut self, most: u32) -> Self {
         self.max_results = Some(most);
@@ -255,14 +258,14 @@ impl FileSearch {
 }
 
 impl Computer {
-    /// A screen of this size.
+    /// Creates a screen of this size.
     pub fn new(width: u32, height: u32) -> Self {
         Self { width, height }
     }
 }
 
 impl RemoteMcp {
-    /// The server at this address, with all of its tools.
+    /// Creates a server at this address, with all its tools.
     pub fn new(name: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -275,7 +278,7 @@ impl RemoteMcp {
         }
     }
 
-    /// Sets a bearer token for the server.
+    /// Sets the bearer token for the server.
     #[must_use]
     pub fn authorization(mut self, token: impl Into<String>) -> Self {
         (self.authorization, self.has_secrets) = (Some(token.into().into()), true);
@@ -290,14 +293,14 @@ impl RemoteMcp {
         self
     }
 
-    /// Allows a tool, and no other but those that are allowed too.
+    /// Adds a tool to the allow-list.
     #[must_use]
     pub fn allow(mut self, tool: impl Into<String>) -> Self {
         self.allowed_tools.push(tool.into());
         self
     }
 
-    /// Has calls wait for an approval: see [`approval`](Self::approval).
+    /// Makes calls wait for an approval: see [`approval`](Self::approval).
     #[must_use]
     pub fn with_approval(mut self) -> Self {
         self.approval = true;

@@ -1,4 +1,4 @@
-//! What a model is told of tools.
+//! Tool descriptions for models.
 
 use std::{
     fmt,
@@ -13,78 +13,78 @@ use serde_json::Value;
 use super::ServerTool;
 use crate::message::{Cache, Raw};
 
-/// What a model is told of a tool.
+/// Description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    /// Name by which the model calls it: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it does and when to use it.
+    /// Purpose and usage of the tool.
     pub description: String,
     /// JSON Schema of the arguments: an object.
     pub parameters: Value,
-    /// JSON Schema of the [value](super::ToolOutput::as_value) that it gives, where that is known: for programs that call it. Models are not
-    /// told of it.
+    /// JSON Schema of the returned [value](super::ToolOutput::as_value), if known: for programs
+    /// that call the tool. It is not sent to models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Asks the provider to cache the prompt up to the end of this tool.
+    /// Requests that the provider caches the prompt up to the end of this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// A provider's own JSON of the tool, which says more: that provider is told this. A tool that runs at the provider
-    /// has nothing else.
+    /// Provider-specific JSON of the tool, which is sent to that provider instead. A tool that runs
+    /// at the provider has nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
-    /// The tool that providers have themselves, which this is.
+    /// The equivalent provider-hosted tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerTool>,
 }
 
 impl ToolSpec {
-    /// A tool with these parameters.
+    /// Creates a tool with these parameters.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         let (name, description) = (name.into(), description.into());
         Self { name, description, parameters, output: None, cache: None, raw: None, server: None }
     }
 
-    /// A tool that `raw`'s provider runs itself. Other providers are not told of it.
+    /// Creates a tool that runs at the provider of `raw`. Other providers do not receive it.
     pub fn server_side(name: impl Into<String>, raw: Raw) -> Self {
         Self { raw: Some(raw), ..Self::new(name, "", Value::Null) }
     }
 
-    /// A tool that the provider runs itself, whichever it is.
+    /// Creates a provider-hosted tool, for any provider.
     pub fn of_server(tool: impl Into<ServerTool>) -> Self {
         let tool = tool.into();
         Self { server: Some(tool.clone()), ..Self::new(tool.name(), "", Value::Null) }
     }
 
-    /// Says that models know this tool by themselves: those whose provider has it are told of that in place of its
-    /// parameters.
+    /// Declares the equivalent provider-hosted tool, which models are trained for: a provider that
+    /// has it receives that instead of the parameters.
     #[must_use]
     pub fn with_server(mut self, tool: impl Into<ServerTool>) -> Self {
         self.server = Some(tool.into());
         self
     }
 
-    /// True if a provider runs the tool itself.
+    /// True if the tool runs at a provider.
     pub fn is_server_side(&self) -> bool {
         self.parameters.is_null()
     }
 
-    /// Sets a provider's own JSON of the tool.
+    /// Sets the provider-specific JSON of the tool.
     #[must_use]
     pub fn with_raw(mut self, raw: Raw) -> Self {
         self.raw = Some(raw);
         self
     }
 
-    /// Sets the JSON Schema of the value that it gives, if there is one.
+    /// Sets the JSON Schema of the returned value, if there is one.
     #[must_use]
     pub fn with_output(mut self, schema: Option<Value>) -> Self {
         self.output = schema;
         self
     }
 
-    /// Asks the provider to cache the prompt up to the end of this tool.
+    /// Requests that the provider caches the prompt up to the end of this tool.
     #[must_use]
     pub fn with_cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
@@ -92,21 +92,22 @@ impl ToolSpec {
     }
 }
 
-/// Names one way of writing or measuring tools: a wire, its settings, and what it replays verbatim.
+/// Key of one way of encoding or measuring tools: a wire, its settings, and the parts that it
+/// replays verbatim.
 ///
-/// Two encoders that would write any tool differently must have different keys.
+/// Two encoders that would encode any tool differently must have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WireKey(u64);
 
 impl WireKey {
-    /// A key from anything that can be hashed.
+    /// Creates a key from a hashable value.
     pub fn new(of: &impl std::hash::Hash) -> Self {
         use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
         Self(BuildHasherDefault::<DefaultHasher>::default().hash_one(of))
     }
 }
 
-/// The tools on offer in one model call; by default none. Cheap to clone; remembers how a wire wrote them.
+/// The tools offered in one model call; by default none. Cheap to clone; caches their encoded form.
 #[derive(Clone, Default)]
 pub struct ToolSpecs(Option<Arc<Inner>>);
 
@@ -118,7 +119,7 @@ struct Inner {
 }
 
 impl ToolSpecs {
-    /// What `write` makes of the tools; kept under `key` and not made again.
+    /// Returns the result of `write` for the tools, cached under `key`.
     pub fn written(&self, key: WireKey, write: impl FnOnce(&[ToolSpec]) -> Vec<u8>) -> Bytes {
         let Some(inner) = &self.0 else { return write(&[]).into() };
         let mut slot = inner.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +133,7 @@ impl ToolSpecs {
         }
     }
 
-    /// What `measure` makes of the tools; kept under `key` and not counted again.
+    /// Returns the result of `measure` for the tools, cached under `key`.
     pub fn total(&self, key: WireKey, measure: impl FnOnce(&[ToolSpec]) -> u64) -> u64 {
         let Some(inner) = &self.0 else { return measure(&[]) };
         let mut slot = inner.total.lock().unwrap_or_else(PoisonError::into_inner);
