@@ -1,4 +1,4 @@
-//! What a run without a store keeps in memory.
+//! Memory use of a run without a store.
 
 #[path = "suite/common/mod.rs"]
 mod common;
@@ -20,11 +20,11 @@ use common::{finished, tool};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The steps of the run, and after how many its memory is looked at.
+/// Number of steps of the run, and the interval at which its memory is measured.
 const STEPS: usize = 6_000;
 const EACH: usize = 1_000;
 
-/// Calls a tool in each step but the last, and notes how many bytes are in use.
+/// Calls a tool in each step but the last, and records how many bytes are in use.
 struct Notes {
     region: Region<'static, System>,
     calls: Mutex<usize>,
@@ -55,7 +55,7 @@ impl Model for Notes {
 
 #[tokio::test]
 async fn a_run_without_a_store_keeps_no_more_than_its_conversation_and_its_newest_entries() {
-    // Its result comes after what it cuts away: the conversation has three messages at most.
+    // Its result follows the messages it removes: the conversation has at most three messages.
     let cut = tool("cut", |request: ToolRequest| async move {
         let first = History::from_messages([Message::user("go")])?;
         request.cx.replace_history(first, "cut");
@@ -66,6 +66,6 @@ async fn a_run_without_a_store_keeps_no_more_than_its_conversation_and_its_newes
     let agent = Agent::builder("a", model).tool(cut).max_steps(u32::MAX).entries_kept(100).build().expect("builds");
     assert_eq!(finished(agent.start(RunRequest::user("go")).await).steps as usize, STEPS);
     let in_use = in_use.lock().expect("free");
-    // Five thousand steps of more than a kilobyte lie between the two.
+    // Five thousand steps of more than one kilobyte lie between the two measurements.
     assert!(in_use[in_use.len() - 1] - in_use[0] < 200_000, "{in_use:?}");
 }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 pub struct PartDefinition {
     /// Name of the part in the registry.
     pub name: String,
-    /// The configuration; null if there is none.
+    /// The configuration, or null.
     pub config: Value,
     /// For a middleware: true if it also applies to every descendant run.
     pub for_all: bool,

@@ -29,7 +29,7 @@ use crate::{
 /// Finds the model of a name; returns `None` for an unknown name.
 type FindModel = Arc<dyn Fn(&str) -> Option<Result<Arc<dyn Model>>> + Send + Sync>;
 
-/// Makes a part from its configuration, which is null if there is none.
+/// Makes a part from its configuration, which may be null.
 type Make<T> = Arc<dyn Fn(&Value) -> Result<T> + Send + Sync>;
 
 /// A merge rule that is code, with its name.
@@ -220,7 +220,7 @@ impl Registry {
     }
 
     /// As [`toolset_with`](Self::toolset_with), for a tool set that may call the agent's model or
-    /// another model of the registry. The configuration is null if there is none.
+    /// another model of the registry. A missing configuration is null.
     pub fn toolset_by(
         mut self,
         name: impl Into<String>,
@@ -280,7 +280,7 @@ impl Registry {
 
     /// As [`middleware_with`](Self::middleware_with), for a middleware that may call the agent's
     /// model (to judge, select or summarise) or that offers the agent's sub-agents. The
-    /// configuration is null if there is none.
+    /// configuration may be null.
     ///
     /// ```
     /// use agent_core::testing::ScriptedModel;

@@ -1,5 +1,5 @@
-//! Simulated runs: an agent in a world in which everything goes wrong that can, the same way each time for the same seed. And
-//! [`Conformance`]: what every middleware must stand; and [`engines`]: what every engine must do.
+//! Test kits: simulated runs with fault injection, reproducible by their seed ([`Simulation`]);
+//! conformance of middleware ([`Conformance`]) and of engines ([`engines`]).
 
 mod conformance;
 pub mod engines;

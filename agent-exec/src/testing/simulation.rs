@@ -116,7 +116,7 @@ enum Trouble {
     PausedAfter(Duration),
 }
 
-/// How a process ended.
+/// The end of a process.
 enum End {
     Died,
     Came(Result<RunEnd>),

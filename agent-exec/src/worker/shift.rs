@@ -38,8 +38,8 @@ struct Held {
     /// Ids of the signals that the run consumed. A cancellation is never among them: it takes
     /// effect through the end of the run only.
     heard: Vec<u64>,
-    /// Consumed messages that the run's journal will contain soon, with the time by which it
-    /// should.
+    /// Ids of consumed messages that are not yet known to be in the run's journal, with the time
+    /// since which they should be on their way there.
     steered: Vec<(u64, Instant)>,
     /// True if the run was cancelled or paused.
     was_told: bool,

@@ -1,4 +1,4 @@
-//! Arguments: mended, converted, completed and checked before a tool sees them.
+//! Arguments: repaired, converted, completed and checked before a tool receives them.
 
 use agent_core::{
     Flow, Message, ToolOutput,
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{FnTool, Log, Watch, double, finished, hooks, results, tool};
 
-/// A tool that notes its arguments and gives them back.
+/// A tool that logs its arguments and returns them.
 fn echo(log: &Log) -> FnTool {
     let log = log.clone();
     tool("echo", move |req| {
@@ -18,20 +18,20 @@ fn echo(log: &Log) -> FnTool {
     })
 }
 
-/// One run in which the model calls `tool` with these arguments, as it wrote them, and then says "done".
+/// Runs an agent whose model calls `tool` with these raw arguments, and then says "done".
 async fn call(tool: FnTool, arguments: &str) -> agent_core::Finished {
     let name = agent_core::Tool::spec(&tool).name;
     let model = ScriptedModel::new([Turn::raw_call("1", &name, arguments), Turn::text("done")]);
     finished(Agent::builder("a", model).tool(tool).build().expect("builds").run("go").await)
 }
 
-/// What the model was told of the only call, and whether it was an error.
+/// Returns the text of the only tool result, and whether it is an error.
 fn told(end: &agent_core::Finished) -> (String, bool) {
     let (_, text, is_error) = results(&end.history).remove(0);
     (text, is_error)
 }
 
-/// The arguments of the only call as they stand in the conversation.
+/// Returns the arguments of the only call as stored in the conversation.
 fn stored(end: &agent_core::Finished) -> String {
     let message = end.history.get(1).and_then(Message::as_assistant).expect("the call");
     message.calls().map(|call| call.arguments.clone()).collect()

@@ -1,4 +1,4 @@
-//! What models, tools and hooks should not do, and what then happens.
+//! Misbehaving models, tools and hooks, and the reactions to them.
 
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message,
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::common::{Log, Watch, carried_over, double, fails, finished, gives, hangs, ms, results, roles, tool};
 
-/// An agent with the tool `f` that doubles `x`, on a model that says these turns.
+/// Builds an agent with the tool `f` that doubles `x`, on a model with these turns.
 fn with_f(turns: impl IntoIterator<Item = Turn>) -> (AgentBuilder, ScriptedModel) {
     let model = ScriptedModel::new(turns);
     (Agent::builder("a", model.clone()).tool(double("f")), model)
@@ -258,7 +258,7 @@ async fn a_hook_that_fails_fails_the_run_and_is_named() {
 
 #[tokio::test]
 async fn a_run_that_a_hook_failed_goes_on_without_the_hook_and_nothing_that_was_done_is_done_again() {
-    // The run was over when `after_agent` failed, so that there is nothing to go on with.
+    // The run had ended when `after_agent` failed, so that there is nothing to resume.
     for point in POINTS.into_iter().filter(|point| *point != "after_agent") {
         let e = built(culprit(point, false).0).run("go").await.expect_err(point);
         let checkpoint = carried_over(e.checkpoint().expect("a checkpoint"));

@@ -1,4 +1,5 @@
-//! What cannot work is refused when the agent is built, with what to change.
+//! Configurations that cannot work are refused when the agent is built, with a hint on what to
+//! change.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn without_tools() -> AgentBuilder {
     Agent::builder("a", ScriptedModel::new([]).with_info(ModelInfo::new("old").without_tools()))
 }
 
-/// Why the agent cannot be built.
+/// Returns the error that `build` returns.
 fn refusal(builder: AgentBuilder) -> String {
     let e = builder.build().expect_err("cannot work");
     assert_eq!(e.kind(), ErrorKind::Config);
@@ -35,7 +36,7 @@ impl Toolset for NoTools {
     }
 }
 
-/// A middleware that does nothing but stand somewhere and bring a tool.
+/// A middleware that only declares its placement and a tool.
 #[derive(Default)]
 struct Stands {
     name: &'static str,
@@ -219,7 +220,7 @@ fn middlewares_in_an_order_that_works_are_accepted() {
     assert!(agent().middleware(outer).middleware(inner).build().is_ok());
 }
 
-// --- in words ---
+// --- description ---
 
 #[test]
 fn an_agent_explains_its_stacks_tools_and_limits() {

@@ -1,4 +1,4 @@
-//! Readers who lost their connection, and come back with the place of the last event that they have.
+//! Readers that lost their connection, and reconnect with the position of their last event.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::common::double;
 
-/// An agent whose runs have chunks, calls and results.
+/// Builds an agent whose runs have chunks, calls and results.
 fn agent(journal: &MemoryJournal) -> Agent {
     let model = ScriptedModel::new([
         Turn::text("I look it up.").and_call("c1", "look", json!({"x": 3})),
@@ -42,7 +42,7 @@ async fn whoever_comes_back_gets_what_he_has_not_once_and_in_order_with_what_pas
         assert_eq!(rest, all[have..], "after {have} of {}", all.len());
     }
 
-    // The same from the journal alone, without what passed.
+    // The same from the journal alone, without transient events.
     let durable: Vec<Event> = all.into_iter().filter(|event| event.position.after == 0).collect();
     let newest = journal.newest("s").await.expect("a journal").expect("an entry").seq;
     let hub = EventHub::at_rest(Arc::new(journal), &Arc::new(ids), 1, newest);

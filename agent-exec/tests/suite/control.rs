@@ -1,4 +1,4 @@
-//! Cancelling, pausing, steering and stopping a run that is under way.
+//! Cancelling, pausing, steering and stopping a running run.
 
 use std::sync::{
     Arc,
@@ -25,7 +25,7 @@ async fn resume(agent: &Agent, checkpoint: Checkpoint) -> agent_core::Finished {
     finished(agent.start(RunRequest::resume(checkpoint, [])).await)
 }
 
-/// Lets tasks that were aborted be dropped.
+/// Lets aborted tasks be dropped.
 async fn settle() {
     for _ in 0..10 {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! What the executor refuses of runs that an engine keeps, whichever engine that is.
+//! Runs that the executor refuses on an engine that persists steps, whichever engine that is.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn durable(request: RunRequest) -> RunRequest {
     request.durable(Arc::new(ByteEngine::default().attempt()))
 }
 
-/// What a run was refused for, which has this kind.
+/// Returns the message of the refusal, which has this kind.
 fn refusal(end: Result<RunEnd>, kind: ErrorKind) -> String {
     let e = end.expect_err("is refused");
     assert_eq!(e.kind(), kind, "{e}");
@@ -52,7 +52,7 @@ async fn a_run_that_is_in_the_past_of_its_session_is_refused() {
     assert_eq!(session.read("s", 0, 100).await.expect("is read").len(), entries);
 }
 
-/// An agent that calls this tool once.
+/// Builds an agent that calls this tool once.
 fn clerk(travel: impl Tool) -> Agent {
     let call = Turn::call("t1", "travel", json!({"message": "To Bern, please."}));
     let model = ScriptedModel::new([call, Turn::text("done")]);
@@ -66,7 +66,7 @@ async fn an_engine_that_sends_no_runs_elsewhere_says_so() {
     assert!(refused.contains("agent 'travel' is served elsewhere"), "{refused}");
 }
 
-/// Calls an agent elsewhere, and does not say that it does nothing else.
+/// Calls a remote agent without declaring that it only delegates.
 struct Silent;
 
 #[async_trait]

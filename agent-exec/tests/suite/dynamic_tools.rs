@@ -1,4 +1,4 @@
-//! Tools that come and go while a run is under way.
+//! Tools that come and go during a run.
 
 use std::sync::{
     Arc, Mutex,
@@ -18,7 +18,7 @@ use crate::common::{FnTool, double, finished, gives, results, tool};
 
 const FOUND: Key<Vec<String>> = Key::new("found");
 
-/// Tools that a run has to search for, unless there are few of them.
+/// Tools that a run has to search for, unless there are only a few.
 struct Searchable {
     search: Arc<dyn Tool>,
     catalogue: Vec<Arc<dyn Tool>>,
@@ -73,7 +73,7 @@ fn search(id: &str, keywords: &str) -> Turn {
     Turn::call(id, "search_tools", json!({ "keywords": keywords }))
 }
 
-/// A set that offers what its list holds now, and counts how often it was asked.
+/// A tool set that offers the current contents of its list, and counts how often it was queried.
 #[derive(Clone, Default)]
 struct Shelf {
     tools: Arc<Mutex<Vec<Arc<dyn Tool>>>>,

@@ -1,4 +1,4 @@
-//! The engine that keeps steps as bytes does what every engine must do.
+//! The engine that persists steps as bytes passes the conformance suite for engines.
 
 use std::{
     collections::BTreeMap,
@@ -21,17 +21,17 @@ use tokio::time::Instant;
 
 engine_conformance!(Bytes);
 
-/// What outlives the processes.
+/// State that outlives the processes.
 #[derive(Default)]
 struct Bytes {
     engine: ByteEngine,
     session: Mutex<Session>,
-    /// The run under way.
+    /// The run in progress.
     run: Mutex<Option<RunHandle>>,
     began: OnceLock<Instant>,
 }
 
-/// What was said before each run, and after all of them.
+/// The session's entries before each run, and after all of them.
 #[derive(Default)]
 struct Session {
     before: BTreeMap<Arc<str>, Vec<Entry>>,
@@ -39,13 +39,13 @@ struct Session {
 }
 
 impl Bytes {
-    /// The paused time, which all processes have in common.
+    /// Returns a clock of the paused time, which all processes share.
     fn clock(&self) -> Clock {
         let began = *self.began.get_or_init(Instant::now);
         Clock::new(move || SystemTime::UNIX_EPOCH + began.elapsed())
     }
 
-    /// The session as it was when the run began.
+    /// Returns the session as it was when the run began.
     fn session_of(&self, run: &RunAddress) -> MemoryJournal {
         let mut session = self.session.lock().expect("no panic");
         let now = session.now.clone();
@@ -55,7 +55,7 @@ impl Bytes {
         journal
     }
 
-    /// Keeps the session as it is when the run is over.
+    /// Stores the session at the end of the run.
     async fn keep(&self, run: &RunAddress, journal: &MemoryJournal) {
         let entries = journal.read(&run.session, 0, usize::MAX).await.expect("is read");
         self.session.lock().expect("no panic").now = entries.iter().map(|entry| (**entry).clone()).collect();
@@ -119,7 +119,7 @@ impl EngineWorld for Bytes {
     }
 }
 
-/// How a run ended, as whoever waits for it elsewhere is told.
+/// Converts the end of a run to the form that a remote caller receives.
 fn served(end: Result<RunEnd>) -> ServedEnd {
     match end {
         Ok(end) => {

@@ -1,4 +1,4 @@
-//! The stream of a run's events.
+//! The event stream of a run.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn start(builder: AgentBuilder) -> Run {
     builder.build().expect("builds").start(RunRequest::user("go"))
 }
 
-/// A run that calls a tool in its first step and answers in its second.
+/// Starts a run that calls a tool in its first step and answers in its second.
 fn two_steps() -> Run {
     start(
         agent([Turn::text("let me see").and_call("1", "f", json!({"x": 3})), Turn::text("it is six")])
@@ -32,7 +32,7 @@ fn two_steps() -> Run {
     )
 }
 
-/// All events of a run, read while it is driven.
+/// Returns all events of a run, read while it is driven.
 async fn read(run: &mut Run) -> Vec<Event> {
     run.by_ref().collect().await
 }
@@ -215,7 +215,7 @@ async fn a_reader_who_comes_in_the_middle_misses_no_durable_event_and_gets_no_ha
     }
 }
 
-/// More events than a reader may be behind.
+/// More events than a reader may lag behind.
 fn long_answer() -> Turn {
     Turn::text("word ".repeat(3000)).delay(ms(1))
 }
@@ -273,12 +273,12 @@ async fn a_dropped_run_ends_its_readers() {
 
 // --- a tree of runs ---
 
-/// A tool that has no effect and takes its time.
+/// Returns a tool without effects that takes `millis` milliseconds.
 fn pure(millis: u64) -> FnTool {
     slow("pure", millis, &Log::default()).with(|options| options.effect(Effect::Pure))
 }
 
-/// Takes its time between a model's answer and what follows from it: others write meanwhile.
+/// Delays the run between a model's answer and its consequences: others write meanwhile.
 struct Lingers(u64);
 
 #[async_trait]
@@ -289,7 +289,7 @@ impl Middleware for Lingers {
     }
 }
 
-/// A run over helpers that run at once, each at its own pace.
+/// Starts a run over concurrent helpers, each with its own pace.
 fn crowd(helpers: u64) -> Run {
     let helper = |n: u64| {
         let turns = [Turn::call("k", "pure", json!({})), Turn::text("helped")];

@@ -1,4 +1,4 @@
-//! What becomes of a hook's error, and of a hook's panic.
+//! Errors and panics of hooks.
 
 use agent_core::{
     Chunk, Error, ErrorKind, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolOutput,
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::common::{Log, Watch, double, finished, hooks, slow, tool};
 
-/// An agent with the tool `f` that doubles `x`; its model calls it once and then says "done".
+/// Builds an agent with the tool `f` that doubles `x`; its model calls it once and then says
+/// "done".
 fn agent() -> AgentBuilder {
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("done")]);
     Agent::builder("a", model).tool(double("f"))
@@ -61,7 +62,8 @@ async fn a_hook_that_panics_fails_the_run_and_loses_no_result_of_a_sibling() {
         let model = ScriptedModel::new([Turn::calls(ids.iter().map(|id| (*id, "f", json!({})))), Turn::text("done")]);
         let log = Log::default();
         let hook = hooks::before_tool(|_, req| match &*req.call.id {
-            "2" => std::panic::resume_unwind(Box::new("boo")), // without the panic's message on the test's output
+            // keeps the panic's message out of the test's output
+            "2" => std::panic::resume_unwind(Box::new("boo")),
             _ => Ok(Flow::Continue),
         });
         let agent = Agent::builder("a", model).tool(slow("f", 0, &log)).middleware(hook).build().expect("builds");

@@ -1,4 +1,4 @@
-//! Hooks: their order, what they may change, and what becomes of their errors.
+//! Hooks: their order, their permitted changes, and the handling of their errors.
 
 use std::sync::{
     Arc,
@@ -18,13 +18,14 @@ use serde_json::{Value, json};
 
 use crate::common::{Log, Watch, double, finished, gives, hooks, ms, results, slow, tool};
 
-/// An agent with the tool `f` that doubles `x`; its model calls it once and then says "done".
+/// Builds an agent with the tool `f` that doubles `x`; its model calls it once and then says
+/// "done".
 fn agent() -> (AgentBuilder, ScriptedModel) {
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("done")]);
     (Agent::builder("a", model.clone()).tool(double("f")), model)
 }
 
-/// What a case adds to an agent.
+/// Adds the items of a test case to an agent.
 type With = fn(AgentBuilder) -> AgentBuilder;
 
 async fn run(builder: AgentBuilder) -> Finished {
@@ -428,7 +429,7 @@ async fn every_sink_gets_every_event_in_the_same_order() {
     assert!(one.events().is_sorted_by_key(|event| event.position));
 }
 
-// --- an answer of a hook's own is judged like the model's ---
+// --- an answer of a hook is treated like the model's ---
 
 #[tokio::test]
 async fn a_hook_that_puts_calls_into_an_answer_has_them_run() {

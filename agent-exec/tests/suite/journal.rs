@@ -1,4 +1,4 @@
-//! What is written down when, and what happens if it cannot be.
+//! Order of journal writes, and failures to write.
 
 use std::{
     sync::{
@@ -22,17 +22,17 @@ use tokio::time::Instant;
 
 use crate::common::{FnTool, Log, finished, ms, tool};
 
-/// What becomes of a batch.
+/// Treatment of a batch.
 enum Fate {
     Kept,
     KeptAfter(Duration),
     Refused,
     RefusedAfter(Duration),
-    /// Kept and acknowledged; then another process has the session.
+    /// The batch is stored and acknowledged; then another process takes over the session.
     KeptAndTakenOver,
 }
 
-/// A journal in memory that treats batches as a test wants, and remembers them.
+/// An in-memory journal that treats batches as a test configures, and records them.
 #[derive(Clone)]
 struct Scripted {
     inner: MemoryJournal,
@@ -115,7 +115,7 @@ fn is_intent(body: &EntryBody) -> bool {
     matches!(body, EntryBody::ToolStarted { .. })
 }
 
-/// A tool that notes how many milliseconds after `begun` it ran.
+/// Returns a tool that logs how many milliseconds after `begun` it ran.
 fn timed(name: &'static str, begun: Instant, log: &Log) -> FnTool {
     let log = log.clone();
     tool(name, move |_| {
@@ -145,12 +145,13 @@ async fn the_intent_is_durable_before_the_effect_unless_there_is_none() {
     assert_eq!(begun.elapsed(), ms(100), "what was begun without waiting is waited for in the end");
 }
 
-/// Keeps each batch after 50 milliseconds.
+/// Returns a journal that stores each batch after 50 milliseconds.
 fn lagging() -> Scripted {
     Scripted::new(|_| Fate::KeptAfter(ms(50)))
 }
 
-/// Two steps with a tool of this effect, and an answer; the model takes 50 milliseconds each time.
+/// Builds an agent with two steps with a tool of this effect, and an answer; each model call takes
+/// 50 milliseconds.
 fn two_steps(journal: &Scripted, effect: Effect) -> Agent {
     let turns = [Turn::call("1", "works", json!({})), Turn::call("2", "works", json!({})), Turn::text("done")];
     let works = tool("works", async |_| Ok(ToolOutput::text("ok"))).with(|options| options.effect(effect));
@@ -204,7 +205,7 @@ async fn readers_are_told_as_soon_as_it_is_durable_though_nobody_waits_for_it() 
     finished(run.await);
 }
 
-/// Counts an answer, and takes long to look at it.
+/// Counts an answer, and takes long to inspect it.
 struct Deliberates;
 
 const COUNT: Key<u32> = Key::new("count");
@@ -237,7 +238,7 @@ async fn an_answer_is_kept_while_a_hook_looks_at_it_and_what_the_hook_changed_wh
     assert!(matches!(accepted[0], EntryBody::ModelAccepted { .. }), "{accepted:#?}");
 }
 
-/// Counts what it sees, and takes long wherever a step waits for a hook.
+/// Counts its calls, and takes long wherever a step waits for a hook.
 struct Counts;
 
 impl Counts {
@@ -397,7 +398,7 @@ async fn a_journal_that_refuses_a_result_fails_the_run_as_such_whatever_its_sibl
         _ => Fate::Kept,
     });
     let writes = tool("writes", async |req: ToolRequest| {
-        // Both are begun when the first one ends.
+        // Both have begun when the first one ends.
         tokio::time::sleep(ms(if &*req.call.id == "1" { 10 } else { 20 })).await;
         req.cx.globals().update(&COUNT, |n| n.unwrap_or(0) + 1)?;
         Ok(ToolOutput::text("ok"))

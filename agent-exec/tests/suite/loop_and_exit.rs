@@ -1,4 +1,5 @@
-//! The loop and how it ends. What is asked of a run from outside is in `control.rs`, what a session keeps in `sessions.rs`.
+//! The loop and its exits. External control of a run is tested in `control.rs`, persistence of
+//! sessions in `sessions.rs`.
 
 use agent_core::{
     AssistantMessage, Block, Error, ErrorKind, EventKind, ExitReason, FinishReason, Finished, MemoryJournal, Message,
@@ -14,13 +15,13 @@ use serde_json::json;
 
 use crate::common::{Watch, double, fails, finished, hooks, ms, results, roles, stopped, tool};
 
-/// An agent with the tool `f` that doubles `x`, on a model that says these turns.
+/// Builds an agent with the tool `f` that doubles `x`, on a model with these turns.
 fn with_f(turns: impl IntoIterator<Item = Turn>) -> (AgentBuilder, ScriptedModel) {
     let model = ScriptedModel::new(turns);
     (Agent::builder("a", model.clone()).tool(double("f")), model)
 }
 
-/// A call of `f` with `x` = 3.
+/// Returns a call of `f` with `x` = 3.
 fn call(id: &str) -> Turn {
     Turn::call(id, "f", json!({"x": 3}))
 }
@@ -73,9 +74,9 @@ async fn a_model_that_says_nothing_twice_ends_the_run_as_empty_and_a_hook_may_go
     model.assert_finished();
 }
 
-// --- turns that are not over ---
+// --- incomplete turns ---
 
-/// A turn in which a tool of the provider's is at work.
+/// Returns a turn in which a provider's tool is running.
 fn at_work(blocks: impl IntoIterator<Item = Block>) -> Turn {
     let raw = Raw::from_value(Origin::new("wire", "provider", "model"), &json!({"type": "search"}));
     let searching = Block::Server(ServerCall::new("s1", "web_search", raw));

@@ -1,4 +1,4 @@
-//! The suites of agent-exec, in one program.
+//! All test suites of agent-exec, in one binary.
 
 mod arguments;
 mod bad_input;

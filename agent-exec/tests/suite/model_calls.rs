@@ -1,5 +1,5 @@
-//! Whole trees of agents and the layers around their model calls: what is used is counted once, and what is limited is
-//! limited for all of them together.
+//! Trees of agents and the layers around their model calls: usage is counted once, and limits apply
+//! to the whole tree.
 
 use std::{
     sync::{
@@ -40,7 +40,7 @@ fn built(builder: AgentBuilder) -> Agent {
     builder.build().expect("builds")
 }
 
-// --- what the provider is told ---
+// --- provider requests ---
 
 // NexAU 78
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_hook_tells_the_provider_for_which_session_it_works() {
     assert_eq!((&body["user"], &body["prompt_cache_key"]), (&json!("ada's"), &json!("a")));
 }
 
-/// What each provider is told of the session `id`, by a model that tells it.
+/// Returns what each provider receives about the session `id`, from a model that sends it.
 async fn told(id: &str, params: ModelParams) -> Vec<Value> {
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let provider = |answer: &'static str| {
@@ -155,7 +155,8 @@ async fn what_a_request_says_of_the_answer_is_laid_over_what_the_agent_says_and_
 
 // --- usage ---
 
-/// OpenAI, in whose answers 4 of 10 tokens of the prompt were cached and 3 of 5 tokens of the answer were reasoning.
+/// An OpenAI model in whose responses 4 of 10 prompt tokens were cached and 3 of 5 completion
+/// tokens were reasoning.
 fn openai(model: &str, answers: impl IntoIterator<Item = Value>) -> LayeredModel {
     let (asked, answers) = (Arc::new(AtomicU32::new(0)), answers.into_iter().collect::<Vec<_>>());
     let name = model.to_owned();
@@ -208,7 +209,7 @@ async fn one_call_without_a_price_makes_the_trees_cost_unknown_and_its_part_stay
 
 #[tokio::test]
 async fn a_call_that_is_made_again_counts_if_it_reported_what_it_used() {
-    // The first answer is not good enough for the layer; it was paid for all the same.
+    // The layer rejects the first answer; it is still paid for.
     let model = ScriptedModel::new([
         Turn::text("bad").usage(Usage::new(100, 10)),
         Turn::text("good").usage(Usage::new(100, 20)),
@@ -269,7 +270,8 @@ async fn what_a_failed_sub_agent_used_counts_in_the_tree() {
     assert_eq!((end.usage.input, end.tree_usage.input, end.tree_usage.calls), (3, 33, 3));
 }
 
-/// An agent that calls all its helpers at once and is done, with what each of its two calls uses.
+/// An agent that calls all its helpers concurrently and ends, with the usage of each of its two
+/// calls.
 #[derive(Clone, Debug)]
 struct Tree {
     used: [Usage; 2],
@@ -364,7 +366,7 @@ async fn a_budget_of_money_lets_nothing_begin_once_it_is_used_up() {
 
 // --- rate limits ---
 
-/// Takes ten calls in any minute, and refuses others with or without saying how long to wait.
+/// Accepts ten calls per minute, and refuses others with or without a retry delay.
 #[derive(Clone, Default)]
 struct TenPerMinute {
     taken: Arc<Mutex<Vec<(Instant, u32)>>>,
@@ -386,7 +388,7 @@ impl Model for TenPerMinute {
         ModelInfo::new("ten per minute")
     }
 
-    /// The boss calls fifty helpers at once; each of them calls a tool and is done.
+    /// The boss calls fifty helpers concurrently; each of them calls a tool and ends.
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         sleep(ms(50)).await;
         let now = Instant::now();
@@ -417,7 +419,7 @@ impl Model for TenPerMinute {
     }
 }
 
-/// A boss and its fifty helpers, each with a layer of its own.
+/// Runs a boss with fifty helpers, each with its own layer.
 async fn fifty_helpers(model: &TenPerMinute, layer: impl Fn() -> RateLimitLayer) -> agent_core::Finished {
     let noop = tool("noop", async |_| Ok(agent_core::ToolOutput::text("ok")));
     let helper = built(Agent::builder("helper", model.clone()).model_layer(layer()).tool(noop));

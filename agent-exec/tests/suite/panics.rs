@@ -1,4 +1,4 @@
-//! What becomes of a panic in what a run is made of: the run fails, says who panicked, and is over.
+//! Panics in the parts of a run: the run fails, names the panicking part, and ends.
 
 use std::{
     panic::resume_unwind,
@@ -22,12 +22,13 @@ use tower::{layer::layer_fn, service_fn};
 
 use crate::common::{Watch, double, finished, hooks};
 
-/// A panic without its message on the test's output.
+/// Panics without printing the message to the test's output.
 fn boo() -> ! {
     resume_unwind(Box::new("boo"))
 }
 
-/// An agent with the tool `f` that doubles `x`; its model calls it once and then says "done".
+/// Builds an agent with the tool `f` that doubles `x`; its model calls it once and then says
+/// "done".
 fn agent(journal: &MemoryJournal) -> AgentBuilder {
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("done")]);
     Agent::builder("a", model).tool(double("f")).store(journal.clone())
@@ -51,7 +52,7 @@ impl Middleware for Wraps {
     }
 }
 
-/// A model, and a set of tools, that panics.
+/// A model, and a tool set, that panics.
 struct Panics;
 
 #[async_trait]
@@ -72,8 +73,9 @@ impl Toolset for Panics {
     }
 }
 
-/// How a run fails of an agent that `add` adds to. It has ended for everybody: the hooks that it entered, its journal, and
-/// whoever goes on with it.
+/// Returns the error of a run whose agent has the parts that `add` adds, after checking that the
+/// run has ended for everybody: the hooks that it entered, its journal, and a process that resumes
+/// it.
 async fn failure(who: &str, add: impl FnOnce(AgentBuilder) -> AgentBuilder) -> Error {
     let (journal, trace) = (MemoryJournal::default(), HookTrace::new("outer"));
     let panicking = add(agent(&journal).middleware(trace.clone())).build().expect("builds");

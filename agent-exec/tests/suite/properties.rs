@@ -1,4 +1,4 @@
-//! What holds for every run, whatever models, tools and hooks do.
+//! Properties of every run, whatever models, tools and hooks do.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 
 use crate::common::{FnTool, Watch, fails, hooks, ms, results, tool};
 
-/// Runs on a clock that jumps ahead whenever everybody waits.
+/// Runs on a clock that advances whenever all tasks wait.
 fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("starts").block_on(test)
@@ -36,7 +36,7 @@ struct Scripted {
 
 const TOOLS: [&str; 8] = ["ok", "slow", "serial", "writes", "reads", "fails", "panics", "asks"];
 
-/// What the hooks do with a call: the last part of its tool's name says it.
+/// Actions of the hooks on a call, selected by the last part of its tool's name.
 const MEDDLING: [&str; 7] = ["let", "answer", "drop", "leave_out", "twice", "first", "deny"];
 
 fn calls() -> impl Strategy<Value = Vec<Vec<Scripted>>> {
@@ -55,7 +55,7 @@ fn turn(calls: &[Scripted]) -> Turn {
     Turn::message(AssistantMessage::new(blocks.collect()))
 }
 
-/// How often each call was begun, and how often it was done, by its idempotency key.
+/// How many times each call was started and completed, by its idempotency key.
 #[derive(Clone, Default)]
 struct Effects(Arc<Mutex<BTreeMap<String, (u32, u32)>>>);
 
@@ -73,7 +73,7 @@ impl Effects {
     }
 }
 
-/// A tool that takes its time and gives back its call's id.
+/// Returns a tool that takes `millis` milliseconds and returns its call's id.
 fn working(name: &str, millis: u64, effects: &Effects) -> FnTool {
     let effects = effects.clone();
     let works = tool(name, move |req| {
@@ -88,7 +88,7 @@ fn working(name: &str, millis: u64, effects: &Effects) -> FnTool {
     works.takes(json!({"x": {"type": "integer"}, "k": {}}), &[]).repeatable()
 }
 
-/// A tool that asks before it does anything.
+/// Returns a tool that asks before it does anything.
 fn asking(name: &str, effects: &Effects) -> FnTool {
     let effects = effects.clone();
     tool(name, move |req| {
@@ -112,14 +112,14 @@ fn all_tools(effects: &Effects) -> impl Iterator<Item = Arc<dyn Tool>> {
             "writes" => working(&name, 20, effects).with(|o| o.writes("k", Some("result"))),
             "reads" => working(&name, 5, effects).with(|o| o.reads("k", "k")),
             "fails" => fails(&name, "no"),
-            // Without the panic's message on the test's output.
+            // Keeps the panic's message out of the test's output.
             "panics" => crate::common::tool(&name, async |_| std::panic::resume_unwind(Box::new("boo"))),
             _ => asking(&name, effects),
         }) as _
     })
 }
 
-/// Hooks that do with each call what its tool's name says.
+/// Adds hooks that treat each call as its tool's name says.
 fn meddle(builder: AgentBuilder) -> AgentBuilder {
     let in_batch = hooks::before_tools(|_, batch| {
         for mut call in std::mem::take(&mut batch.calls) {
@@ -145,7 +145,7 @@ fn meddle(builder: AgentBuilder) -> AgentBuilder {
     builder.middleware(in_batch).middleware(one_by_one)
 }
 
-/// How one script went.
+/// Outcome of one script.
 struct Outcome {
     end: Finished,
     model: ScriptedModel,
@@ -154,7 +154,8 @@ struct Outcome {
     journal: MemoryJournal,
 }
 
-/// Runs a script to its end, cancelling it at these times and answering what is asked, one question at a time.
+/// Runs a script to its end, cancelling it at these times and answering its questions one at a
+/// time.
 async fn play(script: &[Vec<Scripted>], concurrency: usize, cancels: &[u64]) -> Outcome {
     let model = ScriptedModel::new(script.iter().map(|calls| turn(calls)).chain([Turn::text("done")]));
     let (watch, effects, journal) = (Watch::default(), Effects::default(), MemoryJournal::default());
@@ -236,7 +237,7 @@ proptest! {
 
 // --- random stacks ---
 
-/// A layer that notes when it is entered.
+/// A layer that logs when it is entered.
 #[derive(Clone)]
 struct Note<const N: usize>(HookTrace);
 
@@ -280,7 +281,7 @@ enum Part {
     ToolLayer(usize),
 }
 
-/// Stacks in which everything has a name of its own.
+/// Generates stacks in which every item has a unique name.
 fn stacks() -> impl Strategy<Value = Vec<Part>> {
     let middlewares = ["A", "B", "C", "D"].map(Part::Middleware);
     let layers = [0, 1].map(Part::ModelLayer).into_iter().chain([0, 1].map(Part::ToolLayer));
@@ -301,7 +302,7 @@ fn build(stack: &[Part], trace: &HookTrace) -> Agent {
     agent.build().expect("builds")
 }
 
-/// The names after `line` in the part `section` of an explanation.
+/// Returns the names after `line` in the part `section` of an explanation.
 fn explained(agent: &Agent, section: &str, line: &str) -> Vec<String> {
     let lines = agent.explain().lines().skip_while(|l| *l != section).skip(1).take_while(|l| l.starts_with("  "));
     let mut names = lines.filter_map(|l| l.trim().strip_prefix(line)?.strip_prefix(": "));

@@ -1,5 +1,5 @@
-//! A run is driven again from its journal, forked at a step, compared with another, and not gone on with from what is out of
-//! date.
+//! Runs are replayed from their journal, forked at a step, compared, and not resumed from an
+//! outdated checkpoint.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::common::{carried_over, finished, hooks, stopped, tool};
 
 const COUNT: Key<u32> = Key::new("count");
 
-/// Counts what really happens.
+/// Counts actual calls.
 #[derive(Clone, Default)]
 struct Calls(Arc<AtomicU32>);
 
@@ -64,7 +64,7 @@ fn tree(turns: Vec<Turn>, journal: &MemoryJournal, calls: &Calls) -> AgentBuilde
     with_tools("root", turns, calls).middleware(Delegation::new().to("helper", "Helps.", helper)).store(journal.clone())
 }
 
-/// What the events say, without places and what only passes.
+/// Returns the contents of the durable events, without positions.
 fn lasting(events: Vec<Event>) -> Vec<String> {
     let passing = |event: &Event| matches!(event.kind, EventKind::Chunk(_) | EventKind::StepStarted { .. });
     events.into_iter().filter(|event| !passing(event)).map(|e| format!("{} {:?}", e.ids.run_id, e.kind)).collect()
@@ -118,7 +118,7 @@ async fn an_older_run_is_replayed_by_its_id_and_a_sub_agents_run_by_that_agent()
     assert!(e.message().contains("session 's' holds no run 'nobody's'"), "{e}");
 }
 
-/// Asks a model beside the agent's own: within a decision, or not.
+/// Calls a side model: within a decision, or not.
 struct Opinion {
     model: ScriptedModel,
     decides: bool,
@@ -282,7 +282,7 @@ async fn the_first_place_where_two_runs_differ_is_found() {
     assert!(parts.to_string().contains("well done"), "{parts}");
 }
 
-/// Pauses a run after its first step, and gives where it stands.
+/// Pauses a run after its first step, and returns its checkpoint.
 async fn paused(agent: &Agent, session: &str) -> Checkpoint {
     let run = agent.start(RunRequest::user("go").session(session));
     run.handle().pause();

@@ -1,4 +1,4 @@
-//! The JSON Schemas of configurations say what serde reads: neither more nor less.
+//! The JSON Schemas of configurations accept exactly what serde reads.
 
 use agent_core::{
     Caps,
@@ -15,7 +15,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The schema of a type, and what its reader says of values.
+/// The schema of a type, and the verdict of its reader.
 struct Pair {
     schema: Value,
     validator: jsonschema::Validator,
@@ -35,8 +35,8 @@ impl Pair {
         let model = agent_core::testing::ScriptedModel::new([]);
         let model: std::sync::Arc<dyn agent_core::Model> = std::sync::Arc::new(model);
         Self::new(schema, move |value| match builtin.make(value.clone(), &model, &[]) {
-            _ if value.is_null() => false, // which is said in the place of a configuration
-            // What is checked beyond the form of the configuration is no concern of the schema.
+            _ if value.is_null() => false, // null means that there is no configuration
+            // Checks beyond the form of the configuration are not part of the schema.
             Err(e) => !e.message().starts_with("the configuration of middleware"),
             Ok(_) => true,
         })
@@ -47,7 +47,8 @@ impl Pair {
         Self { schema, validator, reads: Box::new(reads) }
     }
 
-    /// Holds the schema to the reader, on this value and on all that are one change away from it.
+    /// Compares the schema with the reader, on this value and on all values that are one change
+    /// away from it.
     fn agree_around(&self, value: &Value) {
         let errors: Vec<_> = self.validator.iter_errors(value).map(|e| e.to_string()).collect();
         assert!((self.reads)(value), "the sample is read: {value:#}");
@@ -63,7 +64,8 @@ impl Pair {
     }
 }
 
-/// All values that are one change away. Lists are not put where none was: serde reads a list as the fields of a struct.
+/// Returns all values that are one change away. Lists only replace lists: serde reads a list as the
+/// fields of a struct.
 fn changes(value: &Value) -> Vec<Value> {
     let others =
         [json!(null), json!(true), json!("text"), json!(-1), json!(0.5), json!(3), json!({}), json!({"new": 1})];
@@ -91,7 +93,7 @@ fn changes(value: &Value) -> Vec<Value> {
     all
 }
 
-/// What a middleware's configuration can say beyond its defaults.
+/// Returns configurations of a middleware that differ from its defaults.
 fn samples(name: &str) -> Vec<Value> {
     match name {
         "approval" => vec![json!({

@@ -1,4 +1,4 @@
-//! The run's state: what goes in, what tools read and write, and in which order.
+//! The run's state: its inputs, the reads and writes of tools, and their order.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use crate::common::{FnTool, Log, finished, gives, hooks, ms, results, tool};
 
-/// An agent with these keys of state whose model calls these tools in one message and then says "done".
+/// Builds an agent with these state keys whose model calls these tools in one message and then says
+/// "done".
 fn calling<'a>(
     keys: impl IntoIterator<Item = (&'a str, StateField)>,
     calls: impl IntoIterator<Item = (&'a str, &'a str, Value)>,
@@ -30,7 +31,7 @@ async fn run(builder: AgentBuilder, request: RunRequest) -> agent_core::Finished
     finished(builder.build().expect("builds").start(request).await)
 }
 
-/// A tool that notes what it was given as `token`, after a while.
+/// Returns a tool that logs its parameter `token`, after a delay.
 fn reader(name: &str, log: &Log) -> FnTool {
     let log = log.clone();
     let read = tool(name, move |req| {
@@ -44,7 +45,7 @@ fn reader(name: &str, log: &Log) -> FnTool {
     read.takes(json!({"q": {}, "token": {"type": "string"}}), &["token"]).with(|o| o.reads("tok", "token"))
 }
 
-/// A tool that writes a text to the state, after a while.
+/// Returns a tool that writes a text to the state, after a delay.
 fn writer(name: &str, key: &'static str, value: Value, millis: u64) -> FnTool {
     let written = tool(name, move |_| {
         let value = json!({ "o": value });
@@ -56,7 +57,7 @@ fn writer(name: &str, key: &'static str, value: Value, millis: u64) -> FnTool {
     written.with(|o| o.writes(key, Some("o")))
 }
 
-// --- what goes in ---
+// --- inputs ---
 
 // Haystack 22 (B)
 #[tokio::test]
@@ -171,7 +172,8 @@ async fn what_is_read_from_the_state_is_in_nothing_that_the_model_or_a_hook_is_s
         noted.note(format!("{:?} {:?} {out:?}", req.call, req.args));
         Ok(())
     });
-    // One tool wants a number and would get a secret text; the other fails with it in its hands.
+    // One tool expects a number and would get a secret text; the other fails with an error that
+    // contains it.
     let strict = reader("strict", &log).takes(json!({"q": {}, "token": {"type": "integer"}}), &["token"]);
     let failing = tool("fails", async |req| {
         let cause = Error::tool(req.args["token"].to_string());

@@ -1,4 +1,4 @@
-//! Wherever a tree of runs is stopped, going on from there ends as if it had never been stopped.
+//! Wherever a tree of runs is stopped, resuming from there ends as if it had never been stopped.
 
 use agent_core::{
     AssistantMessage, Block, Finished, Journal, MemoryJournal, Message, Model, ModelInfo, ModelRequest, ModelResponse,
@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::common::{Log, carried_over, finished, ms, slow};
 
-/// A model that takes three milliseconds and says what belongs to the step that the conversation is in.
+/// A model that takes three milliseconds and responds according to the step that the conversation
+/// is in.
 struct Steps(Vec<AssistantMessage>);
 
 impl Steps {
@@ -35,7 +36,7 @@ impl Model for Steps {
     }
 }
 
-/// A tree of two agents, as each process builds it anew.
+/// Builds a tree of two agents anew, as each process does.
 fn tree(journal: &MemoryJournal, log: &Log) -> Agent {
     let slow = |millis| slow("slow", millis, log).repeatable();
     let helper = Steps::new([&[("h1", "slow", json!({})), ("h2", "slow", json!({}))]]);
@@ -50,8 +51,8 @@ fn tree(journal: &MemoryJournal, log: &Log) -> Agent {
     builder.middleware(Delegation::new().to("helper", "Helps.", helper)).build().expect("builds")
 }
 
-/// Runs the tree to its end, stopped after each of these times, each time going on in another process. Tells how often it
-/// was stopped.
+/// Runs the tree to its end; stops it after each of these times and resumes it in another process.
+/// Returns the number of stops.
 async fn run(stops: &[u64], stop: fn(&RunHandle), log: &Log) -> (Finished, usize) {
     let journal = MemoryJournal::default();
     let (mut request, mut stopped) = (RunRequest::user("go").session("s"), 0);

@@ -1,4 +1,5 @@
-//! A process that is stopped between what it wrote down and what it does, and wakes up when its session is another's.
+//! A process that is suspended between recording an intent and acting on it, and wakes up when
+//! another process owns its session.
 
 #![cfg(unix)]
 
@@ -26,14 +27,14 @@ use nix::{
 use serde_json::json;
 
 const PLACE: &str = "AGENT_EXEC_STOPPED_PLACE";
-/// Where the process is stopped: in a tool's call, or else before it.
+/// Where the process is suspended: in a tool's call if set, otherwise before it.
 const IN_CALL: &str = "AGENT_EXEC_STOPPED_IN_CALL";
 const SESSION: &str = "s";
 
-/// Pays, which nobody can see afterwards.
+/// Pays, which cannot be observed afterwards.
 struct Pay {
     paid: std::path::PathBuf,
-    /// The process is stopped before it pays.
+    /// Suspends the process before it pays.
     stops: bool,
 }
 
@@ -58,7 +59,8 @@ impl Tool for Pay {
     }
 }
 
-/// A journal whose process is stopped, if that is so, when a run has the acknowledgement of an intent in its hands.
+/// A journal that, if enabled, suspends the process as soon as a run has received the
+/// acknowledgement of an intent.
 struct Stops(SqliteJournal, bool);
 
 struct StopsWriter(Arc<dyn JournalWriter>, bool);
@@ -119,7 +121,7 @@ fn agent(journal: impl Journal, pay: Pay, turns: impl IntoIterator<Item = Turn>)
     agent.when_busy(WhenBusy::queue()).build().expect("builds")
 }
 
-/// Runs until it is stopped, and then to the end. Run by the tests below, in a process of its own.
+/// Runs until it is suspended, and then to the end. The tests below start it as a separate process.
 #[tokio::test]
 #[ignore = "is stopped, and waits for the test that goes on with it"]
 async fn child() {
@@ -166,7 +168,8 @@ async fn wakes_up_too_late<const N: usize>(settings: [(&str, &str); N]) {
     let mut child = Process(child.expect("starts"));
     let mut lines = BufReader::new(child.0.stdout.take().expect("is piped")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line == "stops"), "it came to its intent");
-    // It renews its lease until it is stopped indeed, so that the session is free only then, and a second later.
+    // The process renews its lease until it is actually suspended, so the session becomes free one
+    // second after that.
     let pay = Pay { paid: dir.path().join("paid"), stops: false };
     let heir = agent(journal(dir.path()), pay, [Turn::text("done")]);
     let end = heir.start(RunRequest::recover(SESSION, [] as [(String, serde_json::Value); 0])).await.expect("goes on");

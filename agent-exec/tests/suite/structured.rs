@@ -1,4 +1,4 @@
-//! Agents whose answer has a form.
+//! Agents with structured output.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ fn agent(model: &ScriptedModel) -> AgentBuilder {
     Agent::builder("adder", model.clone()).tool(double("double")).middleware(sums())
 }
 
-/// The three kinds of models.
+/// Returns the three kinds of models.
 fn kinds() -> [ModelInfo; 3] {
     let info = ModelInfo::new("m");
     [info.clone().with_json_schema(), info.clone(), info]
@@ -58,7 +58,7 @@ async fn an_agent_calls_tools_and_then_answers_in_the_form() {
     }
 }
 
-/// The body of an agent's first request, by a model over this transport.
+/// Returns the body of an agent's first request, from a model over this transport.
 async fn asked<M: Model>(model: impl FnOnce(TransportFn) -> Result<M>) -> Value {
     let body = Arc::new(Mutex::new(Value::Null));
     let seen = body.clone();

@@ -24,12 +24,12 @@ use tower::{ServiceBuilder, service_fn};
 
 use crate::common::{FnTool, Log, Watch, finished, hangs, hooks, ms, results, roles, slow, stopped, tool};
 
-/// An agent whose model may call `helper` under the key of that name.
+/// Builds an agent whose model may call `helper` under the key of that name.
 fn over(name: &str, model: &ScriptedModel, helper: Agent) -> AgentBuilder {
     Agent::builder(name, model.clone()).middleware(Delegation::new().to("helper", "Helps.", helper))
 }
 
-/// A call of the helper.
+/// Returns a call of the helper.
 fn ask(id: &str, message: &str) -> Turn {
     Turn::call(id, "delegate", json!({"agent": "helper", "message": message}))
 }
@@ -50,7 +50,7 @@ fn asked(checkpoint: &Checkpoint) -> Vec<&str> {
     checkpoint.questions.iter().map(|q| q.id.as_str()).collect()
 }
 
-/// A tool that asks before it does anything, and notes what it does.
+/// Returns a tool that asks before it does anything, and logs its actions.
 fn careful(log: &Log) -> FnTool {
     let log = log.clone();
     tool("careful", move |req| {
@@ -72,7 +72,7 @@ fn visit() -> FnTool {
     })
 }
 
-// --- what is shared and what is not ---
+// --- shared and separate data ---
 
 // NexAU 61
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn usage_rolls_up_and_is_counted_once() {
     assert_eq!(told, [1000, 110, 2], "each run reports its own");
 }
 
-/// A model for any number of runs: each makes these calls once and is done.
+/// A model for any number of runs: each makes these calls once and ends.
 struct CallsOnce(AssistantMessage);
 
 impl CallsOnce {
@@ -206,7 +206,7 @@ async fn runs_at_once_do_not_see_each_others_storage_history_or_children() {
     }
 }
 
-// --- what goes wrong ---
+// --- errors ---
 
 // NexAU 59
 #[tokio::test]
@@ -337,7 +337,7 @@ async fn a_middleware_for_all_covers_every_run_below_with_hooks_and_wraps() {
 
 // --- pausing, asking and cancelling ---
 
-/// A tree of three agents, as each process builds it anew: the leaf asks in one of two calls.
+/// Builds a tree of three agents anew, as each process does: the leaf asks in one of two calls.
 fn tree(models: [&ScriptedModel; 3], log: &Log) -> Agent {
     let leaf = Agent::builder("leaf", models[2].clone()).tool(careful(log)).tool(slow("quick", 0, log));
     let middle = over("middle", models[1], built(leaf)).tool(slow("quick", 0, log));

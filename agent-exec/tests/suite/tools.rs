@@ -1,4 +1,5 @@
-//! Tool calls: side by side, one after another, failing, unknown, cancelled; and what the model is told.
+//! Tool calls: concurrent, sequential, failing, unknown and cancelled; and the results that the
+//! model receives.
 
 use std::sync::{
     Arc,
@@ -16,7 +17,8 @@ use tokio::time::Instant;
 
 use crate::common::{FnTool, Log, Watch, double, fails, finished, gives, hooks, ms, results, slow, tool};
 
-/// An agent whose model calls these tools in one message, by id and name, and then says "done".
+/// Builds an agent whose model calls these tools in one message, by id and name, and then says
+/// "done".
 fn calling<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>) -> AgentBuilder {
     let calls = calls.into_iter().map(|(id, name)| (id, name, json!({})));
     Agent::builder("a", ScriptedModel::new([Turn::calls(calls), Turn::text("done")]))
@@ -26,7 +28,7 @@ async fn run(builder: AgentBuilder) -> agent_core::Finished {
     finished(builder.build().expect("builds").run("go").await)
 }
 
-/// What the model is told when a tool gives `value`.
+/// Returns the result that the model receives from a tool, and whether it is an error.
 async fn told(tool: FnTool) -> (String, bool) {
     let name = agent_core::Tool::spec(&tool).name;
     let end = run(calling([("1", &*name)]).tool(tool)).await;
@@ -34,7 +36,7 @@ async fn told(tool: FnTool) -> (String, bool) {
     (text, is_error)
 }
 
-/// A tool that counts how many of its calls are under way at once, and keeps the most.
+/// Returns a tool that counts its concurrent calls, and records the peak.
 fn crowd(name: &str, millis: u64, peak: &Arc<AtomicUsize>) -> FnTool {
     let (now, peak) = (Arc::new(AtomicUsize::new(0)), peak.clone());
     tool(name, move |_| {
@@ -274,7 +276,7 @@ async fn calls_that_share_an_id_are_told_apart_in_the_message_and_in_the_results
     assert_eq!(watch.answered().len(), 3);
 }
 
-// --- what the model is told ---
+// --- rendering of results ---
 
 // NexAU 23, 24, Haystack 32
 #[tokio::test]
@@ -353,7 +355,7 @@ async fn an_image_reaches_the_model_as_it_is_even_where_the_text_beside_it_is_cu
     assert!(seen[2].as_text().is_some_and(|note| note.contains("10 of 50 bytes")), "{seen:?}");
 }
 
-// --- which tools ---
+// --- selection of tools ---
 
 // Haystack 40
 #[tokio::test]

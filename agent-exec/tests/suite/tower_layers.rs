@@ -1,4 +1,4 @@
-//! Stock tower layers, unchanged, mean here what their own documentation says.
+//! Stock tower layers, unchanged, behave as their own documentation says.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ use tower::{
 
 use crate::common::{Log, Watch, finished, hooks, ms, results, slow, tool};
 
-/// Tries again what is worth it, at most this often.
+/// Retries retryable errors, at most this often.
 #[derive(Clone)]
 struct Again(u32);
 
@@ -69,7 +69,7 @@ fn cut() -> Error {
     Error::new(ErrorKind::Truncated, "the stream was cut").with_retry(Retry::Temporary(None))
 }
 
-/// Three words, one every ten milliseconds, and then the block's end.
+/// Returns three words, one every ten milliseconds, and then the block's end.
 fn slow_words() -> Turn {
     Turn::text("a b c").delay(ms(10))
 }
@@ -82,7 +82,7 @@ async fn run_together(agent: &Agent, runs: usize) -> Vec<Result<RunEnd>> {
 
 #[tokio::test(start_paused = true)]
 async fn a_stock_timeout_bounds_the_whole_message_and_keeps_the_taxonomy() {
-    // The first word is there at once as far as the timeout is concerned; the rest stalls.
+    // The timeout sees the first word at once; the rest stalls.
     let model = ScriptedModel::new([Turn::text("a b c d e").delay(ms(30))]);
     let agent = Agent::builder("a", model.clone()).model_layer(TimeoutLayer::new(ms(100))).build().expect("builds");
     let begun = Instant::now();
@@ -170,7 +170,7 @@ async fn readiness_crosses_the_erased_boundary_so_that_stock_load_shed_sheds() {
 async fn a_service_builder_with_buffer_and_rate_limit_applies_as_one_layer_and_keeps_own_errors() {
     let refused = || Error::new(ErrorKind::Quota, "no credit").with_context("account", "7");
     let model = ScriptedModel::new((0..3).map(|_| Turn::text("ok")).chain([Turn::error(refused)]));
-    // A rate limit cannot be cloned; the buffer makes it so.
+    // A rate limit cannot be cloned; the buffer makes it cloneable.
     let layer = ServiceBuilder::new().buffer(8).rate_limit(2, Duration::from_secs(1)).into_inner();
     let agent = Agent::builder("a", model.clone()).model_layer(layer).build().expect("builds");
     let begun = Instant::now();
@@ -182,7 +182,7 @@ async fn a_service_builder_with_buffer_and_rate_limit_applies_as_one_layer_and_k
     assert_eq!((e.kind(), e.context("account")), (ErrorKind::Quota, Some("7")));
 }
 
-/// Notes when a call goes in and when it comes out.
+/// Logs when a call enters and when it leaves.
 #[derive(Clone)]
 struct Noting<S>(S, Log, &'static str);
 
@@ -214,7 +214,7 @@ fn noting<S>(log: &Log, name: &'static str) -> impl Layer<S, Service = Noting<S>
     layer_fn(move |inner| Noting(inner, log.clone(), name))
 }
 
-/// A middleware that notes its wraps in the log that the layers use too.
+/// A middleware that logs its wraps in the same log as the layers.
 struct Wraps(Log, &'static str);
 
 #[agent_core::async_trait]
@@ -255,7 +255,7 @@ async fn wraps_and_layers_stand_in_the_order_in_which_they_were_registered() {
     assert_eq!(log.seen(), [model_call, tool_call, model_call].concat());
 }
 
-/// A layer of an author who knows nothing of hooks: it only sees the request.
+/// A layer whose author knows nothing of hooks: it only sees the request.
 #[derive(Clone)]
 struct Shout<S>(S);
 
@@ -331,7 +331,7 @@ async fn a_retry_around_a_tool_sees_its_errors_while_the_model_is_told_an_output
     let counted = tries.clone();
     let flaky = tool("flaky", move |_| {
         let n = counted.fetch_add(1, Ordering::SeqCst) + 1;
-        // The first call fails for good, the second one at its first try only.
+        // The first call fails permanently, the second one only at its first attempt.
         async move { if n <= 4 { Err(Error::tool(format!("down ({n})"))) } else { Ok(ToolOutput::text("up")) } }
     });
     let call = |id| Turn::call(id, "flaky", json!({}));

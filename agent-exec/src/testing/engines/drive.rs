@@ -80,7 +80,7 @@ pub(super) struct Driven {
     pub(super) end: ServedEnd,
     /// Number of processes that died.
     pub(super) died: usize,
-    /// How often each question had to be answered.
+    /// Number of times that each question had to be answered.
     pub(super) asked: BTreeMap<String, u32>,
 }
 

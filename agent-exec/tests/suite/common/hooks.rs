@@ -1,4 +1,4 @@
-//! Middlewares of one hook each, made of a closure, and named like the hook.
+//! Middlewares with a single hook, made from a closure and named after the hook.
 
 use agent_core::{
     Chunk, Exit, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, RunEnd, ToolBatch, ToolOutput,

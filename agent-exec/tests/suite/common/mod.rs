@@ -1,4 +1,5 @@
-//! What the suites share: tools made of closures, a log, a watcher of events, and short ways to read how a run went.
+//! Helpers of the suites: tools made from closures, a log, an event recorder, and shortcuts to
+//! inspect a run.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 pub(crate) mod hooks;
@@ -15,31 +16,31 @@ use agent_core::{
 };
 use serde_json::{Value, json};
 
-// --- how a run went ---
+// --- results of a run ---
 
-/// The finished run.
+/// Returns the finished run.
 pub(crate) fn finished(end: Result<RunEnd>) -> Finished {
     end.expect("the run does not fail").finished().expect("the run finishes")
 }
 
-/// How a run stopped, and where it stands, as another process would read it.
+/// Returns how a run stopped, and its checkpoint as another process would read it.
 pub(crate) fn stopped(end: Result<RunEnd>) -> (&'static str, Checkpoint) {
     let end = end.expect("the run does not fail");
     let checkpoint = end.checkpoint().expect("the run does not finish");
     (end.as_str(), carried_over(checkpoint))
 }
 
-/// The checkpoint as another process reads it.
+/// Returns the checkpoint as another process reads it.
 pub(crate) fn carried_over(checkpoint: &Checkpoint) -> Checkpoint {
     Checkpoint::from_json(&checkpoint.to_json().expect("serialises")).expect("parses")
 }
 
-/// The roles of a conversation's messages.
+/// Returns the roles of a conversation's messages.
 pub(crate) fn roles(history: &History) -> Vec<&'static str> {
     history.iter().map(Message::role).collect()
 }
 
-/// The tool results of a conversation: id, text, and whether it is an error.
+/// Returns the tool results of a conversation: id, text, and whether it is an error.
 pub(crate) fn results(history: &History) -> Vec<(String, String, bool)> {
     let result = |m: &Message| m.as_tool().map(|tool| (tool.call_id().to_owned(), m.text(), tool.is_error()));
     history.iter().filter_map(result).collect()
@@ -53,14 +54,14 @@ pub(crate) fn ms(millis: u64) -> Duration {
 
 type Body = Box<dyn Fn(ToolRequest) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
 
-/// A tool made of a closure.
+/// A tool made from a closure.
 pub(crate) struct FnTool {
     spec: ToolSpec,
     options: ToolOptions,
     body: Body,
 }
 
-/// A tool that takes any arguments.
+/// Returns a tool that accepts any arguments.
 pub(crate) fn tool<F, Fut>(name: &str, body: F) -> FnTool
 where
     F: Fn(ToolRequest) -> Fut + Send + Sync + 'static,
@@ -75,14 +76,14 @@ where
 }
 
 impl FnTool {
-    /// Takes these parameters and no others.
+    /// Accepts these parameters and no others.
     pub(crate) fn takes(mut self, properties: Value, required: &[&str]) -> Self {
         self.spec.parameters = json!({"type": "object", "required": required});
         self.spec.parameters["properties"] = properties;
         self
     }
 
-    /// May be begun again after a restart without asking anybody.
+    /// Declares that the tool may be repeated after a restart without a question.
     pub(crate) fn repeatable(self) -> Self {
         self.with(|options| options.effect(Effect::Idempotent))
     }
@@ -108,13 +109,13 @@ impl Tool for FnTool {
     }
 }
 
-/// A tool that doubles the integer `x`.
+/// Returns a tool that doubles the integer `x`.
 pub(crate) fn double(name: &str) -> FnTool {
     let twice = async |req: ToolRequest| Ok(ToolOutput::value(json!(req.args["x"].as_i64().expect("checked") * 2)));
     tool(name, twice).takes(json!({"x": {"type": "integer"}}), &["x"])
 }
 
-/// A tool that gives back always the same.
+/// Returns a tool that always returns this value.
 pub(crate) fn gives(name: &str, value: Value) -> FnTool {
     tool(name, move |_| {
         let value = value.clone();
@@ -122,12 +123,13 @@ pub(crate) fn gives(name: &str, value: Value) -> FnTool {
     })
 }
 
-/// A tool that fails with this message.
+/// Returns a tool that fails with this message.
 pub(crate) fn fails(name: &str, message: &'static str) -> FnTool {
     tool(name, move |_| async move { Err(agent_core::Error::tool(message)) })
 }
 
-/// A tool that takes its time, and notes its call's id when it begins and when it ends.
+/// Returns a tool that takes `millis` milliseconds, and logs its call's id when it begins and when
+/// it ends.
 pub(crate) fn slow(name: &str, millis: u64, log: &Log) -> FnTool {
     let log = log.clone();
     tool(name, move |req| {
@@ -141,7 +143,7 @@ pub(crate) fn slow(name: &str, millis: u64, log: &Log) -> FnTool {
     })
 }
 
-/// A tool that never ends, and notes its call's id when it begins and when it is dropped.
+/// Returns a tool that never ends, and logs its call's id when it begins and when it is dropped.
 pub(crate) fn hangs(name: &str, log: &Log) -> FnTool {
     struct Dropped(Log, String);
 
@@ -161,9 +163,9 @@ pub(crate) fn hangs(name: &str, log: &Log) -> FnTool {
     })
 }
 
-// --- looking on ---
+// --- observing ---
 
-/// Lines that tools and hooks write, in order. Clones are one log.
+/// Lines that tools and hooks write, in order. Clones share one log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -181,7 +183,7 @@ impl Log {
     }
 }
 
-/// A middleware that keeps the events of each run that it is in. Clones keep together.
+/// A middleware that records the events of each run. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch(Arc<Mutex<Vec<Event>>>);
 
@@ -190,7 +192,7 @@ impl Watch {
         self.0.lock().expect("nobody panics with the events").clone()
     }
 
-    /// What `pick` makes of the events that it wants.
+    /// Returns the values that `pick` extracts from the events.
     pub(crate) fn pick<T: Debug>(&self, pick: impl Fn(EventKind) -> Option<T>) -> Vec<T> {
         self.events().into_iter().filter_map(|event| pick(event.kind)).collect()
     }
@@ -202,7 +204,7 @@ impl Watch {
         })
     }
 
-    /// The calls that were answered: id, text, and whether it is an error.
+    /// Returns the answered calls: id, text, and whether it is an error.
     pub(crate) fn answered(&self) -> Vec<(String, String, bool)> {
         self.pick(|kind| match kind {
             EventKind::ToolAnswered { call_id, output, .. } => {

@@ -1,4 +1,4 @@
-//! Sub-agents that ask.
+//! Sub-agents that ask their parent.
 
 use agent_core::{ExitReason, RunRequest};
 use agent_middleware::AskParent;
@@ -6,7 +6,7 @@ use agent_middleware::AskParent;
 use super::*;
 use crate::common::{finished, stopped};
 
-/// A helper that asks what it must know, and then says what it was told.
+/// Builds a helper that asks a question, and then repeats the answer.
 fn curious(ask: AskParent) -> Agent {
     let model = thinks(|spoke, history| match spoke {
         0 => call("q", "ask_parent", json!({"question": "Which year?"})),

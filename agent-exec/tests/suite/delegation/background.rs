@@ -1,4 +1,4 @@
-//! Sub-agents that run while their caller goes on.
+//! Sub-agents that run in the background of their caller.
 
 use agent_core::{ErrorKind, EventKind, RunRequest};
 use agent_middleware::Snapshots;
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::common::{Log, Watch, finished, hangs, ms, slow, stopped};
 
-/// A helper that takes its time over one tool call, and then answers.
+/// Builds a helper whose only tool call takes `millis` milliseconds, and which then answers.
 fn busy(millis: u64, log: &Log) -> Agent {
     let model = thinks(|spoke, history| match spoke {
         0 => call("k", "work", json!({})),

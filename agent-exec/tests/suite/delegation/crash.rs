@@ -5,7 +5,8 @@ use agent_core::{Journal, MemoryJournal, RunEnd, RunRequest, testing::MortalJour
 use super::*;
 use crate::common::{Log, finished, slow};
 
-/// A boss whose helper works in the background while it works itself, and who then tells what it heard.
+/// Builds a boss that works while its helper works in the background, and then repeats the messages
+/// it received.
 fn tree(journal: impl Journal, log: &Log) -> Agent {
     let helper = thinks(|spoke, _| match spoke {
         0 => call("k", "work", json!({})),

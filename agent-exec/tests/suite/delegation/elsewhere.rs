@@ -1,4 +1,4 @@
-//! Sub-agents that run in another tree, such as behind a network.
+//! Sub-agents that run in another tree, for example across a network.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,8 @@ use tower::service_fn;
 use super::*;
 use crate::common::{finished, stopped};
 
-/// Asks when it is begun, and finishes with the answer when it is gone on with; says how it was started.
+/// Asks when it is started, and finishes with the answer when it is resumed; records how it was
+/// started.
 fn elsewhere(started: Arc<Mutex<Vec<&'static str>>>) -> Delegation {
     let agent = service_fn(move |req: RunRequest| {
         let started = started.clone();
@@ -41,7 +42,7 @@ fn elsewhere(started: Arc<Mutex<Vec<&'static str>>>) -> Delegation {
     Delegation::new().to("helper", "Helps.", agent)
 }
 
-/// A run that another executor drives, over this agent.
+/// Returns a run with this sub-agent, driven by another executor.
 fn driven_by_hand(helper: Agent) -> RunDriver {
     let (ids, journal) = (Arc::new(RunIds::root("other", "s")), Arc::new(MemoryJournal::default()));
     let writer = journal.open_now(&ids.session, &ids.agent_id).expect("is free");

@@ -1,4 +1,4 @@
-//! What readers see of sub-agents.
+//! Events of sub-agents, as readers see them.
 
 use agent_core::{
     Chunk, Event, EventKind, RunRequest,

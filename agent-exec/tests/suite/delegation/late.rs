@@ -1,4 +1,4 @@
-//! Sub-agents that do not hand up in time where they stand, since the journal is slow.
+//! Sub-agents that do not return their checkpoints in time, because the journal is slow.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use agent_core::{
 use super::*;
 use crate::common::{Log, finished, ms, stopped};
 
-/// A journal that takes its time to say that something is durable.
+/// A journal that acknowledges durability late.
 #[derive(Clone, Default)]
 struct SlowJournal(MemoryJournal);
 
@@ -49,10 +49,10 @@ impl JournalWriter for SlowWriter {
     }
 }
 
-/// Keeps what it is called with, as a tool of a user's might.
+/// Retains the requests of its calls, as a user's tool might.
 type Kept = Arc<Mutex<Vec<ToolRequest>>>;
 
-/// A boss whose helper pays, which must not happen twice, and then waits for what does not come.
+/// Builds a boss whose helper pays, which must not happen twice, and then waits forever.
 fn tree(journal: &SlowJournal, log: &Log, kept: &Kept, background: bool) -> Agent {
     let (paid, kept) = (log.clone(), kept.clone());
     let pay = tool("pay", move |req| {
@@ -123,7 +123,7 @@ async fn a_session_is_free_when_its_run_is_over_whoever_kept_a_context_of_a_sub_
     let run = agent.start(RunRequest::recover("s", []));
     tokio::select! {
         end = run => panic!("its journal is slow: {end:?}"),
-        () = tokio::time::sleep(ms(1)) => {} // the run is dropped, as when its process is about to end
+        () = tokio::time::sleep(ms(1)) => {} // drops the run, as when its process is about to end
     }
     drop(journal.open("s", "boss").await.expect("is free"));
 }

@@ -1,4 +1,4 @@
-//! How many, and how deep.
+//! Limits on the number and the depth of sub-agents.
 
 use agent_core::{Budget, Caps, ToolRequest, engine::SubAgentCall};
 

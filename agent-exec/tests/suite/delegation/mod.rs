@@ -1,4 +1,5 @@
-//! What the `Delegation` middleware offers a model: recalled, forked and background sub-agents, and questions to the caller.
+//! Features of the `Delegation` middleware for models: resumed, forked and background sub-agents,
+//! and questions to the caller.
 
 mod ask_parent;
 mod background;
@@ -21,7 +22,8 @@ use serde_json::{Value, json};
 
 use crate::common::{FnTool, results, tool};
 
-/// A model that thinks: what it says depends on the conversation, and on how often it spoke in it.
+/// A model whose response depends on the conversation, and on the number of its earlier responses
+/// in it.
 #[derive(Clone)]
 struct Thinks(Arc<Say>);
 
@@ -49,7 +51,7 @@ fn call(id: &str, name: &str, args: Value) -> AssistantMessage {
     AssistantMessage::new(vec![Block::tool_call(id, name, args.to_string())])
 }
 
-/// A call of the helper with these arguments beside the message.
+/// Returns a call of the helper with these arguments in addition to the message.
 #[expect(clippy::needless_pass_by_value, reason = "what is made by json! is handed over as it is")]
 fn ask(call_id: &str, message: &str, more: Value) -> AssistantMessage {
     let mut args = json!({"agent": "helper", "message": message});
@@ -65,7 +67,7 @@ fn built(builder: AgentBuilder) -> Agent {
     builder.build().expect("builds")
 }
 
-/// An agent over `helper`, which may do whatever sub-agents may do.
+/// Builds an agent over `helper`, with every delegation feature enabled.
 fn boss(model: impl Model, helper: Agent) -> AgentBuilder {
     Agent::builder("boss", model).middleware(delegation(helper))
 }
@@ -74,7 +76,7 @@ fn delegation(helper: Agent) -> Delegation {
     Delegation::new().recall().background().fork().to("helper", "Helps.", helper)
 }
 
-/// An agent that repeats all that it was told in its life.
+/// Builds an agent that repeats every message it has received.
 fn parrot() -> Agent {
     let texts = |history: &History| {
         let told = history.iter().filter(|m| matches!(m, Message::User(_))).map(Message::text);
@@ -83,36 +85,36 @@ fn parrot() -> Agent {
     built(Agent::builder("parrot", thinks(move |_, history| says(texts(history)))))
 }
 
-/// The text of the newest message.
+/// Returns the text of the newest message.
 fn last(history: &History) -> String {
     history.last().map(Message::text).unwrap_or_default()
 }
 
-/// The id that a sub-agent's answer tells, or that of one that was started.
+/// Returns the id of the sub-agent that an answer or a start report mentions.
 fn id_in(text: &str) -> String {
     let start = text.find("id of this sub-agent: ").map(|at| at + 22).or(text.find("(id ").map(|at| at + 4));
     text[start.expect("tells an id")..].chars().take_while(char::is_ascii_hexdigit).collect()
 }
 
-/// The first id that the conversation tells.
+/// Returns the first id in the conversation.
 fn first_id(history: &History) -> String {
     let results = history.iter().filter(|m| m.as_tool().is_some()).map(Message::text);
     id_in(&results.into_iter().next().expect("a result"))
 }
 
-/// The results of a finished run, in call order, without the lines that tell ids.
+/// Returns the results of a finished run, in call order, without the lines about ids.
 fn texts(end: &Finished) -> Vec<String> {
     let plain = |text: String| text.split("\n\n[The id").next().unwrap_or_default().to_owned();
     results(&end.history).into_iter().map(|(_, text, _)| plain(text)).collect()
 }
 
-/// What the run was told by users and by reports, without ids.
+/// Returns the messages that the run received from users and reports, without ids.
 fn told(end: &Finished) -> Vec<String> {
     let users = end.history.iter().filter(|m| matches!(m, Message::User(_))).map(Message::text);
     users.map(|text| without_ids(&text)).collect()
 }
 
-/// The text with every id as `ID`.
+/// Replaces every id in the text by `ID`.
 fn without_ids(text: &str) -> String {
     let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
     let is_id = |word: &str| word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len() == 32;
@@ -123,7 +125,7 @@ fn questions(checkpoint: &Checkpoint) -> Vec<&str> {
     checkpoint.questions.iter().map(|question| question.id.as_str()).collect()
 }
 
-/// A tool that asks a person.
+/// Returns a tool that asks a person.
 fn careful() -> FnTool {
     tool("careful", async |req: agent_core::ToolRequest| {
         let answer: String = req.ask("input", json!({}))?;

@@ -1,4 +1,4 @@
-//! Sub-agents that go on with what they know.
+//! Sub-agents that are resumed with their history.
 
 use agent_core::{ErrorKind, Journal, MemoryJournal, RunRequest};
 

@@ -1,4 +1,4 @@
-//! People confirm tool calls.
+//! Confirmation of tool calls by people.
 
 use std::sync::{
     Arc, Mutex,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Log, double, finished, gives, ms, results, stopped, tool};
 
-/// Decides always the same.
+/// Returns an approver with a fixed decision.
 fn says(decision: Decision) -> impl Approver {
     move |_: RunCx, _: ApprovalRequest| {
         let decision = decision.clone();
@@ -34,7 +34,7 @@ fn blocking(approver: impl Approver) -> ConfirmationStrategy {
     ConfirmationStrategy::blocking(ConfirmationPolicy::Always, approver)
 }
 
-/// An agent whose model calls `f` with `x` = 3 and then says "done".
+/// Builds an agent whose model calls `f` with `x` = 3 and then says "done".
 fn agent(approval: Approval) -> (AgentBuilder, ScriptedModel) {
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("done")]);
     (Agent::builder("a", model.clone()).tool(double("f")).middleware(approval), model)
@@ -197,7 +197,7 @@ async fn asked_once_the_same_call_is_asked_about_once_in_a_session_and_another_o
         };
         let once = ConfirmationStrategy::blocking(ConfirmationPolicy::Once, yes);
         let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": x})), Turn::text("done")]);
-        // Each run is a process of its own: only the journal is the same.
+        // Each run simulates a new process: they share only the journal.
         let agent = Agent::builder("a", model).tool(double("f")).middleware(Approval::new().confirm(["f"], once));
         let agent = agent.store(journal.clone()).build().expect("builds");
         finished(agent.start(RunRequest::user("go").session(session)).await);

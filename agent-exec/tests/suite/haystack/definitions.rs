@@ -1,4 +1,4 @@
-//! Agents as data, and with changes.
+//! Agents as data, and modified agents.
 
 use agent_core::{
     Deadlines, ErrorKind, RunRequest, StateField, StateSchema,

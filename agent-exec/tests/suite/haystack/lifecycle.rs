@@ -15,7 +15,7 @@ use tower::layer::util::Identity;
 
 use crate::common::{Log, finished, stopped};
 
-/// A part that notes what is done with it.
+/// A part that logs the calls it receives.
 #[derive(Clone)]
 struct Part {
     name: &'static str,

@@ -1,4 +1,5 @@
-//! What users of Haystack's Agent know by its names: prompts and run inputs, confirmation, snapshots, agents as data.
+//! Features that users of Haystack's Agent know by name: prompts and run inputs, confirmation,
+//! snapshots, agents as data.
 
 mod confirmation;
 mod definitions;

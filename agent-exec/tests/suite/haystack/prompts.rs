@@ -1,4 +1,4 @@
-//! Prompts with places for values.
+//! Prompt templates.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn agent(turns: usize) -> (AgentBuilder, ScriptedModel) {
     (Agent::builder("a", model.clone()), model)
 }
 
-/// What the model is sent for this user prompt and these inputs, or why nothing is sent.
+/// Returns the text that the model receives for this user prompt and these inputs, or the error.
 async fn told(prompt: &str, required: RequiredVariables, inputs: &[(&str, Value)]) -> Result<String, String> {
     let (builder, model) = agent(1);
     let built = builder.user_prompt(prompt).required_variables(required).build().map_err(|e| e.message().to_owned())?;

@@ -1,4 +1,4 @@
-//! What a run gives back, and tells while it is under way.
+//! Results of a run, and events during it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,7 +43,7 @@ fn a_state_goes_through_data_and_back_and_what_is_no_data_is_refused_when_it_is_
     let text = serde_json::to_string(&state.snapshot()).expect("serialises");
     let mut values: BTreeMap<_, _> = serde_json::from_str(&text).expect("parses");
     assert_eq!(State::new(schema(), BTreeMap::clone(&values)).expect("fits").snapshot(), state.snapshot());
-    values.remove("secret"); // what is not to be kept
+    values.remove("secret"); // not to be stored
     let back = State::new(schema(), values).expect("fits");
     assert_eq!((back.get_value("list"), back.has("secret"), back.has("odd")), (Some(json!(["a"])), false, false));
 }

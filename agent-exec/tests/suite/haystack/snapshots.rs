@@ -1,4 +1,4 @@
-//! Runs that stop, and what is kept of them.
+//! Runs that stop, and their stored checkpoints.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::common::{Watch, double, finished, roles, stopped};
 
-/// Keeps checkpoints as text, each under its number.
+/// Stores checkpoints as text, each under its number.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<String>>>);
 

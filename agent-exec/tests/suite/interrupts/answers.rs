@@ -1,4 +1,4 @@
-//! What an answer is bound to, and what is refused: the run then still waits.
+//! Binding of answers to questions, and refused answers: the run keeps waiting.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::common::{FnTool, Log, finished, results, stopped, tool};
 
-/// A tool that asks before it acts, as `ask` says, and notes what it was told.
+/// Returns a tool that asks before it acts, as `ask` configures, and logs the answer.
 fn careful(log: &Log, ask: impl Fn(Ask) -> Ask + Send + Sync + 'static) -> FnTool {
     let log = log.clone();
     let body = move |req: ToolRequest| {
@@ -53,7 +53,8 @@ async fn give(agent: &Agent, checkpoint: &Checkpoint, answer: (String, Answer)) 
     agent.start(RunRequest::resume_with(checkpoint.clone(), [answer])).await
 }
 
-/// The answer is refused for this reason, nothing ran, and the run takes a right answer still.
+/// Checks that the answer is refused, that nothing ran, and that the run still accepts a right
+/// answer. Returns the reason for the refusal.
 async fn refused(agent: &Agent, checkpoint: &Checkpoint, answer: (String, Answer)) -> Refusal {
     let e = give(agent, checkpoint, answer).await.expect_err("refused");
     assert_eq!(e.kind(), ErrorKind::AnswerRefused);
@@ -129,7 +130,7 @@ async fn an_open_question_stays_the_same_while_others_are_answered_in_any_order(
     let answers: Vec<_> = first.questions.iter().map(|question| question.answer(question.payload.clone())).collect();
     let mut checkpoint = first;
     for at in [2, 0, 3] {
-        // What a person saw days ago, answered in another process.
+        // A question that a person saw days ago, answered in another process.
         checkpoint = stopped(give(&build(), &checkpoint, answers[at].clone()).await).1;
     }
     let end = finished(give(&build(), &checkpoint, answers[1].clone()).await);
@@ -155,7 +156,7 @@ async fn an_answer_that_does_not_fit_the_schema_is_refused_with_all_problems() {
     let wrong = refused(&agent, &checkpoint, question.answer(json!({"amount": "much", "to": 7}))).await;
     let Refusal::Misfit { problems } = wrong else { panic!("{wrong:?}") };
     assert!(problems.contains("amount") && problems.contains("'to'"), "{problems}");
-    // A plain value is looked at just the same.
+    // A plain value is validated in the same way.
     let plain = (question.id.clone(), Answer::from(json!(null)));
     assert!(matches!(refused(&agent, &checkpoint, plain).await, Refusal::Misfit { .. }));
     finished(give(&agent, &checkpoint, question.answer(json!({"amount": 1, "to": "Ada"}))).await);
@@ -180,7 +181,7 @@ async fn only_who_was_asked_may_answer_and_the_journal_says_who_did() {
     assert!(one.time > 0);
 }
 
-/// A clock that a test sets, in seconds since 1970.
+/// Returns a clock that the test sets, in seconds since 1970.
 fn clock(at: &Arc<AtomicU64>) -> Clock {
     let at = at.clone();
     Clock::new(move || UNIX_EPOCH + Duration::from_secs(at.load(Ordering::SeqCst)))
@@ -200,7 +201,7 @@ async fn after_its_end_a_question_takes_no_answer_and_the_default_holds() {
         let answer = checkpoint.questions[0].answer("yes");
         assert_eq!(checkpoint.questions[0].expires, Some(1_060_000));
 
-        // Going on without an answer does not give it more time.
+        // Resuming without an answer does not extend the expiry.
         now.store(1059, Ordering::SeqCst);
         let go_on = RunRequest::resume(checkpoint.clone(), []);
         let (_, checkpoint) = stopped(agent.start(go_on).await);

@@ -1,4 +1,4 @@
-//! Approval in whole runs: one call or all of a message, at any depth.
+//! Approval in whole runs: one call or all calls of a message, at any depth.
 
 use agent_core::{
     Answer, Checkpoint, ErrorKind, Message, RunRequest, ToolOutput, ToolRequest,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::common::{FnTool, Log, finished, results, stopped, tool};
 
-/// A tool that notes each time it runs, and doubles `x`.
+/// Returns a tool that logs each of its runs, and doubles `x`.
 fn doubles(name: &'static str, log: &Log) -> FnTool {
     let log = log.clone();
     let body = move |req: ToolRequest| {
@@ -144,7 +144,8 @@ async fn a_batch_that_was_decided_is_not_asked_about_again_when_one_of_its_calls
     assert_eq!((told(&end)[1].0.as_str(), log.seen().len()), ("Ada", 1));
 }
 
-/// Root, middle and leaf, of which each calls two helpers or tools at once; every call of `act` is asked about.
+/// Builds a root, a middle and a leaf agent, each of which calls two helpers or tools concurrently;
+/// every call of `act` asks a question.
 fn tree(models: [&ScriptedModel; 3], log: &Log) -> Agent {
     let over = |name: &str, model: &ScriptedModel, helper: Agent| {
         let delegation = Delegation::new().to("helper", "Helps.", helper);
@@ -174,7 +175,8 @@ async fn in_a_tree_of_three_the_same_approval_of_each_depth_is_answered_by_itsel
     let (_, mut checkpoint) = stopped(build().run("go").await);
     let open = |c: &Checkpoint| c.questions.iter().map(|q| q.id.clone()).collect::<Vec<_>>();
     assert_eq!(open(&checkpoint), ["c/approval", "d/c/approval", "d/d/c/approval", "d/d/e/approval"]);
-    // An answer to one depth is none to another, though the tool, the call's id and the answer are the same.
+    // An answer to one depth does not answer another, although the tool, the call's id and the
+    // answer are the same.
     let (_, stray) = checkpoint.questions[1].answer(json!({"decision": "approve"}));
     let e =
         build().start(resume(&checkpoint, [("c/approval".to_owned(), stray.by("ada"))])).await.expect_err("refused");
@@ -229,7 +231,7 @@ async fn a_call_that_is_allowed_runs_while_its_sibling_waits_and_both_run_once_a
     };
     let (_, waiting) = stopped(build().start(RunRequest::user("go").session("s")).await);
     assert_eq!(log.seen(), ["free(1)"]);
-    // The process that had the checkpoint is gone: the journal has the question too.
+    // The process with the checkpoint is gone: the journal holds the question too.
     let recovered = build().unfinished("s").await.expect("reads").expect("waits");
     assert_eq!(recovered.questions, waiting.questions);
     let answer = recovered.questions[0].answer(json!({"decision": "approve"}));

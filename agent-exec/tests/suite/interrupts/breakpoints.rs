@@ -1,4 +1,4 @@
-//! Runs that stop to be looked at.
+//! Runs that stop at breakpoints for inspection.
 
 use agent_core::{
     Checkpoint, ErrorKind, MemoryJournal, RunRequest, ToolOutput, ToolRequest,
@@ -105,7 +105,8 @@ async fn a_crash_after_going_on_does_not_bring_the_breakpoint_back() {
         builder.middleware(Breakpoints::new().before_model(1)).store(journal.clone()).build().expect("builds")
     };
     let (_, checkpoint) = stopped(dies(model.clone()).start(RunRequest::user("go").session("s")).await);
-    // The provider is down when the run goes on: the answer was taken, the call was not made.
+    // The provider is down when the run resumes: the answer was consumed, but the call was not
+    // made.
     let none = ScriptedModel::new(Vec::<Turn>::new());
     dies(none).start(go_on(&checkpoint)).await.expect_err("fails");
     finished(dies(model.clone()).start(RunRequest::recover("s", [])).await);

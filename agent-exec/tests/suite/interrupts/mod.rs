@@ -1,4 +1,4 @@
-//! Runs that wait for answers, and go on in another process.
+//! Runs that wait for answers, and resume in another process.
 
 mod answers;
 mod approval;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::common::{FnTool, Log, finished, hooks, results, roles, stopped, tool};
 
-/// Notes each call that it runs, with its argument.
+/// Returns a tool that logs each of its calls with its argument.
 fn noted(name: &'static str, log: &Log) -> FnTool {
     let log = log.clone();
     tool(name, move |req| {
@@ -27,7 +27,7 @@ fn noted(name: &'static str, log: &Log) -> FnTool {
     })
 }
 
-/// Asks before the tool `delete` runs, and notes each time that it looks.
+/// Asks before the tool `delete` runs, and logs each check.
 fn guard(log: &Log) -> impl Middleware + use<> {
     let log = log.clone();
     hooks::before_tool(move |_, req| {
@@ -40,7 +40,7 @@ fn guard(log: &Log) -> impl Middleware + use<> {
     })
 }
 
-/// An agent as each process builds it anew: two tools, of which one is guarded.
+/// Builds an agent anew, as each process does: two tools, one of which is guarded.
 fn guarded(model: &ScriptedModel, log: &Log) -> Agent {
     let builder = Agent::builder("a", model.clone()).tool(noted("read", log)).tool(noted("delete", log));
     builder.middleware(guard(log)).build().expect("builds")
@@ -118,7 +118,7 @@ async fn hooks_of_what_is_finished_do_not_run_again_and_what_is_gone_on_with_is_
         .tool(noted("delete", &log))
         .middleware(guard(&log))
         .middleware(trace.clone());
-    // The trace is another middleware, hence another agent.
+    // The trace is an additional middleware, hence another agent.
     let request = resume(checkpoint, [("2/approval", json!(true))]).despite_changes();
     finished(agent.build().expect("builds").start(request).await);
     let mut seen = trace.seen();
@@ -177,7 +177,7 @@ async fn a_call_that_asked_from_inside_its_tool_counts_once() {
 
 #[tokio::test]
 async fn an_answer_is_for_one_call_and_not_for_a_later_one_with_the_same_id() {
-    // Many models count calls from the start of each message.
+    // Many models number calls from the start of each message.
     let log = Log::default();
     let delete = |x: u32| Turn::call("call_0", "delete", json!({"x": x}));
     let model = ScriptedModel::new([delete(1), delete(2), Turn::text("done")]);
@@ -438,7 +438,7 @@ async fn decisions_of_finished_hooks_and_siblings_do_not_stand_in_the_way_of_tho
     assert_eq!((made.load(Ordering::SeqCst), routes.load(Ordering::SeqCst)), (2, 2), "one route per step");
 }
 
-// --- what a checkpoint is ---
+// --- semantics of checkpoints ---
 
 #[tokio::test]
 async fn a_checkpoint_that_is_gone_on_with_twice_gives_two_runs_that_do_not_touch_each_other() {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::common::{carried_over, finished, gives, ms, results, stopped, tool};
 
-/// Every token costs a millionth of a dollar; only this model is known.
+/// Every token costs one millionth of a dollar; only this model has a price.
 struct Prices;
 
 impl PriceTable for Prices {
@@ -54,7 +54,7 @@ async fn a_run_ends_at_a_model_call_when_the_money_is_used_up_and_every_call_is_
 #[tokio::test]
 async fn a_run_draws_on_what_its_request_brings_beside_the_agents_budget() {
     let (model, asker) = (ScriptedModel::new(calls_look(9)), money(500));
-    // Without prices of its own, the agent's budget takes those that come.
+    // Without its own prices, the agent's budget uses those of the added budget.
     let budget = Budget::new(Caps::default().model_calls(9));
     let agent = agent(&model, &budget).build().expect("builds");
     let end = finished(agent.start(RunRequest::user("go").budget(asker.clone())).await);
@@ -192,7 +192,7 @@ async fn wall_time_is_a_budget_of_the_run_and_is_not_given_again_when_it_goes_on
     });
     let agent = Agent::builder("a", first).tool(pause).build().expect("builds");
     let (how, checkpoint) = stopped(agent.start(request()).await);
-    // The system's clock, which nothing pauses, may be some milliseconds ahead where the run begins.
+    // The system's clock is not paused and may be some milliseconds ahead where the run begins.
     let seconds = (checkpoint.elapsed_ms + 500) / 1_000;
     assert_eq!((how, seconds), ("paused", 3), "an id, the arguments and an end");
     tokio::time::sleep(Duration::from_secs(100)).await;

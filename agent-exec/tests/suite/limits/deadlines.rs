@@ -1,4 +1,4 @@
-//! Deadlines: which has passed, what is answered, and how the run ends.
+//! Deadlines: which one passed, which answers are recorded, and how the run ends.
 
 use std::{sync::Arc, time::Duration};
 
@@ -105,7 +105,7 @@ async fn a_sub_agent_has_no_more_time_than_its_caller_has_left() {
     assert!(answer.contains("ran out of time"), "{answer}");
 }
 
-/// A model, a tool set, and a middleware, that hangs in one place.
+/// A model, a tool set and a middleware that hangs in one place.
 #[derive(Clone)]
 struct Hangs(&'static str);
 
@@ -153,7 +153,7 @@ impl Middleware for Hangs {
     }
 }
 
-/// A run of ten seconds that hangs in a place.
+/// Runs an agent with a deadline of ten seconds that hangs in this place.
 async fn hanging(place: &'static str) -> Result<RunEnd> {
     let turns = [Turn::call("c", "nap", json!({})), Turn::text("done")];
     let agent = agent(turns, Deadlines::new().run(secs(10))).tool(slow("nap", 1_000, &Log::default()));
@@ -193,7 +193,7 @@ async fn what_is_left_to_do_when_the_time_is_up_has_five_seconds_more() {
     assert!(e.context("middleware").is_some_and(|name| name.ends_with("Hangs")), "{e}");
 }
 
-/// A journal that takes entries and never says that they are durable.
+/// A journal that accepts entries and never acknowledges that they are durable.
 #[derive(Default)]
 struct NeverDurable(MemoryJournal);
 

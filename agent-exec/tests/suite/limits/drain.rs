@@ -1,4 +1,4 @@
-//! Shutting down: a process that is told to end loses nothing.
+//! Graceful shutdown: a terminated process loses nothing.
 
 use std::{
     io::{BufRead, BufReader},
@@ -68,7 +68,7 @@ async fn a_run_that_waits_for_its_session_does_not_begin_when_a_drain_sets_it_fr
 
 const STORE: &str = "DRAIN_TEST_STORE";
 
-/// Not a test by itself: the application that is told to end.
+/// Not a test by itself: the application that is terminated.
 #[tokio::test]
 async fn an_application_with_a_long_run() {
     let Ok(path) = std::env::var(STORE) else { return };
@@ -114,7 +114,7 @@ async fn stopped_by(signal: &str) {
     assert!(sent.success() && child.wait().expect("ends").success(), "{rest:?}");
     assert!(rest.iter().any(|line| line.ends_with(&format!("SIG{signal} paused 1"))), "{rest:?}");
 
-    // At once: the lease was given back, it did not have to expire.
+    // At once: the lease was released and did not have to expire.
     let model = ScriptedModel::new([Turn::text("done")]);
     let look = tool("look", async |_| Ok(ToolOutput::text("ok")));
     let journal = SqliteJournal::open(&path).expect("opens");

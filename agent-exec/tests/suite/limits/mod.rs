@@ -1,4 +1,4 @@
-//! How much a run may use and how long it may take, and what becomes of it then.
+//! Limits on the usage and the duration of a run, and their consequences.
 
 mod budgets;
 mod deadlines;

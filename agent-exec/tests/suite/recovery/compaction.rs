@@ -1,4 +1,4 @@
-//! A conversation that is compacted, by a model's summaries, while its process dies.
+//! A conversation that is compacted with summaries by a model, while its process dies.
 
 use std::sync::{
     Arc,
@@ -21,18 +21,19 @@ use serde_json::{Value, json};
 
 use super::world::SESSION;
 
-/// How often both models were asked, in all processes.
+/// Number of calls of both models, in all processes.
 #[derive(Clone, Default)]
 struct Asked {
     own: Arc<AtomicU64>,
     notes: Arc<AtomicU64>,
 }
 
-/// Reads page after page. Of the conversation only its size matters, since there is always less of it than was said.
+/// Reads page after page. It depends only on the size of the conversation, since there is always
+/// less of it than was said.
 struct Reader(Asked);
 
 const PAGES: u32 = 8;
-/// Tokens that a prompt may have.
+/// Maximum number of tokens of a prompt.
 const FITS: u64 = 300;
 
 #[async_trait]
@@ -56,7 +57,7 @@ impl Model for Reader {
     }
 }
 
-/// Takes notes of what it is shown.
+/// Summarises its input.
 struct Notes(Asked);
 
 #[async_trait]
@@ -82,7 +83,8 @@ fn read() -> impl Tool {
     read.with_options(|options| options.effect(Effect::Pure))
 }
 
-/// The agent as each process builds it anew. With `refused` nothing is done before the provider refuses a prompt.
+/// Builds the agent anew, as each process does. With `refused`, nothing is compacted before the
+/// provider refuses a prompt.
 fn agent(store: impl Journal, asked: &Asked, refused: bool) -> Agent {
     let summary = || Summary::new(Notes(asked.clone())).keep(Keep::Iterations(1));
     let compaction = ContextCompaction::builder().archive(SessionArchive::new());
@@ -102,12 +104,13 @@ async fn goes_on(store: impl Journal, asked: &Asked, refused: bool) -> Finished 
     let agent = agent(store, asked, refused);
     let request = match agent.unfinished(SESSION).await.expect("reads") {
         Some(_) => RunRequest::recover(SESSION, []),
-        None => RunRequest::user("Read the book.").session(SESSION), // it died before it was known
+        // it died before the run was journalled
+        None => RunRequest::user("Read the book.").session(SESSION),
     };
     agent.start(request).await.expect("does not fail").finished().expect("finishes")
 }
 
-/// How many entries there are of a kind.
+/// Returns the number of entries of a kind.
 async fn count(journal: &MemoryJournal, of: fn(&EntryBody) -> bool) -> u64 {
     let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
     entries.iter().filter(|entry| of(&entry.body)).count() as u64
@@ -140,11 +143,11 @@ async fn dies_everywhere(refused: bool) {
         let view = journal.index(SESSION).await.expect("folds").look(|index| index.view("reader"));
         assert_eq!(view.history, end.history, "died at {dies_at}");
 
-        // What was written down is not asked for again, and what was not is asked for once more.
+        // Recorded summaries are not requested again; unrecorded ones are requested once more.
         let (notes, own_now) = (asked.notes.load(Ordering::Relaxed), asked.own.load(Ordering::Relaxed));
         assert_eq!(notes, once + (notes_before - kept), "died at {dies_at}");
         assert!(notes_before - kept <= 1 && own_now <= own + 2, "died at {dies_at}: {own_now} of {own}");
-        // What was told of their usage is in the run's, however often they were asked.
+        // Recorded usage is part of the run's usage, however often the models were called.
         let told = count(&journal, |body| matches!(body, EntryBody::SideModelFinished { .. })).await;
         let mut usage = whole.usage;
         for _ in once..told {

@@ -1,4 +1,5 @@
-//! Who listens to the process that goes on is told what the one that died kept and did not come to tell.
+//! Subscribers of a resuming process receive the events that the dead process recorded but did not
+//! deliver.
 
 use agent_core::{
     AssistantMessage, Block, Effect, Event, EventKind, Journal, MemoryJournal, RunRequest,
@@ -24,7 +25,7 @@ fn agent(store: impl Journal, steps_done: usize) -> Agent {
     Agent::builder("a", ScriptedModel::new(turns)).tool(double).store(store).build().expect("builds")
 }
 
-/// The answers among what is heard of a run until it ends or its process dies.
+/// Returns the answers among the events of a run until it ends or its process dies.
 async fn heard(mut run: Run, died: impl Future<Output = ()>) -> Vec<String> {
     let mut answers = Vec::new();
     tokio::pin!(died);
@@ -47,7 +48,7 @@ async fn heard(mut run: Run, died: impl Future<Output = ()>) -> Vec<String> {
     }
 }
 
-/// Calls at once are answered in any order.
+/// Concurrent calls are answered in any order.
 fn sorted(mut answers: Vec<String>) -> Vec<String> {
     answers.sort();
     answers

@@ -1,4 +1,5 @@
-//! A run whose process died at any entry of its journal goes on from the journal alone, and ends as if nothing had happened.
+//! A run whose process died at any entry of its journal resumes from the journal alone, and ends as
+//! if nothing had happened.
 
 mod compaction;
 mod events;
@@ -18,7 +19,7 @@ use serde_json::json;
 
 use self::world::{Asked, Outside, SESSION, finish, tree};
 
-/// What is said and done, without ids and times.
+/// Returns the messages and calls, without ids and times.
 fn said(messages: &agent_core::History) -> Vec<String> {
     messages
         .iter()
@@ -61,7 +62,7 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
         assert_eq!(said(&end.history), said(&whole.history), "died at {dies_at}");
         assert_eq!((&end.answer, end.steps), (&whole.answer, whole.steps), "died at {dies_at}");
         assert_eq!(end.state, whole.state, "died at {dies_at}");
-        // Whoever dies before the opinion is kept asks for it again, and pays for both.
+        // A process that dies before the opinion is recorded requests it again, and pays for both.
         let opinions = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
         let opinions = opinions.iter().filter_map(|entry| match &entry.body {
             EntryBody::SideModelFinished { usage } => Some(**usage),
@@ -85,7 +86,7 @@ async fn a_run_that_died_at_any_entry_ends_as_one_that_did_not_and_does_nothing_
     assert!(in_doubt > 5, "some calls were in doubt");
 }
 
-/// Lets process after process die before the run comes to its end.
+/// Lets process after process die before the run ends.
 async fn dies_often(seed: u64) {
     let (journal, outside) = (MemoryJournal::default(), Outside::default());
     let mut random = seed;
@@ -126,7 +127,8 @@ async fn recoveries_that_die_too_are_gone_on_with() {
     }
 }
 
-/// A tool that is cut off in the middle of its effect, and cannot say afterwards what it did.
+/// A tool that is cut off in the middle of its effect, and cannot tell afterwards whether it
+/// happened.
 struct CutOff(Effect);
 
 #[async_trait]
@@ -177,7 +179,7 @@ async fn what_nobody_knows_is_told_to_the_model_and_not_done_again() {
     }
 }
 
-/// Lets what was done be kept apart from the run's end.
+/// Delays the end of the run, so that the earlier entries are stored separately from it.
 struct Waits;
 
 #[async_trait]

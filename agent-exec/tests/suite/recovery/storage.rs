@@ -1,4 +1,4 @@
-//! What calls write to the shared storage and to the state, while their process dies.
+//! Writes of calls to the shared storage and to the state, while their process dies.
 
 use agent_core::{
     Effect, Error, Finished, GlobalStorage, Journal, Key, MemoryJournal, Result, RunRequest, StateField, StateSchema,
@@ -13,7 +13,8 @@ use crate::common::{FnTool, finished, ms, stopped, tool};
 
 const COUNT: Key<u32> = Key::new("count");
 
-/// A tool that counts each of its calls, in the storage and in the state, and then does `then`.
+/// Returns a tool that counts each of its calls, in the storage and in the state, and then runs
+/// `then`.
 fn counting<F>(name: &str, then: impl Fn(ToolRequest) -> F + Clone + Send + Sync + 'static) -> FnTool
 where
     F: Future<Output = Result<()>> + Send + 'static,
@@ -57,7 +58,7 @@ fn tools(builder: AgentBuilder) -> AgentBuilder {
         .tool(counting("fails", async |_| Err(Error::tool("it is broken"))))
 }
 
-/// One message with calls that run side by side; a sub-agent makes two of its own meanwhile.
+/// Builds an agent with concurrent calls in one message, during which a sub-agent makes two more.
 fn agent(journal: impl Journal) -> Agent {
     let call = |id, name| (id, name, json!({}));
     let helper = Steps::new(vec![vec![call("h1", "waits"), call("h2", "quick")]]);
@@ -71,7 +72,7 @@ fn agent(journal: impl Journal) -> Agent {
         .expect("builds")
 }
 
-/// Starts the run, or goes on with it.
+/// Starts the run, or resumes it.
 async fn finish(journal: &MemoryJournal) -> Finished {
     let request = match journal.sessions().await.expect("reads").is_empty() {
         true => RunRequest::user("go").session(SESSION),
@@ -103,7 +104,8 @@ async fn what_a_call_changed_is_kept_with_its_own_result_and_no_other() {
     }
 }
 
-/// An agent with one tool, which counts its call and then does `then`, over the storage `globals`.
+/// Builds an agent with one tool, which counts its call and then runs `then`, over the storage
+/// `globals`.
 fn counts<F>(globals: &GlobalStorage, then: impl Fn(ToolRequest) -> F + Clone + Send + Sync + 'static) -> Agent
 where
     F: Future<Output = Result<()>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! A tree of three agents with tools of every effect, and an outside world that counts what is done to it.
+//! A tree of three agents with tools of every effect, and an outside world that counts the effects
+//! on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "s";
 
-/// What was done outside: how often under each idempotency key.
+/// Number of effects on the outside world under each idempotency key.
 #[derive(Clone, Default)]
 pub(crate) struct Outside(pub(crate) Arc<Mutex<BTreeMap<String, u32>>>);
 
@@ -26,7 +27,7 @@ impl Outside {
     }
 }
 
-/// A tool that leaves its mark outside.
+/// A tool with an effect on the outside world.
 pub(crate) struct Marks {
     name: &'static str,
     effect: Effect,
@@ -46,7 +47,7 @@ impl Tool for Marks {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let key = format!("{}/{}/{}", req.cx.ids().agent, req.cx.step(), req.call.id);
         let again = self.outside.count(&key) > 0;
-        // Whoever knows the key does a thing once.
+        // A tool that knows the key acts once.
         if !(again && self.effect == Effect::Idempotent) {
             *self.outside.0.lock().expect("lock").entry(key.clone()).or_default() += 1;
         }
@@ -65,7 +66,7 @@ impl Tool for Marks {
     }
 }
 
-/// A model that says what belongs to the step that the conversation is in.
+/// A model that responds according to the step that the conversation is in.
 pub(crate) struct Steps(Vec<AssistantMessage>);
 
 impl Steps {
@@ -88,7 +89,7 @@ impl Model for Steps {
     }
 }
 
-/// A model that says what it was told.
+/// A model that repeats its input.
 struct Echo;
 
 #[async_trait]
@@ -103,7 +104,7 @@ impl Model for Echo {
     }
 }
 
-/// Asks a model beside the agent's own, once a run.
+/// Calls a side model once per run.
 struct Opinion;
 
 #[async_trait]
@@ -125,7 +126,7 @@ impl Middleware for Opinion {
     }
 }
 
-/// The tree, as each process builds it anew.
+/// Builds the tree anew, as each process does.
 pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
     let tools = |builder: agent_exec::AgentBuilder| {
         let marks = |name, effect| Marks { name, effect, outside: outside.clone() };
@@ -162,11 +163,12 @@ pub(crate) fn tree(journal: impl Journal, outside: &Outside) -> Agent {
         .expect("builds")
 }
 
-/// How often questions were asked, and what about.
+/// The questions that were asked.
 #[derive(Debug, Default)]
 pub(crate) struct Asked(pub(crate) BTreeSet<String>);
 
-/// Goes on with the run, process after process, until it is finished; what is asked is answered from what is known outside.
+/// Resumes the run, process after process, until it is finished; questions are answered from the
+/// state of the outside world.
 pub(crate) async fn finish(journal: &MemoryJournal, outside: &Outside, asked: &mut Asked) -> Finished {
     finish_as(journal.clone(), journal, outside, asked).await
 }

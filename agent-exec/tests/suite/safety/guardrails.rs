@@ -1,4 +1,4 @@
-//! Guards on what goes in and comes out of whole runs.
+//! Guards on the input and output of whole runs.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::common::{Log, Watch, finished, gives, ms, results};
 
-/// Says this of whatever holds `bad`, after a while.
+/// Returns a guard with this verdict on texts that contain `bad`, after a delay.
 fn guard(verdict: GuardVerdict, after: u64) -> Guarded {
     Guarded::new("guard", move |_, subject: GuardSubject| {
         let verdict = if subject.text.contains("bad") { verdict.clone() } else { GuardVerdict::Pass };
@@ -35,7 +35,7 @@ fn under(guard: Guarded, model: &ScriptedModel) -> AgentBuilder {
     Agent::builder("main", model.clone()).middleware(Guardrails::new().guard(guard))
 }
 
-/// What readers show when all is said.
+/// Returns the text that readers show in the end.
 fn shown(watch: &Watch) -> String {
     let mut message = MessageBuilder::default();
     let chunks = watch.pick(|kind| match kind {

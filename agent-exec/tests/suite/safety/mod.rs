@@ -1,4 +1,4 @@
-//! Whole runs under guards, and under attack.
+//! Whole runs with guards, and under attack.
 
 mod guardrails;
 mod injection;

@@ -1,4 +1,4 @@
-//! What a second run does whose session is held.
+//! Policies of a second run whose session is held.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use super::{agent, asking, built, entries, on, visit, waiting};
 use crate::common::{FnTool, finished, roles, stopped};
 
-/// A run under way that waits in its tool.
+/// A running run that waits in its tool.
 struct Held {
     agent: Agent,
     model: ScriptedModel,
@@ -30,7 +30,7 @@ struct Held {
 }
 
 impl Held {
-    /// The run waits in its first step; `turns` are what the model says after it.
+    /// Starts a run that waits in its first step; `turns` are the model's later responses.
     async fn new(journal: &(impl Journal + Clone), turns: Vec<Turn>) -> Self {
         let (here, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let turns = std::iter::once(Turn::call("1", "waiting", json!({}))).chain(turns);
@@ -48,7 +48,7 @@ impl Held {
     }
 }
 
-/// Lets everything that can go on go on.
+/// Lets all tasks proceed that can.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -163,7 +163,7 @@ async fn a_run_that_steers_runs_itself_if_nobody_else_does_and_one_that_comes_to
     let late = Arc::new(Mutex::new(None));
     let (agent_slot, keeper) = (Arc::new(Mutex::new(None::<Agent>)), late.clone());
     let slot = agent_slot.clone();
-    // The first run is over but for its last hook when the second one comes.
+    // The first run has ended except for its last hook when the second one comes.
     let starts = crate::common::hooks::after_agent(move |_, _| {
         if let Some(agent) = slot.lock().expect("free").take() {
             *keeper.lock().expect("free") = Some(tokio::spawn(agent.start(on("late", "s"))));
@@ -240,7 +240,7 @@ async fn a_fork_begins_with_what_the_session_held_before_the_run_under_way() {
     assert_eq!((first.answer.as_str(), &*first.ids.session), ("one", "s"));
     let kept = journal.index("s").await.expect("folds").look(|index| index.view("a"));
     assert_eq!((kept.history, &kept.globals["visits"]), (first.history, &json!(1)));
-    // The branch is a session as any other.
+    // The branch is a session like any other.
     let again = finished(agent.start(RunRequest::user("and?").session(session)).await);
     assert_eq!(again.answer, "again");
     assert_eq!(roles(&again.history).len(), 10);
@@ -261,9 +261,9 @@ async fn a_fork_leaves_another_process_alone_and_is_none_if_the_session_is_free(
     assert_eq!(journal.sessions().await.expect("lists").len(), 2);
 }
 
-// --- a writer that slept ---
+// --- a writer that was suspended ---
 
-/// A clock that tests turn.
+/// A clock that tests set.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -282,7 +282,7 @@ impl Clock {
 async fn a_process_that_slept_through_a_takeover_writes_nothing_and_its_run_fails() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("agent.db");
-    // The sleeper's own clock stands still, as that of a paused process does.
+    // The suspended process's own clock stands still.
     let (asleep, awake) = (Clock::default(), Clock::default());
     let held = Held::new(&asleep.journal(&path), vec![Turn::text("never kept")]).await;
     let journal = awake.journal(&path);

@@ -30,7 +30,7 @@ fn of(texts: &[&str]) -> History {
     History::from_messages(texts.iter().map(|text| Message::user(*text))).expect("no calls")
 }
 
-/// A message with two calls and their results.
+/// Returns a message with two calls and their results.
 fn turn(name: &str) -> Vec<Message> {
     let call = |n: &str| Block::tool_call(format!("{name}-{n}"), "f", "{}");
     let result = |n: &str, is_error| {
@@ -40,7 +40,7 @@ fn turn(name: &str) -> Vec<Message> {
     vec![Message::Assistant(asks), result("1", false), result("2", true)]
 }
 
-// --- what editing does ---
+// --- effects of edits ---
 
 #[tokio::test]
 async fn what_is_appended_replaced_and_undone_is_what_the_next_run_sees() {
@@ -238,7 +238,7 @@ enum Doing {
     ExtendsByTurn,
     Replaces(usize),
     Clears,
-    /// Back to before the edit or run that began this many ago.
+    /// Reverts to before the edit or run that began this many ago.
     Undoes(usize),
 }
 
@@ -253,7 +253,7 @@ fn doing() -> impl Strategy<Value = Doing> {
     ]
 }
 
-/// What an edit or a run did, read as plainly as can be.
+/// A naive model of the effects of edits and runs.
 #[derive(Default)]
 struct Naive {
     runs: Vec<Arc<str>>,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::{agent, built, waiting};
 use crate::common::finished;
 
-/// Texts that try to look like the names of others.
+/// Texts that try to look like the names of other sessions.
 fn part() -> impl Strategy<Value = String> {
     prop_oneof!["[ab%/2F5~]{0,6}", Just(String::new()), Just("%2F".to_owned()), any::<String>(),]
 }
@@ -31,7 +31,7 @@ proptest! {
         prop_assert_eq!(SessionId::parse(&name), Some(id));
         let beginning = SessionId::new(&*other, "").to_string();
         prop_assert_eq!(name.starts_with(&beginning), user == other);
-        // A bare text is a user's session only if it is exactly that session's name.
+        // An arbitrary text is a user's session only if it is exactly that session's name.
         if let Some(parsed) = SessionId::parse(&session) {
             prop_assert_eq!(parsed.to_string(), session);
         }

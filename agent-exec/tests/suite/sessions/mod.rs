@@ -1,4 +1,4 @@
-//! Sessions: what one run leaves to the next, in memory and in SQLite.
+//! Sessions: persistence from one run to the next, in memory and in SQLite.
 
 mod busy;
 mod editing;
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 
 use crate::common::{FnTool, Log, double, finished, hangs, hooks, results, roles, stopped, tool};
 
-/// Each claim holds whatever the journal.
+/// Instantiates each claim for every journal.
 macro_rules! claims {
     ($($claim:ident),* $(,)?) => {
         mod in_memory {
@@ -90,7 +90,7 @@ async fn entries(journal: &impl Journal, session: &str) -> Vec<Arc<Entry>> {
     journal.read(session, 0, usize::MAX).await.expect("reads")
 }
 
-// --- what is kept ---
+// --- persisted data ---
 
 async fn a_second_run_of_a_session_continues_the_first(journal: impl Journal + Clone) {
     let model = ScriptedModel::new([Turn::call("1", "f", json!({"x": 3})), Turn::text("six"), Turn::text("again six")]);
@@ -133,9 +133,9 @@ async fn storage_is_kept_with_the_session_unless_it_is_given(journal: impl Journ
     assert_eq!(kept.globals["visits"], 11);
 }
 
-// --- who may run ---
+// --- exclusive access ---
 
-/// A tool that says that it is there and then waits to be let go.
+/// Returns a tool that signals its start and then waits for permission to end.
 fn waiting(here: &Arc<Notify>, go: &Arc<Notify>) -> FnTool {
     let (here, go) = (here.clone(), go.clone());
     tool("waiting", move |_| {
@@ -196,7 +196,7 @@ async fn a_context_that_somebody_kept_does_not_hold_the_session(journal: impl Jo
     finished(agent.start(on("second", "s")).await);
 }
 
-// --- runs that did not finish ---
+// --- incomplete runs ---
 
 async fn a_cancelled_run_leaves_a_history_that_the_next_run_continues(journal: impl Journal + Clone) {
     let log = Log::default();
@@ -274,7 +274,7 @@ async fn a_run_that_was_gone_on_with_is_one_run_in_the_session(journal: impl Jou
     assert_eq!(model.requests()[2].texts(), ["go", "", "Ada", "thanks", "and bye"]);
 }
 
-// --- what is written ---
+// --- journal entries ---
 
 fn kind(entry: &Entry) -> String {
     let json: serde_json::Value = serde_json::from_str(&entry.body.to_json().expect("JSON")).expect("JSON");

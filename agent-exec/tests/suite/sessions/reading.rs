@@ -1,4 +1,5 @@
-//! What a run reads of its session, however long that is, and whoever sees it for the first time.
+//! Number of entries that a run reads of its session, however long the session is, also in a new
+//! process.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::{built, entries, on};
 use crate::common::{FnTool, double, finished, stopped, tool};
 
-/// A store that counts the entries that it hands out, as one process sees it.
+/// A store that counts the entries that it returns, as one process sees it.
 #[derive(Default)]
 struct Counting {
     journal: MemoryJournal,
@@ -22,12 +23,12 @@ struct Counting {
 }
 
 impl Counting {
-    /// A process that sees the journal for the first time.
+    /// Returns the store as a new process sees it.
     fn cold(&self) -> Self {
         Self { journal: self.journal.clone(), indexes: IndexCache::default(), read: self.read.clone() }
     }
 
-    /// How many entries were read since this was asked last.
+    /// Returns the number of entries read since the last call.
     fn taken(&self) -> usize {
         std::mem::take(&mut *self.read.lock().expect("free"))
     }
@@ -71,7 +72,7 @@ impl Journal for Counting {
     }
 }
 
-/// A tool that asks before it does anything.
+/// Returns a tool that asks before it does anything.
 fn careful() -> FnTool {
     tool("careful", |request: ToolRequest| {
         let answer = request.ask_with(Ask::new("confirm", json!("really?")));
@@ -79,13 +80,14 @@ fn careful() -> FnTool {
     })
 }
 
-/// The agent `name` of a process that sees the session for the first time.
+/// Builds the agent `name` in a new process.
 fn cold(store: &Counting, name: &'static str, turns: impl IntoIterator<Item = Turn>) -> Agent {
     built(Agent::builder(name, ScriptedModel::new(turns)).tool(careful()).store(store.cold()))
 }
 
-/// Five processes, one after the other, each with 121 turns of the agent "a", at whose end it clears its conversation. Gives
-/// what the first turn of each had to read, and the process that was last.
+/// Runs five processes, one after the other, each with 121 turns of the agent "a", at whose end it
+/// clears its conversation. Returns how much the first turn of each had to read, and the last
+/// process.
 async fn five_processes(store: &Counting) -> (Vec<usize>, Agent) {
     let mut costs = Vec::new();
     loop {
@@ -134,7 +136,7 @@ async fn a_run_that_another_agent_left_open_does_not_make_a_session_longer_to_re
         let session = agent.sessions().expect("has a store").named("s", "b");
         store.taken();
         let mut found = session.unfinished().await.expect("reads").expect("waits");
-        found.elapsed_ms = waits.elapsed_ms; // until the last entry, and until now
+        found.elapsed_ms = waits.elapsed_ms; // one counts until the last entry, the other until now
         assert_eq!(found, waits, "as it was left");
         assert!(store.taken() < 1_300);
         let answer = [waits.questions[0].answer(true)];

@@ -1,4 +1,4 @@
-//! Messages that steer a run are not lost, whatever becomes of it.
+//! Steering messages are not lost, whatever happens to the run.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ async fn a_message_that_was_accepted_is_there_after_the_process_died() {
     settle().await; // its tool is gone too
     assert_eq!(handle.steer(Message::user("too late")).expect_err("dead").kind(), ErrorKind::Stopped);
 
-    // It dies once more before it takes them in.
+    // The process dies once more before it takes the messages.
     let dies = ScriptedModel::new([]);
     let agent_again = built(agent(&dies, &journal).tool(waiting(&here, &go).repeatable()));
     let again = tokio::spawn(agent_again.start(RunRequest::recover("s", [])));

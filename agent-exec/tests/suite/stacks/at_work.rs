@@ -1,4 +1,4 @@
-//! Those with something to do, which take a model, a store or a bound that is soon passed.
+//! Active middlewares: they take a model, a store or a limit that is soon reached.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 
 use super::builtins::conforms;
 
-/// A model that says what a function makes of what it is asked, so the same in every process.
+/// A model whose response is a function of its input, and so the same in every process.
 #[derive(Clone, Copy)]
 struct Says(fn(&str) -> &'static str);
 
@@ -35,7 +35,7 @@ async fn tools_are_tried_again() {
     conforms(|| ToolRetry::new().unknown().initial_delay(Duration::from_millis(20))).await;
 }
 
-/// Compacts as soon as there is something to remove.
+/// Checks a compaction that starts as soon as there is something to remove.
 async fn compacts<S: Strategy>(strategy: impl Fn() -> S + Send + Sync + 'static, archive: bool) {
     conforms(move || {
         let builder = ContextCompaction::builder().trigger(Trigger::Messages(4)).strategy(strategy()).on_request();
@@ -55,7 +55,7 @@ async fn turns_that_are_old_are_dropped() {
     compacts(|| SlidingWindow::new(1), false).await;
 }
 
-/// Sums up what is old, in conversations whose beginning is archived or not.
+/// Checks summaries of conversations whose beginning is archived or not.
 async fn sums_up(archive: bool) {
     let notes = Says(|asked| if asked.contains("42") { "It was 42." } else { "Nothing." });
     compacts(move || Summary::new(notes).keep(Keep::Iterations(1)), archive).await;

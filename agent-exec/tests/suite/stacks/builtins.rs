@@ -1,4 +1,4 @@
-//! Every built-in middleware stands what every middleware must stand.
+//! Every built-in middleware passes the conformance suite.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -22,7 +22,7 @@ use agent_middleware::{
 };
 use serde_json::{Value, json};
 
-/// With its defaults a middleware changes nothing.
+/// Checks a middleware that changes nothing by default.
 async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
     assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
@@ -30,7 +30,7 @@ async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sy
     Conformance::new(make).transparent().check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// A middleware that does something.
+/// Checks an active middleware.
 pub(crate) async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
     assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
@@ -38,7 +38,7 @@ pub(crate) async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send 
     check.check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Says yes to whatever is asked.
+/// Agrees to every question.
 fn agrees(question: &Question) -> Value {
     match &*question.kind {
         "approval" => json!({"decision": "approve"}),

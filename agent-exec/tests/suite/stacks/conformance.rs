@@ -1,4 +1,4 @@
-//! The conformance test finds what a middleware must not do.
+//! The conformance suite finds violations.
 
 use std::{
     fmt,
@@ -14,12 +14,12 @@ use agent_core::{
 use agent_exec::testing::Conformance;
 use tokio::sync::Semaphore;
 
-/// The claim that the middleware does not stand.
+/// Returns the claim that the middleware violates.
 async fn broken<M: Middleware + fmt::Debug>(make: impl Fn() -> M + Send + Sync + 'static) -> String {
     Conformance::new(make).check().await.expect_err("it is broken").claim
 }
 
-/// Counts calls over all runs, and tells the model.
+/// Counts calls over all runs, and sends the count to the model.
 #[derive(Debug, Default)]
 struct Counts(AtomicUsize);
 
@@ -37,7 +37,7 @@ async fn state_that_runs_share_is_found() {
     assert_eq!(broken(Counts::default).await, "a second run sees nothing of the first");
 }
 
-/// Keeps the contexts of runs.
+/// Retains the contexts of runs.
 #[derive(Default)]
 struct Keeps(Mutex<Vec<RunCx>>);
 
@@ -60,7 +60,7 @@ async fn one_that_holds_on_to_runs_is_found() {
     assert_eq!(broken(Keeps::default).await, "it does not hold on to runs that are over");
 }
 
-/// Keeps a list of runs.
+/// Retains a list of runs.
 #[derive(Debug, Default)]
 struct Lists(Mutex<Vec<String>>);
 
@@ -77,7 +77,7 @@ async fn what_is_kept_of_runs_that_are_over_is_found() {
     assert_eq!(broken(Lists::default).await, "nothing is kept of a run that is over");
 }
 
-/// Says something else to a run that goes on.
+/// Behaves differently in a resumed run.
 #[derive(Debug)]
 struct Forgets;
 
@@ -96,7 +96,7 @@ async fn one_that_changes_what_a_resumed_run_comes_to_is_found() {
     assert_eq!(broken(|| Forgets).await, "a run that waited for an answer ends as one that knew it");
 }
 
-/// Changes the answer where it is streamed.
+/// Changes the answer only if it is streamed.
 #[derive(Debug)]
 struct StreamOnly;
 
@@ -117,7 +117,7 @@ async fn one_that_treats_streams_otherwise_is_found() {
     assert_eq!(broken(|| StreamOnly).await, "what is streamed and what is said at once come to the same");
 }
 
-/// Lets one call through at a time, and none any more when one was cut off.
+/// Lets one call through at a time, and none after one was cut off.
 #[derive(Debug)]
 struct Stuck(Semaphore);
 

@@ -1,4 +1,4 @@
-//! Stacks of middlewares: their order, and what each of them must stand.
+//! Stacks of middlewares: their order, and their conformance.
 
 mod at_work;
 mod builtins;

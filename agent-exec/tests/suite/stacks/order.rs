@@ -1,4 +1,4 @@
-//! What `explain()` prints is what is run.
+//! The output of `explain()` matches the execution.
 
 use std::task::{Context, Poll};
 
@@ -14,7 +14,7 @@ use tower::{Layer, Service};
 
 use crate::common::gives;
 
-/// A layer that notes when it is entered. The number makes it a type of its own, and so has a name of its own.
+/// A layer that logs when it is entered. The number makes it a distinct type with its own name.
 #[derive(Clone)]
 struct Probe<const N: usize>(HookTrace);
 
@@ -72,7 +72,8 @@ fn stacked(builder: AgentBuilder, items: &[Item], trace: &HookTrace) -> AgentBui
     })
 }
 
-/// The names that `explain()` prints in the line that begins so, in the paragraph of `what`.
+/// Returns the names that `explain()` prints in the line that begins with `line`, in the paragraph
+/// of `what`.
 fn printed(explained: &str, what: &str, line: &str) -> Vec<String> {
     let lines = explained.lines().skip_while(|text| *text != format!("{what}:")).skip(1);
     let mut own = lines.take_while(|text| text.starts_with("  "));
@@ -81,7 +82,7 @@ fn printed(explained: &str, what: &str, line: &str) -> Vec<String> {
     names.map(str::to_owned).take_while(|name| !["journal", "checks"].contains(&&**name)).collect()
 }
 
-/// Who was entered, by the lines that say so.
+/// Returns the names of the entered items, from the log lines that report them.
 fn entered(seen: &[String], hook: &str) -> Vec<String> {
     let name = |line: &String| match line.strip_prefix("layer.") {
         Some(probe) => Some(probe.to_owned()),
@@ -90,7 +91,7 @@ fn entered(seen: &[String], hook: &str) -> Vec<String> {
     seen.iter().filter_map(name).collect()
 }
 
-/// What happened from the first line that `from` finds to the one that `to` finds.
+/// Returns the log lines between the first `from` and the next `to`.
 fn between(seen: &[String], from: &str, to: &str) -> Vec<String> {
     seen.iter().skip_while(|line| *line != from).skip(1).take_while(|line| *line != to).cloned().collect()
 }
@@ -112,7 +113,8 @@ proptest! {
 
         let seen = between(&trace.seen(), "begin.run", "end.run");
         let explained = agent.explain();
-        // The first model call ends where its batch of calls begins; without a middleware nothing tells where.
+        // The first model call ends where its batch of calls begins; without a middleware nothing
+        // logs that point.
         let tools = seen.iter().position(|line| line.contains(".before_tools")).unwrap_or(seen.len());
         let model_call = &seen[..tools];
         prop_assert_eq!(printed(explained, "model call", "hooks, once per call:"), entered_hooks(model_call, ".before_model"));

@@ -1,4 +1,4 @@
-//! What becomes of jobs.
+//! Outcomes of jobs.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ async fn a_run_that_the_journal_has_already_is_not_run_again() {
     shared.comes_to(&run, StandingKind::Done).await;
 }
 
-/// However it came to be with no worker.
+/// However the job was released.
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_session_was_deleted_after_it_had_begun_is_given_up_and_does_not_begin_anew() {
     for (run, kind) in
@@ -110,7 +110,7 @@ async fn a_run_whose_session_was_deleted_after_it_had_begun_is_given_up_and_does
     }
 }
 
-/// Whoever claimed it first died before its first entry.
+/// The worker that claimed it first died before its first entry.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_no_worker_began_begins_whatever_was_tried() {
     let shared = Shared::default();

@@ -1,4 +1,4 @@
-//! Runs that go from process to process.
+//! Runs that move from process to process.
 
 use std::{
     future::pending,
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use super::{Shared, job, troubled::Troubled};
 use crate::common::{FnTool, tool};
 
-/// Does its deed, and then takes its time, for ever in the process of the first call.
+/// Performs its effect, and then takes long; in the process of the first call, forever.
 fn slow(deeds: &Arc<AtomicU32>, effect: Effect) -> FnTool {
     let deeds = deeds.clone();
     let body = move |_| {
@@ -63,7 +63,7 @@ async fn a_run_whose_worker_died_goes_on_elsewhere_when_its_lease_has_run_out_an
     }
     dies.abort();
     let died = Instant::now();
-    // Its model has the last turn alone: the first step is not made again.
+    // Its model has only the last turn: the first step is not repeated.
     let _heir = shared.process(shared.agent([Turn::text("all done")]).tool(slow(&deeds, Effect::Idempotent)));
     shared.comes_to(&run, StandingKind::Done).await;
     assert!(
@@ -186,7 +186,7 @@ async fn a_worker_that_shuts_down_claims_no_more_however_many_there_are() {
     assert_eq!(queued.len(), 50, "all are put back");
 }
 
-/// A queue that does not answer keeps no run from being put back in time.
+/// A queue that does not answer does not keep runs from being returned in time.
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_shuts_down_while_a_claim_waits_puts_its_runs_back_meanwhile() {
     let (shared, deeds) = (Shared::default(), Arc::new(AtomicU32::new(1)));

@@ -1,4 +1,4 @@
-//! Leases that are lost.
+//! Lost leases.
 
 use std::{
     sync::{Arc, atomic::Ordering},

@@ -1,4 +1,4 @@
-//! Workers over a queue, on a clock that tests move.
+//! Workers over a queue, on a clock that tests control.
 
 mod ends;
 mod hand_over;
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// An agent that a process builds for itself.
+    /// Builds an agent that belongs to one process.
     fn agent(&self, turns: impl IntoIterator<Item = Turn>) -> AgentBuilder {
         Agent::builder("a", ScriptedModel::new(turns)).store(self.journal.clone())
     }
@@ -39,13 +39,13 @@ impl Shared {
         self.worker_of(Arc::new(self.queue.clone()), agent)
     }
 
-    /// A worker of another view of the queue.
+    /// Builds a worker with another view of the queue.
     fn worker_of(&self, queue: Arc<dyn Queue>, agent: AgentBuilder) -> WorkerBuilder {
         let backoff = Backoff::new().retries(2).jitter(0.0);
         Worker::builder(queue).agent(agent.build().expect("builds")).attempts(backoff)
     }
 
-    /// A process that works until it is aborted, which is its death.
+    /// Starts a process that works until it is aborted, which simulates its death.
     fn start(&self, worker: WorkerBuilder) -> JoinHandle<()> {
         let worker = worker.build().expect("builds");
         tokio::spawn(async move {
@@ -68,7 +68,7 @@ impl Shared {
         jobs.into_iter().find(|job| job.job.at == *run).expect("it is there")
     }
 
-    /// Waits until the run stands so.
+    /// Waits until the run has this status.
     async fn comes_to(&self, run: &RunAddress, kind: StandingKind) -> Standing {
         let began = Instant::now();
         loop {
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    /// What the session's journal holds of one kind.
+    /// Returns the number of the session's journal entries of one kind.
     async fn count(&self, session: &str, is_one: impl Fn(&EntryBody) -> bool) -> usize {
         let entries = self.journal.read(session, 0, usize::MAX).await.expect("reads");
         entries.iter().filter(|entry| is_one(&entry.body)).count()

@@ -1,4 +1,4 @@
-//! What runs are told and answered while they are with a worker, and while nobody has them.
+//! Signals and answers to runs that a worker holds, and to runs that no worker holds.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ fn slow() -> Turn {
     Turn::text("hello").delay(SLOW)
 }
 
-/// A tool that asks, and gives the answer.
+/// Returns a tool that asks, and returns the answer.
 fn asks(ends_after: Option<Duration>) -> FnTool {
     tool("asks", move |req: ToolRequest| {
         let ask = Ask::new("input", json!("really?"));
@@ -77,7 +77,7 @@ async fn a_run_is_paused_holds_no_worker_and_goes_on_when_it_is_told() {
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1, "it came to its question");
 }
 
-/// Its question ended after the worker had looked at it, and before the run did.
+/// The question expired after the worker had checked the answer, and before the run did.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_the_run_refuses_as_it_goes_on_takes_none_of_the_others_with_it() {
     let shared = Shared::default();
@@ -137,7 +137,7 @@ async fn answers_come_from_any_process_and_wrong_ones_leave_the_run_where_it_is(
 async fn a_question_that_ends_lets_its_run_go_on_by_itself() {
     let shared = Shared::default();
     let turns = [Turn::call("1", "asks", json!({})), says("nobody")];
-    // The clock of questions is the world's.
+    // Questions expire by the system clock.
     let _process = shared.process(shared.agent(turns).tool(asks(Some(Duration::from_millis(50)))));
     let run = shared.send(job("r")).await;
     shared.comes_to(&run, StandingKind::Done).await;
@@ -235,7 +235,7 @@ async fn a_question_that_ends_later_by_the_workers_clock_than_by_the_queues_keep
     let shared = Shared::default();
     let queue = Troubled::new(&shared.queue);
     let call = Turn::call("1", "asks", json!({}));
-    // The clock of questions is the world's, and that of the queue is ahead of it.
+    // Questions expire by the system clock, and the queue's clock is ahead of it.
     let hour = Duration::from_secs(3_600);
     let agent = shared.agent([call]).tool(asks(Some(hour)));
     let _process = shared.start(shared.worker_of(Arc::new(queue.clone()), agent));
@@ -269,7 +269,7 @@ async fn an_answer_that_is_refused_takes_no_other_one_with_it() {
     assert!(note.contains("the answer to '2/input'") && !note.contains("1/input"), "{note}");
     let answered = |body: &EntryBody| matches!(body, EntryBody::Answered { .. });
     assert_eq!(shared.count("s", answered).await, 1, "the other one was taken");
-    // It alone is refused, and is no failure.
+    // Only this answer is refused, which does not count as a failure.
     given("2/input", json!("many")).await;
     sleep(Duration::from_secs(5)).await;
     let shown = shared.shown(&run).await;

@@ -1,4 +1,4 @@
-//! A queue that has its troubles.
+//! A queue with injected faults.
 
 use std::{
     collections::BTreeMap,
@@ -19,11 +19,11 @@ use tokio::time::sleep;
 #[derive(Clone, Default)]
 pub(crate) struct Troubled {
     pub(crate) queue: MemoryQueue,
-    /// It cannot be reached.
+    /// The queue cannot be reached.
     pub(crate) is_away: Arc<AtomicBool>,
-    /// It does not say what runs are told, until one is given back.
+    /// The queue delivers no signals until a run is released.
     pub(crate) is_silent: Arc<AtomicBool>,
-    /// How long a claim takes.
+    /// Duration of a claim.
     pub(crate) claims_take: Duration,
     pub(crate) claims: Arc<AtomicU32>,
 }
