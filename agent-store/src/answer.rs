@@ -1,11 +1,12 @@
-//! What a thread is asked and answers.
+//! Requests to a worker thread.
 
 use agent_core::{BoxFuture, Result};
 use tokio::sync::oneshot;
 
 use crate::error::thread_ended;
 
-/// Hands work to a thread at once, by `push`, with the place where its answer goes; the future is the answer.
+/// Enqueues a request on a thread immediately, by `push` with the reply channel; the future
+/// resolves to the reply.
 pub(crate) fn ask<T: Send + 'static>(
     push: impl FnOnce(oneshot::Sender<Result<T>>) -> Result<()>,
 ) -> BoxFuture<'static, Result<T>> {

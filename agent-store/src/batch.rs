@@ -1,4 +1,4 @@
-//! Batches on their way from a writer to the thread that keeps them.
+//! Batches of entries between a writer and the thread that stores them.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -16,24 +16,25 @@ use crate::{
     error::{earlier_failed, thread_ended},
 };
 
-/// What an append hands to the thread.
+/// Entries of one append, for the writer thread.
 pub(crate) struct Batch {
     pub(crate) entries: Vec<Encoded>,
-    /// How much memory it holds, roughly.
+    /// Approximate memory usage in bytes.
     pub(crate) bytes: usize,
-    /// True if a run ends here.
+    /// True if a run ends in this batch.
     pub(crate) ends_run: bool,
     pub(crate) receipt: Receipt,
 }
 
-/// Who waits for a batch.
+/// Reply channel of a batch.
 pub(crate) struct Receipt {
     pub(crate) place: Place,
     reply: oneshot::Sender<Result<u64>>,
 }
 
 impl Receipt {
-    /// Answers with the first sequence number. A batch that failed fails those behind it.
+    /// Answers with the first sequence number. The failure of a batch fails all later batches of
+    /// the writer.
     pub(crate) fn answer(self, first: Result<u64>) {
         if first.is_err() {
             self.place.first_failed.fetch_min(self.place.number, Ordering::AcqRel);
@@ -42,7 +43,7 @@ impl Receipt {
     }
 }
 
-/// A batch's place among those of its writer.
+/// Position of a batch among those of its writer.
 #[derive(Clone)]
 pub(crate) struct Place {
     number: u64,
@@ -50,18 +51,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// True if a batch before this one failed: then this one must too.
+    /// True if an earlier batch failed, so that this one must fail too.
     pub(crate) fn is_behind_a_failure(&self) -> bool {
         self.number > self.first_failed.load(Ordering::Acquire)
     }
 }
 
-/// Lets a writer's batches through until one fails: what came after it would be kept beside a hole.
+/// Accepts a writer's batches until one fails: storing later batches would leave a gap in the log.
 pub(crate) struct Gate {
-    /// The next batch's number; none once a batch could not be handed over. Locked while one is, so that the numbers are in
-    /// the order of the queue. Those before it are on their way and may still be kept.
+    /// Number of the next batch; none once a batch could not be enqueued. Locked while a batch is
+    /// enqueued, so that numbers follow the order of the queue. Earlier batches are in flight and
+    /// may still be stored.
     next: Mutex<Option<u64>>,
-    /// The number of the first batch that failed after it was handed over.
+    /// Number of the first batch that failed after it was enqueued.
     first_failed: Arc<AtomicU64>,
 }
 
@@ -72,7 +74,8 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Encodes entries, with strings from `blob_bytes` on apart, and hands them over with `push`.
+    /// Encodes entries, with strings of at least `blob_bytes` stored separately, and enqueues them
+    /// with `push`.
     pub(crate) fn append(&self, entries: Vec<Entry>, blob_bytes: usize, push: impl FnOnce(Batch) -> Result<()>) -> Ack {
         match self.enqueue(entries, blob_bytes, push) {
             Ok(answer) => Ack::Later(Box::pin(async { answer.await.map_err(|_| thread_ended())? })),
@@ -87,7 +90,7 @@ impl Gate {
         push: impl FnOnce(Batch) -> Result<()>,
     ) -> Result<oneshot::Receiver<Result<u64>>> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        // Put back when the batch is handed over.
+        // Restored once the batch is enqueued.
         let number = next.take().filter(|number| *number <= self.first_failed.load(Ordering::Acquire));
         let place = Place { number: number.ok_or_else(earlier_failed)?, first_failed: self.first_failed.clone() };
         let after = place.number + 1;

@@ -1,19 +1,20 @@
-//! Large strings, kept once by content.
+//! Large strings, stored once by content.
 //!
-//! What makes entries large are strings in them: a file that a tool read, an image, a whole history that holds both again.
-//! So a string that is long enough is cut out of the body's text, which keeps an empty one in its place, and is kept under
-//! the hash of its bytes, for all entries and sessions together. Bytes are moved and not interpreted, so that what is put
-//! together again is what was taken apart; the fold never knows.
+//! Entries become large because of strings in them: a file that a tool read, an image, a whole
+//! history that contains both again. A string of sufficient length is therefore cut out of the
+//! body's JSON text, which keeps an empty string in its place, and stored under the hash of its
+//! bytes, shared by all entries and sessions. Bytes are moved without interpretation, so that
+//! joining restores the original text exactly.
 
 use agent_core::{Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 
-/// Strings of this many bytes and more are kept by content, unless a store is told otherwise.
+/// Default size in bytes from which strings are stored by content.
 pub(crate) const BLOB_BYTES: usize = 4096;
 
-/// The content of a string of a body, as JSON writes it, without its quotes.
+/// Content of a string of a body in JSON encoding, without its quotes.
 pub(crate) struct Blob {
-    /// Where it belongs: a byte of the body that is left.
+    /// Byte offset of the string in the remaining body.
     pub(crate) at: usize,
     pub(crate) hash: [u8; 32],
     pub(crate) text: String,
@@ -50,10 +51,10 @@ pub(crate) fn split(body: String, least: usize) -> (String, Vec<Blob>) {
     (rest, blobs)
 }
 
-/// Puts together what [`split`] took apart: texts with their places, in order.
+/// Reverses [`split`]: inserts texts at their offsets, which are in ascending order.
 ///
 /// # Errors
-/// If a place is not one of `body`.
+/// [`ErrorKind::Store`] if an offset lies outside `body`.
 pub(crate) fn join<'a>(body: String, blobs: impl Iterator<Item = (usize, &'a str)>) -> Result<String> {
     let (mut whole, mut from) = (String::new(), 0);
     for (at, text) in blobs {

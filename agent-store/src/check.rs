@@ -1,42 +1,43 @@
-//! Whether a journal is whole.
+//! Integrity check of a journal.
 
 use std::fmt;
 
 use agent_core::{Journal, Result};
 
-/// Something that is wrong with a journal, or was.
+/// Integrity problem of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The store itself says that it is damaged: restore a copy.
+    /// The storage engine reports damage: restore a copy.
     Damaged(String),
     /// Entries are missing.
     Gap {
         /// The session.
         session: String,
-        /// The number of the first that is missing.
+        /// Sequence number of the first missing entry.
         seq: u64,
     },
     /// An entry cannot be read.
     Unreadable {
         /// The session.
         session: String,
-        /// Its number.
+        /// Sequence number of the entry.
         seq: u64,
-        /// Why.
+        /// Reason why it cannot be read.
         reason: String,
     },
-    /// A large string is not the one that was kept.
+    /// A large string does not match its hash.
     WrongBlob {
-        /// The hash that it has by its name.
+        /// Hash under which the string is stored.
         hash: String,
     },
-    /// A large string belongs to no entry. Harmless: repairing gives its space back.
+    /// A large string that no entry refers to. Harmless: repairing frees its space.
     UnusedBlob {
-        /// Its hash.
+        /// Hash of the string.
         hash: String,
     },
-    /// A writer died and left its lease. Harmless: the next writer takes it over, and repairing removes it.
+    /// A writer died without releasing its lease. Harmless: the next writer takes the lease over,
+    /// and repairing removes it.
     ExpiredLease {
         /// The session.
         session: String,
@@ -46,7 +47,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// True if repairing removes it; it then loses nothing.
+    /// True if repairing removes the problem without loss of data.
     pub fn is_repairable(&self) -> bool {
         matches!(self, Self::UnusedBlob { .. } | Self::ExpiredLease { .. })
     }
@@ -69,11 +70,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads all of a journal and tells what is missing or cannot be read. Nothing is changed. A store's own `check` looks at
-/// more.
+/// Reads all of a journal and reports missing and unreadable entries. Read-only. A store's own
+/// `check` also verifies the storage.
 ///
 /// # Errors
-/// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the store fails in another way than on a single entry.
+/// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the store fails other than on a single
+/// entry.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -97,7 +99,7 @@ pub async fn check(journal: &dyn Journal) -> Result<Vec<Problem>> {
                         after = entry.seq;
                     }
                 }
-                // It is somewhere in the page.
+                // The failing entry is somewhere in the page.
                 Err(_) if limit > 1 => limit = 1,
                 Err(e) => {
                     let seq = e.context("seq").and_then(|seq| seq.parse::<u64>().ok());

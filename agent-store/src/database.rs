@@ -1,4 +1,4 @@
-//! One SQLite file for what is kept beside the journal.
+//! SQLite file of the stores beside the journal.
 
 use std::{
     fs,
@@ -10,25 +10,25 @@ use std::{
 use agent_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-/// What a file holds.
+/// Identity and schema of a database file.
 pub(crate) struct Layout {
-    /// Marks the file as ours, and of this kind.
+    /// SQLite application id, which marks the file as one of this kind.
     pub(crate) application: i32,
-    /// The version of the tables. What is in the schema was released: a later version adds to it.
+    /// Version of the tables. A released schema is never edited: later versions only add to it.
     pub(crate) format: i32,
     pub(crate) schema: &'static str,
-    /// How large the pages of a new file are, if it is not the usual size.
+    /// Page size of a new file in bytes, unless SQLite's default.
     pub(crate) page_bytes: Option<u32>,
 }
 
-/// What is kept beside the journal: "AGST".
+/// Layout of the chat and memory stores: application id "AGST".
 const BESIDE: Layout =
     Layout { application: 0x4147_5354, format: 1, schema: include_str!("schema.sql"), page_bytes: None };
 
-/// How long another process's transaction is waited for.
+/// Time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection, used by one of tokio's blocking threads at a time. Clones share it.
+/// Connection that tokio's blocking threads use one at a time. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Database {
     path: Arc<Path>,
@@ -36,12 +36,12 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the file; it and its directory are created if missing.
+    /// Opens the file; creates it and its directory if missing.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::open_as(path, &BESIDE)
     }
 
-    /// As [`open`](Self::open), with a layout of its own.
+    /// Opens a file with another layout; see [`open`](Self::open).
     pub(crate) fn open_as(path: &Path, layout: &Layout) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             fs::create_dir_all(directory).map_err(|e| {
@@ -84,7 +84,7 @@ impl Database {
         Ok(Ok(connection))
     }
 
-    /// Does `work` in a transaction, which is undone if it fails.
+    /// Runs `work` in a transaction, which is rolled back if `work` fails.
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -93,7 +93,7 @@ impl Database {
         self.transact(TransactionBehavior::Immediate, |done| Ok(Ok(work(done)?))).await
     }
 
-    /// As [`run`](Self::run), for work that has failures of its own; those undo it, too.
+    /// Like [`run`](Self::run), for work with errors of its own, which also roll back.
     pub(crate) async fn try_run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -102,7 +102,7 @@ impl Database {
         self.transact(TransactionBehavior::Immediate, work).await
     }
 
-    /// As [`try_run`](Self::try_run), for work that only reads: other processes may write meanwhile.
+    /// Like [`try_run`](Self::try_run), for read-only work: other processes may write meanwhile.
     pub(crate) async fn try_read<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -129,7 +129,7 @@ impl Database {
             };
             attempt().unwrap_or_else(|e| Err(failed(&database.path, e)))
         });
-        done.await.map_err(|e| Error::new(ErrorKind::Store, "using the store was cut short").with_source(e))?
+        done.await.map_err(|e| Error::new(ErrorKind::Store, "access to the store was interrupted").with_source(e))?
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -142,13 +142,13 @@ fn failed(path: &Path, e: rusqlite::Error) -> Error {
     Error::new(ErrorKind::Store, message).with_context("path", path.display().to_string()).with_source(e)
 }
 
-/// What SQLite keeps as text, as a value.
+/// Parses JSON text from SQLite.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> rusqlite::Result<T> {
     let wrong = |e| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(e));
     serde_json::from_str(text).map_err(wrong)
 }
 
-/// A value as the text that SQLite keeps.
+/// Encodes a value as JSON text for SQLite.
 pub(crate) fn to_json(value: &impl serde::Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
 }

@@ -1,17 +1,17 @@
-//! How deep JSON may be nested that is to be read back.
+//! Limit on the nesting depth of JSON that must be readable again.
 
-/// Text that is nested deeper than this may be refused by the parser, which guards its stack.
+/// Depth up to which the parser, which guards its stack, accepts any text.
 const SAFE_DEPTH: usize = 120;
 
-/// Reads JSON text, if it is nested so deeply that it may be refused.
+/// Parses JSON text whose nesting depth exceeds [`SAFE_DEPTH`], to check that it can be read back.
 ///
 /// # Errors
-/// Those of `read`.
+/// The errors of `read`.
 pub(crate) fn reads_back<T, E>(json: &str, read: impl FnOnce(&str) -> Result<T, E>) -> Result<(), E> {
     if depth(json) > SAFE_DEPTH { read(json).map(drop) } else { Ok(()) }
 }
 
-/// How deep arrays and objects are nested in JSON text.
+/// Returns the nesting depth of arrays and objects in JSON text.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);

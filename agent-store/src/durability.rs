@@ -1,18 +1,21 @@
-//! When an append is acknowledged.
+//! Durability of appends.
 
-/// When an append is acknowledged.
+/// Point at which an append is acknowledged.
 ///
-/// It is the journal's setting, and so that of all agents with this journal; agents that want another have a journal of
-/// their own. The third choice is a [`MemoryJournal`](agent_core::MemoryJournal), or no store at all: nothing is kept.
+/// The setting belongs to the journal and so applies to all agents that use it; agents with other
+/// needs use a journal of their own. To persist nothing, use a
+/// [`MemoryJournal`](agent_core::MemoryJournal) or no store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When it is on disk: it survives a killed process and a power failure.
+    /// Acknowledged when the entries are on disk: they survive a killed process and a power
+    /// failure.
     #[default]
     Sync,
-    /// When the operating system, or the database's server, has it: it survives a killed process. A power failure may take
-    /// about the last second with it, never anything in the middle, and never the end of a run: that is on disk when it is
-    /// acknowledged, with all that came before. Many times faster where commits are rare, hardly faster where many runs
-    /// share them.
+    /// Acknowledged when the operating system or the database server has the entries: they survive
+    /// a killed process. A power failure may lose about the last second, never entries in the
+    /// middle, and never the end of a run, which is acknowledged when it and all earlier entries
+    /// are on disk. Many times faster where commits are rare, hardly faster where many runs share
+    /// them.
     Async,
 }

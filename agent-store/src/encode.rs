@@ -1,4 +1,4 @@
-//! Entries as they are kept.
+//! Encoded form of entries.
 
 use std::sync::Arc;
 
@@ -12,28 +12,29 @@ use crate::{
     depth::reads_back,
 };
 
-/// An entry without its place. Encoded by whoever appends it, so that the one that writes does nothing else.
+/// An entry without its sequence number. Encoded by the appending task, so that the writer thread
+/// only writes.
 pub(crate) struct Encoded {
     pub(crate) run: Arc<str>,
     pub(crate) time: u64,
     pub(crate) version: u16,
-    /// JSON text, without what is in `blobs`.
+    /// JSON text, without the strings in `blobs`.
     pub(crate) body: String,
-    /// What is kept once for all who have it.
+    /// Large strings, stored once by content.
     pub(crate) blobs: Vec<Blob>,
-    /// How many blobs there must be.
+    /// Number of blobs that the entry must have.
     pub(crate) parts: usize,
-    /// What it says of its session.
+    /// Session metadata that the entry changes.
     pub(crate) told: Option<Told>,
 }
 
-/// What an entry says of its session as a whole.
+/// Session metadata that an entry changes.
 pub(crate) enum Told {
-    /// A run of this agent began at the top.
+    /// A top-level run of this agent began.
     Run(Arc<str>),
-    /// It has this title now.
+    /// The session has this title now.
     Title(String),
-    /// It can be read from here.
+    /// The entry is a snapshot, from which the session can be read.
     Anchor,
 }
 
@@ -48,17 +49,17 @@ impl Told {
     }
 }
 
-/// What a batch says of its session.
+/// Session metadata that a batch changes.
 #[derive(Default)]
 pub(crate) struct Summary<'a> {
-    /// The time of its first entry.
+    /// Time of the first entry.
     pub(crate) first: u64,
-    /// The newest time.
+    /// Time of the newest entry.
     pub(crate) newest: u64,
     pub(crate) runs: u64,
     pub(crate) agents: Vec<&'a str>,
     pub(crate) title: Option<&'a str>,
-    /// Which of its entries is the newest anchor, from 1.
+    /// Position of the newest snapshot within the batch, from 1.
     pub(crate) anchor: Option<i64>,
 }
 
@@ -84,10 +85,11 @@ impl<'a> Summary<'a> {
 }
 
 impl Encoded {
-    /// Strings of `blob_bytes` and more are taken out of the body.
+    /// Encodes an entry; strings of at least `blob_bytes` are moved out of the body.
     ///
     /// # Errors
-    /// If the entry could not be read back: that is known now, while its run can still be told.
+    /// [`ErrorKind::Store`] if the entry could not be read back. Checked here, while its run can
+    /// still be notified.
     pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
         let (told, body) = (Told::of(&entry.body), entry.body.to_json()?);
         let too_deep = |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
@@ -97,12 +99,12 @@ impl Encoded {
         Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told })
     }
 
-    /// How much memory it holds, roughly.
+    /// Returns the approximate memory usage in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.body.len() + self.blobs.iter().map(|blob| blob.text.len()).sum::<usize>() + size_of::<Self>()
     }
 
-    /// The entry at `seq`.
+    /// Decodes the entry at `seq`.
     pub(crate) fn decode(self, seq: u64) -> Result<Entry> {
         let body = match self.blobs.len() == self.parts {
             true => join(self.body, self.blobs.iter().map(|blob| (blob.at, &*blob.text))),

@@ -1,4 +1,4 @@
-//! The leases of a journal, and what is known of them.
+//! Leases of a journal and the times of their renewals.
 
 use std::{
     collections::BTreeMap,
@@ -9,17 +9,18 @@ use std::{
 
 use agent_core::{BoxFuture, Result};
 
-/// The leases that a journal holds, by their epochs: those that are renewed. One that could not be given back expires.
+/// Leases that a journal holds and renews, by epoch. A lease that could not be released expires.
 ///
-/// Of each it is known when the store was last asked for it, and gave it: for so long as a lease lasts nobody else can have it. Writers
-/// look at it from the tasks of their runs, the thread that writes tells it.
+/// For each lease, the time of the last request that the store granted is known: no other process
+/// can hold the lease within its duration from then. Writers check this from the tasks of their
+/// runs; the writer thread updates it.
 #[derive(Clone)]
 pub(crate) struct Leases(Arc<Inner>);
 
 struct Inner {
-    /// Milliseconds since a time that the clock knows; it goes on while the process is stopped.
+    /// Clock in milliseconds since a fixed time; it continues while the process is stopped.
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// How long a lease lasts, in milliseconds.
+    /// Duration of a lease in milliseconds.
     ttl: u64,
     asked: Mutex<BTreeMap<i64, u64>>,
 }
@@ -38,7 +39,7 @@ impl Leases {
         self.lock().keys().copied().collect()
     }
 
-    /// The store gave this one, which was asked for at `asked`.
+    /// Adds a lease that the store granted to a request at the time `asked`.
     pub(crate) fn take(&self, epoch: i64, asked: u64) {
         self.lock().insert(epoch, asked);
     }
@@ -47,17 +48,18 @@ impl Leases {
         self.lock().remove(&epoch);
     }
 
-    /// The store was asked to renew a lease, and has it, or gave it to another process.
+    /// Records the result of a renewal request: still held, or lost to another process.
     pub(crate) fn renewed(&self, epoch: i64, asked: u64, is_held: bool) {
         let mut leases = self.lock();
         match leases.get_mut(&epoch) {
             Some(last) if is_held => *last = asked,
-            // One that was given back meanwhile is not there any more.
+            // A lease that was released meanwhile is no longer present.
             _ => drop(leases.remove(&epoch)),
         }
     }
 
-    /// Sees to it that a lease is held now: where that is not known, `renew` asks the store, and again if the process was stopped meanwhile.
+    /// Verifies that a lease is held now. Where the last renewal is too old, `renew` asks the
+    /// store, repeatedly if the process was stopped meanwhile.
     pub(crate) fn prove<R>(&self, epoch: i64, renew: impl Fn() -> R + Send + 'static) -> BoxFuture<'static, Result<()>>
     where
         R: Future<Output = Result<()>> + Send,
@@ -75,7 +77,7 @@ impl Leases {
     }
 
     fn is_held(&self, epoch: i64) -> bool {
-        // A clock that was set back counts as well.
+        // A clock that was set back also counts as expired.
         self.lock().get(&epoch).is_some_and(|asked| self.now().abs_diff(*asked) < self.0.ttl)
     }
 

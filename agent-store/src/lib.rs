@@ -1,15 +1,19 @@
-//! Durable journals: sessions that survive the process. And stores for what applications keep beside them.
+//! Durable journals for sessions that survive the process, and stores for further application data.
 //!
-//! * [`SqliteJournal`] (feature `sqlite`, on by default) keeps them in one SQLite file.
-//! * [`PostgresJournal`] (feature `postgres`) keeps them in a PostgreSQL database, for processes on several machines.
-//! * [`SqliteLedger`] and [`PostgresLedger`] (the same features) keep the accounts of budgets that processes share.
-//! * [`MemoryQueue`] (feature `queue`) and [`PostgresQueue`] (feature `postgres`) are queues of runs for workers.
-//! * [`conformance`] (feature `testing`) is the suite that every [`Journal`](agent_core::Journal) passes: for authors of
-//!   others. It has suites for the stores below too.
-//! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`] keep conversations by chat id, [`InMemoryMemoryStore`] and
-//!   [`SqliteMemoryStore`] texts that are searched.
-//! * [`InMemoryVectorStore`], [`SqliteVectorStore`] and [`PostgresVectorStore`] keep texts with their vectors, for search by words, by
-//!   meaning and by both; [`HybridMemoryStore`] keeps memories in one of them.
+//! * [`SqliteJournal`] (feature `sqlite`, on by default): journal in one SQLite file.
+//! * [`PostgresJournal`] (feature `postgres`): journal in a PostgreSQL database, shared by
+//!   processes on several machines.
+//! * [`SqliteLedger`] and [`PostgresLedger`] (same features): budget accounts shared by several
+//!   processes.
+//! * [`MemoryQueue`] (feature `queue`) and [`PostgresQueue`] (feature `postgres`): run queues for
+//!   workers.
+//! * [`conformance`] (feature `testing`): test suite for every implementation of
+//!   [`Journal`](agent_core::Journal), with suites for the other stores.
+//! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`]: conversations by chat id.
+//!   [`InMemoryMemoryStore`] and [`SqliteMemoryStore`]: searchable texts.
+//! * [`InMemoryVectorStore`], [`SqliteVectorStore`] and [`PostgresVectorStore`]: texts with
+//!   vectors, for full-text, vector and hybrid search. [`HybridMemoryStore`]: memories on top of
+//!   one of them.
 //!
 //! ```
 //! use agent_core::{Journal, Message, journal::{Entry, EntryBody}};

@@ -1,10 +1,10 @@
-//! Names that begin alike, as a range that an index knows.
+//! Names with a common prefix, as a range for an index.
 
-/// The least bytes above all texts that begin with `prefix`.
+/// Returns the smallest byte string above all texts that begin with `prefix`.
 pub(crate) fn above(prefix: &str) -> Vec<u8> {
     let mut above = prefix.as_bytes().to_vec();
     match above.last_mut() {
-        Some(last) => *last += 1, // no byte of UTF-8 is the greatest one
+        Some(last) => *last += 1, // UTF-8 never contains the byte 0xff
         None => above.push(u8::MAX),
     }
     above

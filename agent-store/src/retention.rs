@@ -1,10 +1,11 @@
-//! Which sessions are kept.
+//! Retention rules for sessions.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agent_core::{ErrorKind, Journal, Result};
 
-/// Which sessions are deleted: all those that it names, unless somebody writes to them. Without a rule that is none.
+/// Retention rules: deletes all sessions that match, except those with an active writer. Deletes
+/// nothing without a rule.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -30,7 +31,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Concerns only sessions whose names begin with `prefix`. Default: all.
+    /// Restricts the rules to sessions whose names begin with `prefix`. Default: all sessions.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -48,10 +49,11 @@ impl Retention {
         self
     }
 
-    /// Deletes what it names, and gives the names, sorted. The space is used again; a store's own `vacuum` gives it back.
+    /// Deletes the matching sessions and returns their names, sorted. The freed space is reused; a
+    /// store's `vacuum` returns it to the file system.
     ///
     /// # Errors
-    /// Those of the journal, but [`ErrorKind::Busy`]: a session in use is passed over.
+    /// The errors of the journal, except [`ErrorKind::Busy`]: sessions in use are skipped.
     pub async fn apply(&self, journal: &dyn Journal, now: SystemTime) -> Result<Vec<String>> {
         let mut sessions = Vec::new();
         for session in journal.sessions().await?.into_iter().filter(|name| name.starts_with(&self.prefix)) {
@@ -89,7 +91,7 @@ mod tests {
 
     const DAY: u64 = 24 * 60 * 60 * 1000;
 
-    /// Sessions with a name and the day of their newest entry.
+    /// Returns a journal of sessions, each with a name and the day of its newest entry.
     async fn journal(sessions: &[(&str, u64)]) -> MemoryJournal {
         let journal = MemoryJournal::default();
         for (session, day) in sessions {

@@ -1,17 +1,18 @@
-//! What a journal has written.
+//! Write statistics of a journal.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a journal has written since it was opened.
+/// Write statistics of a journal since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Transactions: each costs one wait for the disk.
     pub commits: u64,
-    /// Appends and other changes in them.
+    /// Appends and other changes within the transactions.
     pub jobs: u64,
-    /// How often a journal that is [`Async`](crate::Durability::Async) waited for the disk all the same: at the end of a
-    /// run, and when the last time was a second ago. Always 0 for a server, which does so by itself.
+    /// Number of times that an [`Async`](crate::Durability::Async) journal waited for the disk: at
+    /// the end of a run, and one second after the previous wait. Always 0 for PostgreSQL, whose
+    /// server flushes on its own.
     pub syncs: u64,
 }
 
@@ -28,7 +29,7 @@ impl Counters {
         self.jobs.fetch_add(jobs as u64, Ordering::AcqRel);
     }
 
-    /// A journal waited for the disk.
+    /// Counts one wait for the disk.
     #[cfg(feature = "sqlite")]
     pub(crate) fn synced(&self) {
         self.syncs.fetch_add(1, Ordering::AcqRel);

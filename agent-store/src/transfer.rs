@@ -1,4 +1,4 @@
-//! Sessions as JSON lines, from any journal into any other.
+//! Export and import of sessions as JSON lines.
 
 use std::sync::Arc;
 
@@ -10,14 +10,15 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Entries that are read, or appended, at once.
+/// Number of entries that are read or appended at once.
 const PAGE: usize = 200;
 
-/// An entry and where it belongs.
+/// An entry and its session.
 #[derive(Serialize, Deserialize)]
 struct Line {
     session: String,
-    /// The entry; as a string of its JSON if that has line ends, as a provider's own bytes may.
+    /// The entry; encoded as a string of JSON if its JSON contains line breaks, as a provider's raw
+    /// bytes may.
     entry: Box<RawValue>,
 }
 
@@ -40,10 +41,10 @@ impl Line {
     }
 }
 
-/// The entries of `sessions` as JSON lines, without line ends, read as they are taken: nothing is lost, not those of kinds
-/// that this release does not know, nor a provider's bytes.
+/// Exports the entries of `sessions` as JSON lines without line endings, read lazily. Lossless:
+/// entries of unknown kinds and a provider's raw bytes are included.
 ///
-/// The lines of a session that is written to meanwhile may end anywhere.
+/// The lines of a session that is written to concurrently may end at any entry.
 ///
 /// ```
 /// use agent_core::{Journal, MemoryJournal, Message, journal::{Entry, EntryBody}};
@@ -90,12 +91,14 @@ fn line(session: &str, entry: &Arc<Entry>) -> Result<String> {
         .map_err(|e| Error::new(ErrorKind::Store, "an entry cannot be written as JSON").with_source(e))
 }
 
-/// Appends what [`export`] gave; gives how many entries. Lines of a session come together, as they were exported.
+/// Appends the lines of an [`export`] and returns the number of entries. The lines of a session
+/// must be contiguous and in their exported order.
 ///
 /// # Errors
-/// [`ErrorKind::Store`] for a session that has entries already, which are left as they are, for a line that is none of
-/// `export`'s, and for one that is not the next of its session; each error names its line, from 1. What came before it was
-/// imported. [`ErrorKind::Busy`] for a session that somebody writes to, and those of `lines` and of the journal.
+/// [`ErrorKind::Store`] for a session that already has entries, which stay unchanged, for a line
+/// that [`export`] did not write, and for an entry that does not follow its predecessor; each error
+/// names its line, from 1, in its context. Earlier lines stay imported. [`ErrorKind::Busy`] for a
+/// session with an active writer, and the errors of `lines` and of the journal.
 pub async fn import(journal: &dyn Journal, lines: impl Stream<Item = Result<String>>) -> Result<u64> {
     let mut lines = std::pin::pin!(lines.enumerate());
     let mut import = Import { journal, target: None, count: 0 };
@@ -119,7 +122,7 @@ struct Import<'a> {
     count: u64,
 }
 
-/// The session that is written to.
+/// Session that is being imported.
 struct Target {
     session: String,
     writer: Arc<dyn JournalWriter>,
@@ -133,7 +136,7 @@ impl Import<'_> {
             return Ok(());
         }
         let (session, entry) = Line::parse(line)
-            .map_err(|e| Error::new(ErrorKind::Store, "a line is not one of an exported journal").with_source(e))?;
+            .map_err(|e| Error::new(ErrorKind::Store, "a line does not belong to an exported journal").with_source(e))?;
         if self.target.as_ref().is_none_or(|target| target.session != session) {
             self.flush().await?;
             let writer = self.journal.open(&session, "import").await?;
@@ -158,7 +161,7 @@ impl Import<'_> {
         }
     }
 
-    /// Appends what has gathered.
+    /// Appends the collected entries.
     async fn flush(&mut self) -> Result<()> {
         match &mut self.target {
             Some(target) if !target.batch.is_empty() => {

@@ -1,4 +1,4 @@
-//! How a journal writes: what the builders of all of them set.
+//! Write settings shared by the builders of all journals.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 
 use crate::{Durability, blob::BLOB_BYTES};
 
-/// How a journal writes.
+/// Write settings of a journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing {
     pub(crate) durability: Durability,
@@ -29,28 +29,28 @@ impl Default for Writing {
 }
 
 impl Writing {
-    /// The shortest lease: its renewal must not come too late because the disk or the network was slow once.
+    /// Shortest lease: a single delay of the disk or the network must not make its renewal late.
     const MIN_TTL: Duration = Duration::from_secs(1);
 
-    /// Refuses what cannot work.
+    /// Rejects settings that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         let (least, ttl) = (Self::MIN_TTL, self.lease_ttl);
         match ttl < least {
             true => {
-                Err(Error::config(format!("a lease of {ttl:?} cannot be kept: set lease_ttl to {least:?} or more")))
+                Err(Error::config(format!("a lease of {ttl:?} is too short: set lease_ttl to {least:?} or more")))
             }
             false => Ok(()),
         }
     }
 
-    /// How often leases are renewed, and how long what is in the way is waited for: a third of the lease, so that two
-    /// renewals can fail before it expires.
+    /// Returns the renewal interval, which is also the time to wait for locks of others: a third of
+    /// the lease, so that two renewals can fail before it expires.
     pub(crate) fn heartbeat(&self) -> Duration {
         self.lease_ttl / 3
     }
 }
 
-/// The setters of a builder that has a [`Writing`].
+/// Setters of a builder with a [`Writing`].
 macro_rules! writing_setters {
     () => {
         /// Sets when an append is acknowledged. Default: [`Durability::Sync`](crate::Durability::Sync).
@@ -59,32 +59,35 @@ macro_rules! writing_setters {
             self
         }
 
-        /// Sets how long a dead process keeps its sessions from others. Default: 30 seconds; at least one.
+        /// Sets the duration of a lease: the time after which other processes may take over the
+        /// sessions of a dead process. Default: 30 seconds; minimum: one second.
         ///
-        /// A lease is renewed three times as often. For as long as that a transaction of another process is waited for, and a
-        /// lost connection is tried again.
+        /// A lease is renewed three times within its duration. A third of it is also the time to
+        /// wait for another process's transaction and to retry a lost connection.
         pub fn lease_ttl(mut self, ttl: std::time::Duration) -> Self {
             self.writing.lease_ttl = ttl;
             self
         }
 
-        /// Sets how many appends share a transaction at most. Default: 256; at least one.
+        /// Sets the maximum number of appends per transaction. Default: 256; minimum: one.
         pub fn group(mut self, appends: usize) -> Self {
             self.writing.group = appends.max(1);
             self
         }
 
-        /// Sets how many bytes of entries may wait to be written. Default: 256 MiB.
+        /// Sets the maximum size of entries that wait to be written, in bytes. Default: 256 MiB.
         ///
-        /// A run waits for the acknowledgement of what it appends, so there is rarely more than a few entries of each. An
-        /// append that finds the queue full fails, and its run with it: better than a process without memory.
+        /// A run waits for the acknowledgement of its appends, so each run rarely has more than a
+        /// few entries in the queue. An append that finds the queue full fails, and its run with
+        /// it; the limit protects the process from running out of memory.
         pub fn queue_bytes(mut self, bytes: usize) -> Self {
             self.writing.queue_bytes = bytes;
             self
         }
 
-        /// Sets from how many bytes on a string in an entry is kept by content, once for all entries that have it. Default:
-        /// 4 KiB; at least one byte. A journal can be read whatever it was written with.
+        /// Sets the size in bytes from which a string in an entry is stored by content, once for
+        /// all entries that contain it. Default: 4 KiB; minimum: one byte. Reading does not depend
+        /// on this setting.
         pub fn blob_bytes(mut self, bytes: usize) -> Self {
             self.writing.blob_bytes = bytes.max(1);
             self

@@ -1,4 +1,4 @@
-//! [`SqliteLedger`]: accounts of budgets that processes share.
+//! Budget accounts in an SQLite file: [`SqliteLedger`].
 
 mod tables;
 mod thread;
@@ -18,12 +18,13 @@ use agent_core::{
 use self::{tables::Tables, thread::LedgerThread};
 use crate::{answer::ask, error::not_forgotten};
 
-/// Accounts in an SQLite file: all processes that open it share what budgets allow.
+/// Budget accounts in an SQLite file, shared by all processes that open it.
 ///
-/// A process renews its reservations while it lives. Those of one that died are settled as used when its time has run out,
-/// since nobody knows how much of them was. A settlement is durable when its future says so.
+/// A process renews its reservations while it lives. Reservations of a dead process are settled in
+/// full after a timeout, since their real usage is unknown. A settlement is durable when its future
+/// completes.
 ///
-/// Put it beside the journal, in a file of its own.
+/// Keep it in a file beside the journal's, not in the same one.
 ///
 /// ```
 /// use agent_core::{Budget, Caps, budget::Amounts};
@@ -48,15 +49,18 @@ pub struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the file, or makes it. Reservations of a process that died are settled after 30 seconds.
+    /// Opens the file; creates it if missing. Reservations of a dead process are settled after 30
+    /// seconds.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if that is not possible, or the file is another program's.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened or belongs
+    /// to another program.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, Duration::from_secs(30))
     }
 
-    /// As [`open`](Self::open), with the time after which a process that does not renew its reservations counts as dead.
+    /// Like [`open`](Self::open), with the time after which a process that does not renew its
+    /// reservations counts as dead.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -66,7 +70,7 @@ impl SqliteLedger {
         Ok(Self { path, thread: Arc::new(LedgerThread::start(tables, dead_after / 3)?) })
     }
 
-    /// Hands work to the thread at once; the future is its answer.
+    /// Enqueues work on the thread immediately; the future resolves to its result.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Tables) -> Result<T> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What is in the file.
+//! Tables of the ledger.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use crate::{
     sqlite::store_error,
 };
 
-/// Tells a ledger from other programs' databases: "aldg".
+/// SQLite application id of a ledger: "aldg".
 const APPLICATION_ID: i32 = 0x616c_6467;
 
 const SCHEMA: &str = "
@@ -35,7 +35,7 @@ const SCHEMA: &str = "
 
 const COLUMNS: &str = "tokens, cost, model_calls, tool_calls";
 
-/// A connection, and the name under which it reserves.
+/// Connection and the owner name of its reservations.
 pub(super) struct Tables {
     connection: Connection,
     path: PathBuf,
@@ -66,7 +66,7 @@ impl Tables {
         Ok(Self { connection, path: path.to_owned(), owner: new_id(), dead_after })
     }
 
-    /// Says that this process lives, if it has reserved anything.
+    /// Renews the reservations of this process, if it has any.
     pub(super) fn renew(&mut self) -> Result<()> {
         let dead_at = now().saturating_add(millis(self.dead_after));
         let sql = "UPDATE owner SET dead_at = ?2 WHERE name = ?1";
@@ -98,7 +98,7 @@ impl Tables {
             let receipt = i64::try_from(receipt).unwrap_or(i64::MAX);
             let sql = "DELETE FROM reservation WHERE id = ?1 AND account = ?2";
             match transaction.execute(sql, params![receipt, account])? {
-                0 => Ok(()), // settled already, by who took this process for dead
+                0 => Ok(()), // settled already by a process that considered this one dead
                 _ => book(transaction, account, used),
             }
         })
@@ -112,7 +112,7 @@ impl Tables {
         })
     }
 
-    /// Does it in one transaction, after what the dead left was settled.
+    /// Runs work in one transaction, after settling the reservations of dead processes.
     fn change<T>(&mut self, work: impl FnOnce(&Transaction<'_>, &str, i64) -> rusqlite::Result<T>) -> Result<T> {
         let dead_at = now().saturating_add(millis(self.dead_after));
         let (owner, path) = (&self.owner, &self.path);
@@ -127,7 +127,7 @@ impl Tables {
     }
 }
 
-/// Books as used what processes had set aside that did not say for too long that they live.
+/// Settles the reservations of processes that did not renew them in time.
 fn bury(transaction: &Transaction<'_>, own: &str) -> rusqlite::Result<()> {
     let sql = "SELECT name FROM owner WHERE dead_at < ?1 AND name <> ?2";
     let mut dead = transaction.prepare_cached(sql)?;
@@ -168,7 +168,7 @@ fn amounts(row: &Row<'_>) -> rusqlite::Result<Amounts> {
     from_columns(|at| row.get(at))
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 fn now() -> i64 {
     millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

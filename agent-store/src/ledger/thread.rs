@@ -1,4 +1,4 @@
-//! The thread that has the connection, and says now and then that its process lives.
+//! Thread that owns the connection and renews the process's reservations.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use crate::error::thread_ended;
 
 type Work = Box<dyn FnOnce(&mut Tables) + Send>;
 
-/// The thread; dropping it waits until all its work is done.
+/// The ledger's thread; dropping it waits until all its work is done.
 pub(super) struct LedgerThread {
     queue: Arc<Queue>,
     handle: Option<JoinHandle<()>>,
@@ -66,7 +66,8 @@ impl LedgerThread {
 }
 
 impl Queue {
-    /// What there is to do; nothing if there was nothing for so long. `None` when it is closed and empty.
+    /// Waits for work, at most for `patience`; empty after a timeout, `None` once closed and
+    /// drained.
     fn take(&self, patience: Duration) -> Option<VecDeque<Work>> {
         let idle = |state: &mut State| state.work.is_empty() && !state.closed;
         let waited = self.more.wait_timeout_while(self.lock(), patience, idle);

@@ -1,4 +1,4 @@
-//! Memories that are found by their words and their meaning.
+//! Memory store with hybrid search.
 
 use std::sync::Arc;
 
@@ -11,13 +11,14 @@ use agent_core::{
 };
 use serde_json::{Map, Value};
 
-/// The least cosine of a memory that none of the question's words are in, unless it is set.
+/// Default minimum cosine similarity of a memory without any of the query's words.
 const MIN_SIMILARITY: f32 = 0.2;
 
-/// Memories in a [`VectorStore`], found by their words and by their meaning: *What may she eat?* finds *Ada is allergic to nuts*. Each
-/// user's memories are a collection, so that nobody finds another's.
+/// Memory store on top of a [`VectorStore`] with hybrid (full-text and vector) search: *What may
+/// she eat?* finds *Ada is allergic to nuts*. Each user's memories are a collection of their own,
+/// which isolates users from each other.
 ///
-/// Adding asks the embedder once for all texts, and searching once for the question.
+/// Adding calls the embedder once for all texts, searching once for the query.
 ///
 /// ```
 /// # use agent_core::{Usage, async_trait, embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo}};
@@ -52,25 +53,25 @@ pub struct HybridMemoryStore {
 }
 
 impl HybridMemoryStore {
-    /// Memories in this store, with vectors of this embedder.
+    /// Creates a store that uses this vector store and embedder.
     pub fn new(store: impl VectorStore, embedder: impl Embedder) -> Self {
         Self { store: Arc::new(store), embedder: Arc::new(embedder), min_similarity: MIN_SIMILARITY }
     }
 
-    /// Sets the least cosine at which a memory is found that has none of the question's words. What is usual differs much between embedders: try
-    /// it with yours. Default: 0.2.
+    /// Sets the minimum cosine similarity of a memory without any of the query's words. Typical
+    /// similarities differ widely between embedders: test the value with yours. Default: 0.2.
     #[must_use]
     pub fn min_similarity(mut self, least: f32) -> Self {
         self.min_similarity = least;
         self
     }
 
-    /// The vectors of texts; none for a text that has no meaning to the embedder.
+    /// Embeds texts; yields none for a text whose vector has no direction.
     async fn vectors(&self, req: EmbedRequest) -> Result<Vec<Option<Vector>>> {
         let (wanted, info) = (req.texts.len(), self.embedder.info());
         let vectors = self.embedder.embed(req).await?.vectors;
         if vectors.len() != wanted {
-            let message = format!("the embedder gave {} vectors for {wanted} texts", vectors.len());
+            let message = format!("the embedder returned {} vectors for {wanted} texts", vectors.len());
             return Err(Error::new(ErrorKind::Protocol, message));
         }
         let vectors = vectors.into_iter().map(|values| Some(Vector::new(&info, values)).filter(Vector::has_direction));

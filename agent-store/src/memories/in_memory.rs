@@ -1,4 +1,4 @@
-//! Memories in memory.
+//! In-memory memory store.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,8 @@ use agent_core::{
 };
 use serde_json::{Map, Value};
 
-/// Memories in memory: gone with the process, and searched one by one with BM25. Cheap to clone; all clones are one store.
+/// In-memory memory store: lost with the process, and searched exhaustively with BM25. Cheap to
+/// clone; clones share one store.
 ///
 /// ```
 /// use agent_core::memory::{Memory, MemoryQuery, MemoryStore};
@@ -53,7 +54,7 @@ impl MemoryStore for InMemoryMemoryStore {
     async fn search(&self, user: &str, query: &MemoryQuery) -> Result<Vec<ScoredMemory>> {
         let users = self.users();
         let memories = users.get(user).map(Vec::as_slice).unwrap_or_default();
-        let newest: Vec<&Memory> = memories.iter().rev().collect(); // the ranking keeps this order among equals
+        let newest: Vec<&Memory> = memories.iter().rev().collect(); // the ranking keeps this order among equal scores
         let terms: BTreeSet<_> = words(&query.text).into_iter().collect();
         let ranked = match terms.is_empty() {
             true => (0..newest.len()).map(|at| (at, 0.0)).collect(),

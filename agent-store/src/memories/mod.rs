@@ -1,4 +1,4 @@
-//! Texts that are searched: implementations of [`MemoryStore`](agent_core::memory::MemoryStore).
+//! Searchable texts: implementations of [`MemoryStore`](agent_core::memory::MemoryStore).
 
 mod hybrid;
 mod in_memory;

@@ -1,4 +1,4 @@
-//! Memories in one SQLite file.
+//! Memory store in one SQLite file.
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::database::{Database, from_json, to_json};
 
-/// Memories in one SQLite file, found by its full-text index (FTS5) and ranked by its BM25. Cheap to clone. A
-/// [`SqliteChatMessageStore`](crate::SqliteChatMessageStore) may share the file.
+/// Memory store in one SQLite file, searched with SQLite's FTS5 index and BM25 ranking. Cheap to
+/// clone. A [`SqliteChatMessageStore`](crate::SqliteChatMessageStore) may share the file.
 ///
-/// How rare a word is, is counted among the memories of all users.
+/// Term rarity is computed over the memories of all users.
 ///
 /// ```
 /// use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore};
@@ -34,10 +34,11 @@ use crate::database::{Database, from_json, to_json};
 pub struct SqliteMemoryStore(Database);
 
 impl SqliteMemoryStore {
-    /// Opens the store at `path`; it and its directory are created if missing.
+    /// Opens the store at `path`; creates the file and its directory if missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened, or is something else.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened or is not
+    /// such a store.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self(Database::open(path.as_ref())?))
     }

@@ -1,4 +1,4 @@
-//! Chats in memory.
+//! In-memory chat store.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,9 +12,9 @@ use agent_core::{
 
 use super::number;
 
-/// Chats in memory: gone with the process. Cheap to clone; all clones are one store.
+/// In-memory chat store: lost with the process. Cheap to clone; clones share one store.
 ///
-/// System messages are left out unless [`keep_system`](Self::keep_system) says otherwise.
+/// Does not store system messages unless [`keep_system`](Self::keep_system) is set.
 ///
 /// ```
 /// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
@@ -37,14 +37,14 @@ pub struct InMemoryChatMessageStore {
 
 #[derive(Debug, Default)]
 struct Chat {
-    /// With their rounds.
+    /// Messages with their rounds.
     messages: Vec<(u64, ChatMessage)>,
     ids: HashSet<String>,
     rounds: RoundCounter,
 }
 
 impl InMemoryChatMessageStore {
-    /// Keeps system messages too.
+    /// Stores system messages too.
     #[must_use]
     pub fn keep_system(mut self) -> Self {
         self.keep_system = true;

@@ -1,4 +1,4 @@
-//! Conversations by chat id: implementations of [`ChatMessageStore`](agent_core::memory::ChatMessageStore).
+//! Chat stores: implementations of [`ChatMessageStore`](agent_core::memory::ChatMessageStore).
 
 mod in_memory;
 #[cfg(feature = "sqlite")]
@@ -13,7 +13,7 @@ pub use self::in_memory::InMemoryChatMessageStore;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::SqliteChatMessageStore;
 
-/// A message as it enters a chat.
+/// A message with its id and round.
 struct Numbered {
     id: String,
     round: u64,
@@ -22,7 +22,7 @@ struct Numbered {
     message: Message,
 }
 
-/// Gives new messages their ids and rounds; those that are known already, or not wanted, are left out.
+/// Assigns ids and rounds to new messages; skips messages that are already stored or filtered out.
 fn number<E>(
     messages: Vec<ChatMessage>,
     keep_system: bool,

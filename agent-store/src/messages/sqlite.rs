@@ -1,4 +1,4 @@
-//! Chats in one SQLite file.
+//! Chat store in one SQLite file.
 
 use std::{fmt, path::Path};
 
@@ -11,10 +11,11 @@ use rusqlite::{OptionalExtension, Row};
 use super::number;
 use crate::database::{Database, from_json, to_json};
 
-/// Chats in one SQLite file, which a [`SqliteMemoryStore`](crate::SqliteMemoryStore) may share. Cheap to clone.
+/// Chat store in one SQLite file, which may also hold a
+/// [`SqliteMemoryStore`](crate::SqliteMemoryStore). Cheap to clone.
 ///
-/// System messages are left out unless [`keep_system`](Self::keep_system) says otherwise. Asking for the newest rounds reads
-/// those and no more.
+/// Does not store system messages unless [`keep_system`](Self::keep_system) is set. A query for the
+/// newest rounds reads only those.
 ///
 /// ```
 /// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
@@ -34,15 +35,16 @@ pub struct SqliteChatMessageStore {
 }
 
 impl SqliteChatMessageStore {
-    /// Opens the store at `path`; it and its directory are created if missing.
+    /// Opens the store at `path`; creates the file and its directory if missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened, or is something else.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened or is not
+    /// such a store.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self { database: Database::open(path.as_ref())?, keep_system: false })
     }
 
-    /// Keeps system messages too.
+    /// Stores system messages too.
     #[must_use]
     pub fn keep_system(mut self) -> Self {
         self.keep_system = true;
@@ -110,7 +112,7 @@ impl ChatMessageStore for SqliteChatMessageStore {
     }
 }
 
-/// A row, with its round.
+/// Decodes a row into a message and its round.
 fn message(row: &Row<'_>) -> rusqlite::Result<(u64, ChatMessage)> {
     let (round, id): (i64, String) = (row.get(0)?, row.get(1)?);
     Ok((round.cast_unsigned(), ChatMessage::new(id, from_json(row.get_ref(2)?.as_str()?)?)))

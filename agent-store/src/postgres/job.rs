@@ -123,7 +123,7 @@ impl Job {
             }
             Self::Release { .. } => {
                 if let Err(e) = given {
-                    tracing::warn!(error = %e, "a lease could not be given back; it will expire");
+                    tracing::warn!(error = %e, "a lease could not be released; it will expire");
                 }
             }
         }

@@ -1,12 +1,13 @@
-//! How much a queue takes, and how much of it is out at once.
+//! Limits on queued and running jobs.
 
 use std::collections::BTreeMap;
 
 use agent_core::{Error, ErrorKind, Result, Retry};
 
-/// How much a queue takes, and how many of its jobs run at once, on all machines together.
+/// Limits on the jobs that a queue accepts and on the jobs that run at once, across all machines.
 ///
-/// Limits are not kept with the queue: who sends brings those for sending, who works those for working, so give all of them the same.
+/// The queue does not store its limits: senders enforce the limits on queued jobs, workers those on
+/// running jobs, so pass the same limits to all of them.
 ///
 /// ```
 /// use agent_store::QueueLimits;
@@ -25,32 +26,34 @@ pub struct QueueLimits {
 }
 
 impl QueueLimits {
-    /// Sets how many jobs may be queued; one more is refused with [`ErrorKind::RateLimited`]. Senders who come at the same moment may pass it by a
-    /// few. Default: any number.
+    /// Sets the maximum number of queued jobs; further jobs are rejected with
+    /// [`ErrorKind::RateLimited`]. Concurrent senders may exceed it slightly. Default: unlimited.
     pub fn queued(mut self, most: u64) -> Self {
         self.queued = Some(most);
         self
     }
 
-    /// As [`queued`](Self::queued), of each tenant. Default: any number.
+    /// Sets the maximum number of queued jobs per tenant; see [`queued`](Self::queued). Default:
+    /// unlimited.
     pub fn queued_per_tenant(mut self, most: u64) -> Self {
         self.queued_per_tenant = Some(most);
         self
     }
 
-    /// Sets how many jobs of each tenant run at once. Default: any number.
+    /// Sets the maximum number of running jobs per tenant. Default: unlimited.
     pub fn running_per_tenant(mut self, most: u64) -> Self {
         self.per_tenant = Some(most);
         self
     }
 
-    /// Sets how many jobs of one tenant run at once, whatever holds for the others.
+    /// Sets the maximum number of running jobs of one tenant, which overrides
+    /// [`running_per_tenant`](Self::running_per_tenant).
     pub fn running_of_tenant(mut self, tenant: impl Into<String>, most: u64) -> Self {
         self.tenants.insert(tenant.into(), most);
         self
     }
 
-    /// Sets how many jobs of an agent run at once. Default: any number.
+    /// Sets the maximum number of running jobs of an agent. Default: unlimited.
     pub fn running_of_agent(mut self, agent: impl Into<String>, most: u64) -> Self {
         self.agents.insert(agent.into(), most);
         self
@@ -64,7 +67,7 @@ impl QueueLimits {
         self.agents.get(agent).copied().unwrap_or(u64::MAX)
     }
 
-    /// Refuses one more job if so many are queued, in all and of its tenant.
+    /// Rejects one more job if the limits on queued jobs, in all or of its tenant, are reached.
     pub(crate) fn admit(&self, queued: u64, of_tenant: u64) -> Result<()> {
         let full = |most: Option<u64>, now: u64| most.filter(|most| now >= *most);
         let message = match (full(self.queued, queued), full(self.queued_per_tenant, of_tenant)) {

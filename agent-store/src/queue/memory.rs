@@ -1,4 +1,4 @@
-//! [`MemoryQueue`]: a queue for one process.
+//! In-memory job queue: [`MemoryQueue`].
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,7 +23,8 @@ use super::{
     schedule::{Times, in_words},
 };
 
-/// A queue in memory, for tests and for programs of one process: what is in it is gone with the process. Clones are one.
+/// In-memory job queue for tests and single-process programs; its jobs are lost with the process.
+/// Clones share one queue.
 ///
 /// ```
 /// use agent_core::{RunRequest, dispatch::{Dispatch, Dispatched, Job}};
@@ -43,7 +44,7 @@ pub struct MemoryQueue(Arc<Inner>);
 
 struct Inner {
     limits: QueueLimits,
-    /// What the clock said when it began to run; it is tokio's from there on.
+    /// Wall-clock time at creation; tokio's clock counts from there.
     epoch: (u64, Instant),
     state: Mutex<State>,
     news: News,
@@ -51,15 +52,15 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// By the order of arrival.
+    /// Jobs by order of arrival.
     jobs: BTreeMap<u64, Record>,
     runs: HashMap<RunAddress, u64>,
-    /// Each with its number, and the job that it is for.
+    /// Signals with their ids and the jobs that they belong to.
     signals: Vec<(u64, u64, Signal)>,
     schedules: BTreeMap<String, (Schedule, u64)>,
-    /// When each tenant had its last turn.
+    /// Number of each tenant's last claim.
     turns: HashMap<String, u64>,
-    /// The last number that was given to a job, a receipt, a signal or a turn.
+    /// Last number given to a job, lease token, signal or claim.
     last: u64,
 }
 
@@ -70,12 +71,12 @@ impl Default for MemoryQueue {
 }
 
 impl MemoryQueue {
-    /// An empty queue without limits.
+    /// Creates an empty queue without limits.
     pub fn new() -> Self {
         Self::with_limits(QueueLimits::default())
     }
 
-    /// An empty queue with these limits.
+    /// Creates an empty queue with these limits.
     pub fn with_limits(limits: QueueLimits) -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, millis);
         let epoch = (wall, Instant::now());
@@ -128,7 +129,8 @@ impl State {
         cancels(self.signals.iter().filter(|(_, job, _)| *job == id).map(|(.., signal)| signal))
     }
 
-    /// Makes the jobs that are due; false if it makes none. One that does not fit now stays due.
+    /// Enqueues the jobs of schedules that are due and returns `true` if there were any. A job that
+    /// the limits reject stays due.
     fn fire(&mut self, limits: &QueueLimits, now: u64) -> bool {
         let due: Vec<_> = self.schedules.values().filter(|(_, at)| *at <= now).cloned().collect();
         let mut fires = false;
@@ -139,13 +141,13 @@ impl State {
             fires = true;
             match Times::of(&schedule).and_then(|times| times.after(now)) {
                 Ok(next) => drop(self.schedules.insert(schedule.name.clone(), (schedule, next))),
-                Err(_) => drop(self.schedules.remove(&schedule.name)), // it is never due again
+                Err(_) => drop(self.schedules.remove(&schedule.name)), // never due again
             }
         }
         fires
     }
 
-    /// The job that is next for these agents.
+    /// Returns the next job for these agents.
     fn candidate(&self, agents: &[Arc<str>], limits: &QueueLimits, now: u64) -> Option<u64> {
         let running = |which: &dyn Fn(&Job) -> bool| self.count(StandingKind::Running, which);
         let fits = |(_, record): &(&u64, &Record)| {

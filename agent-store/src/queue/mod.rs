@@ -1,4 +1,4 @@
-//! Queues of runs: what all of them decide alike ([`record`]), and the one in memory.
+//! Job queues: the transitions shared by all implementations ([`record`]), and the in-memory queue.
 
 mod limits;
 mod memory;

@@ -1,8 +1,8 @@
-//! Waking those who wait.
+//! Wake-up of waiting workers.
 
 use tokio::sync::watch;
 
-/// Counts what is new. Clones are one.
+/// Change counter. Clones share one counter.
 #[derive(Clone, Debug)]
 pub(crate) struct News(watch::Sender<u64>);
 
@@ -17,10 +17,10 @@ impl News {
         self.0.send_modify(|count| *count += 1);
     }
 
-    /// Waits until the count is past `since`, and gives it.
+    /// Waits until the counter exceeds `since` and returns it.
     pub(crate) async fn after(&self, since: u64) -> u64 {
         let mut count = self.0.subscribe();
         let seen = count.wait_for(|count| *count > since).await.map(|count| *count);
-        seen.unwrap_or(since) // an error would say that all senders are gone, and one is here
+        seen.unwrap_or(since) // fails only if all senders are gone, and `self` is one
     }
 }

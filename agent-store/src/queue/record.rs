@@ -1,4 +1,4 @@
-//! A job in a queue, and the only ways in which it changes: the same in every queue.
+//! Job record and its transitions, shared by all queues.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,42 +10,42 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::depth::reads_back;
 
-/// A job in a queue. Times are milliseconds since 1970, UTC, by the queue's clock.
+/// Job record. Times are milliseconds since 1970, UTC, by the queue's clock.
 ///
-/// What was changed says when it was: each transition is given the time.
+/// Each transition takes the current time and updates `changed`.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) job: Job,
     pub(crate) standing: StandingKind,
     pub(crate) ready_at: u64,
     pub(crate) failures: u32,
-    /// True since a worker first had it: a run may stand in the journal.
+    /// True once a worker has claimed the job: the journal may contain its run.
     pub(crate) begun: bool,
-    /// True since a worker gave it back whose run stands in the journal.
+    /// True once a worker has released the job with its run in the journal.
     pub(crate) stands: bool,
     pub(crate) receipt: Option<u64>,
     pub(crate) worker: String,
     pub(crate) expires: u64,
-    /// What came since it was claimed.
+    /// Answers that arrived since the last claim.
     pub(crate) answers: Option<BTreeMap<String, Answer>>,
-    /// What the worker was given that has it, or that died with it.
+    /// Answers that were handed to the current worker, or to one that died with the job.
     pub(crate) taken: Option<BTreeMap<String, Answer>>,
     pub(crate) error: Option<String>,
     pub(crate) created: u64,
     pub(crate) changed: u64,
 }
 
-/// A time that does not come, and that every database can hold.
+/// A time that is never reached and that every database can store.
 const NEVER: u64 = u64::MAX >> 1;
 
-/// What becomes of a signal.
+/// Effect of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Nobody is there to be told.
+    /// The run cannot receive the signal.
     No,
-    /// The job itself changed, and that was all.
+    /// The job itself changed; the signal need not be stored.
     ByJob,
-    /// It is kept for the run.
+    /// The signal is stored for the run.
     ForRun,
 }
 
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// Gives it to a worker.
+    /// Leases the job to a worker.
     pub(crate) fn claim(&mut self, receipt: u64, by: &Claim, now: u64) -> Claimed {
         self.leave(StandingKind::Running, now);
         self.begun = true;
@@ -82,7 +82,7 @@ impl Record {
         claimed
     }
 
-    /// True if nobody is to be waited for any more: its worker did not say that it lives, or what it rests for has ended.
+    /// True if the lease has expired, or the time limit of a suspended job's wait has passed.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         match self.standing {
             StandingKind::Running => self.expires <= now,
@@ -91,16 +91,17 @@ impl Record {
         }
     }
 
-    /// Queues one that [is due](Self::is_due).
+    /// Requeues a job that [is due](Self::is_due).
     pub(crate) fn wake(&mut self, now: u64) {
         if self.standing == StandingKind::Running {
             self.failures += 1;
-            self.error = Some(format!("worker '{}' was not heard of in time", self.worker));
+            self.error = Some(format!("the lease of worker '{}' expired", self.worker));
         }
         self.requeue(Duration::ZERO, now);
     }
 
-    /// Its worker gives it back, and its run may stand in the journal. If it was cancelled and its run has not heard it, it does not rest.
+    /// Releases the job with an outcome; `stands` says that the journal may contain its run. A job
+    /// that was cancelled by a signal that its run has not consumed is not suspended.
     pub(crate) fn release(&mut self, outcome: Outcome, stands: bool, is_cancelled: bool, now: u64) {
         self.stands |= stands;
         match outcome {
@@ -120,7 +121,7 @@ impl Record {
                 self.error = Some(error);
                 self.leave(StandingKind::Dead, now);
             }
-            // Whatever a newer release of the contract says, the worker is done with it.
+            // An outcome that this release does not know: the worker has finished with the job.
             _ => {
                 (self.answers, self.taken, self.error) = (None, None, None);
                 self.leave(StandingKind::Done, now);
@@ -128,10 +129,10 @@ impl Record {
         }
     }
 
-    /// Takes answers for its run.
+    /// Stores answers for the run.
     ///
     /// # Errors
-    /// [`ErrorKind::Stale`] if it waits for nothing.
+    /// [`ErrorKind::Stale`] if the run waits for no answers.
     pub(crate) fn answer(&mut self, answers: BTreeMap<String, Answer>, now: u64) -> Result<()> {
         let waits = match self.standing {
             StandingKind::Queued => self.begun,
@@ -148,15 +149,16 @@ impl Record {
         Ok(())
     }
 
-    /// Tells its run, or the job itself where no run has begun. One that was cancelled already, and whose run has not heard it, does not rest.
+    /// Applies a signal to the run, or to the job itself if no run has begun. A job with a pending
+    /// cancellation cannot be paused.
     pub(crate) fn signal(&mut self, signal: &Signal, is_cancelled: bool, now: u64) -> Taken {
         match (self.standing, signal) {
             (StandingKind::Queued | StandingKind::AtRest, Signal::Cancel) if !self.begun => {
-                self.error = Some("it was cancelled before it began".to_owned());
+                self.error = Some("cancelled before it began".to_owned());
                 self.leave(StandingKind::Done, now);
                 Taken::ByJob
             }
-            // A run that waits ends where its journal is written: with a worker.
+            // Only a worker can write the end of a suspended run to the journal.
             (StandingKind::AtRest, Signal::Cancel) => {
                 self.requeue(Duration::ZERO, now);
                 Taken::ForRun
@@ -165,15 +167,16 @@ impl Record {
                 self.rest(None, now);
                 Taken::ByJob
             }
-            // One that was given up stays so: its run is told if somebody retries it.
+            // A dead job stays dead: the run receives the signal if the job is retried.
             (StandingKind::Dead, Signal::Cancel) => Taken::ForRun,
             (StandingKind::Running | StandingKind::Queued, _) => Taken::ForRun,
             _ => Taken::No,
         }
     }
 
-    /// True if a signal that no run has heard is still of use where the job stands. A run that rests is stopped, and hears a message when it goes on;
-    /// one that was given up is retried, and then ends if it was to.
+    /// True if a pending signal is still useful in the job's current status. A suspended run
+    /// receives messages when it resumes; a dead job may be retried and then ends if it was
+    /// cancelled.
     pub(crate) fn keeps(&self, signal: &Signal) -> bool {
         match self.standing {
             StandingKind::Queued | StandingKind::Running => true,
@@ -183,7 +186,7 @@ impl Record {
         }
     }
 
-    /// Queues it as if it had never failed; false if that means nothing where it stands.
+    /// Requeues a dead or suspended job without failures. Returns `false` in any other status.
     pub(crate) fn retry(&mut self, now: u64) -> bool {
         let stands = matches!(self.standing, StandingKind::Dead | StandingKind::AtRest);
         if stands {
@@ -195,7 +198,7 @@ impl Record {
 
     fn requeue(&mut self, after: Duration, now: u64) {
         self.leave(StandingKind::Queued, now);
-        // One that never began waits for its time, whatever it was told meanwhile.
+        // A job that never began still waits for its scheduled time.
         let not_before = self.job.not_before.filter(|_| !self.begun).map_or(0, |at| at.min(NEVER));
         self.ready_at = later(now, after).max(not_before);
     }
@@ -236,30 +239,31 @@ pub(crate) fn later(now: u64, after: Duration) -> u64 {
     now.saturating_add(millis(after)).min(NEVER)
 }
 
-/// True if a run is to end of which these signals were not heard.
+/// True if the pending signals include a cancellation.
 pub(crate) fn cancels<'a>(unheard: impl IntoIterator<Item = &'a Signal>) -> bool {
     unheard.into_iter().any(|signal| *signal == Signal::Cancel)
 }
 
-/// JSON text of what is sent.
+/// Encodes a value as JSON text.
 ///
 /// # Errors
-/// [`ErrorKind::Store`] if it could not be read back: that is known now, while whoever sends it can still be told.
+/// [`ErrorKind::Store`] if the text could not be read back. Checked here, while the sender can
+/// still be notified.
 pub(crate) fn written<T: Serialize + DeserializeOwned>(sent: &T) -> Result<String> {
-    let unwritable = |e| Error::new(ErrorKind::Store, "what was sent cannot be written as JSON").with_source(e);
+    let unwritable = |e| Error::new(ErrorKind::Store, "the job or signal cannot be encoded as JSON").with_source(e);
     let too_deep =
-        |e| Error::new(ErrorKind::Store, "what was sent is nested too deeply to be read back").with_source(e);
+        |e| Error::new(ErrorKind::Store, "the job or signal is nested too deeply to be read back").with_source(e);
     let text = serde_json::to_string(sent).map_err(unwritable)?;
     reads_back(&text, |text| serde_json::from_str::<T>(text)).map_err(too_deep)?;
     Ok(text)
 }
 
 pub(crate) fn waits_for_nothing(run: &RunAddress) -> Error {
-    let message = format!("run '{}' waits for nothing: look where it stands, or send a new one", run.run);
+    let message = format!("run '{}' is not waiting: check its status, or start a new run", run.run);
     Error::new(ErrorKind::Stale, message)
 }
 
-/// Later answers go over earlier ones.
+/// Merges answers; later ones override earlier ones.
 fn merged(
     before: Option<BTreeMap<String, Answer>>,
     since: Option<BTreeMap<String, Answer>>,

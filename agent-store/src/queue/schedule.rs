@@ -1,4 +1,4 @@
-//! When schedules are due.
+//! Due times of schedules.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use agent_core::{Error, Result, dispatch::Schedule};
 use chrono::{DateTime, SecondsFormat, Utc};
 use croner::Cron;
 
-/// The times of a schedule, in milliseconds since 1970, UTC.
+/// Cron expression of a schedule; its times are milliseconds since 1970, UTC.
 pub(crate) struct Times(Cron);
 
 impl Times {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if they cannot be read.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the cron expression is invalid.
     pub(crate) fn of(schedule: &Schedule) -> Result<Self> {
         let (name, cron) = (&schedule.name, &schedule.cron);
         let unreadable = |e| {
@@ -22,19 +22,19 @@ impl Times {
         Cron::from_str(cron).map(Self).map_err(unreadable)
     }
 
-    /// The first time after `now`.
+    /// Returns the first due time after `now`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is none.
     pub(crate) fn after(&self, now: u64) -> Result<u64> {
-        let never = || Error::config("the schedule is never due again: give it other times");
+        let never = || Error::config("the schedule is never due again: change its cron expression");
         let now = i64::try_from(now).ok().and_then(DateTime::from_timestamp_millis).ok_or_else(never)?;
         let next: DateTime<Utc> = self.0.find_next_occurrence(&now, false).map_err(|_| never())?;
         u64::try_from(next.timestamp_millis()).map_err(|_| never())
     }
 }
 
-/// A time in words, as it stands in the ids of runs.
+/// Formats a time for the id of a run.
 pub(crate) fn in_words(time: u64) -> String {
     let time = i64::try_from(time).ok().and_then(DateTime::<Utc>::from_timestamp_millis).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Secs, true)

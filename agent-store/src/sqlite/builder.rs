@@ -1,4 +1,4 @@
-//! How a journal is opened.
+//! Builder of a journal in SQLite.
 
 use std::{
     fmt,
@@ -12,10 +12,10 @@ use agent_core::Result;
 use super::{Inner, SqliteJournal, connect::Location, read::Readers, thread::WriterThread};
 use crate::writing::{Writing, writing_setters};
 
-/// Tells the time.
+/// Source of the current time.
 pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Settings of a [`SqliteJournal`].
+/// Builder of a [`SqliteJournal`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,25 +49,27 @@ impl SqliteBuilder {
 
     writing_setters!();
 
-    /// Sets how large the file may become, in bytes; without effect below what it has. Default: no limit but the disk's. An
-    /// append that would need more fails as on a full disk.
+    /// Sets the maximum size of the file in bytes; no effect below its current size. Default:
+    /// limited by the disk only. An append that exceeds the limit fails like one on a full disk.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the clock by which leases expire, for tests. Default: the system's.
+    /// Sets the clock by which leases expire, for tests. Default: the system clock.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Opens the journal: reads and checks the file, so it takes a few milliseconds of the calling thread.
+    /// Opens the journal: reads and checks the file, which blocks the calling thread for a few
+    /// milliseconds.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened, is not a journal, or was written by
-    /// a newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a setting that cannot work. Each says what
-    /// to do.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened, is not a
+    /// journal, or was written by a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid setting. Each message
+    /// says what to do.
     pub fn open(self) -> Result<SqliteJournal> {
         let writing = self.writing;
         writing.check()?;

@@ -1,4 +1,4 @@
-//! Opening the file: what it must be, and how its format changes from release to release.
+//! Opening of the journal's file, its identity and its migrations.
 
 use std::{
     fs,
@@ -14,29 +14,30 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::error::store_error;
 use crate::Durability;
 
-/// Marks the file as ours: "AGJL".
+/// SQLite application id of a journal: "AGJL".
 const APPLICATION_ID: i32 = 0x4147_4a4c;
 
-/// From nothing to format 1, from 1 to 2, and so on. A file's `user_version` says how many of them it has seen. What is
-/// here was released and is never edited.
+/// Migrations from an empty file to format 1, from 1 to 2, and so on. A file's `user_version` is
+/// the number of migrations applied to it. Released migrations are never edited.
 const MIGRATIONS: &[&str] =
     &[include_str!("schema.sql"), include_str!("blobs.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
 const FORMAT: i32 = MIGRATIONS.len() as i32;
 
-/// Where the file is and how its connections are set up.
+/// Path of the file and the settings of its connections.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     path: Arc<Path>,
     durability: Durability,
-    /// How long to wait for a transaction of another process.
+    /// Time to wait for a transaction of another process.
     patience: Duration,
-    /// How large the file may become.
+    /// Maximum size of the file in bytes.
     max_bytes: u64,
 }
 
 impl Location {
     pub(super) fn new(path: &Path, durability: Durability, patience: Duration, max_bytes: u64) -> Result<Self> {
-        // Absolute, since readers connect later, and so that SQLite's magic names (":memory:") are names of files.
+        // Absolute, since readers connect later, and so that SQLite's special names (":memory:")
+        // are names of files.
         let path = std::path::absolute(path)
             .map_err(|e| Error::config("the journal needs the path of a file").with_source(e))?;
         Ok(Self { path: path.into(), durability, patience, max_bytes })
@@ -46,7 +47,8 @@ impl Location {
         &self.path
     }
 
-    /// The connection that writes: creates the file and its directory, and brings an older format up to date.
+    /// Opens the writing connection: creates the file and its directory if missing, and migrates an
+    /// older format.
     pub(super) fn open_writer(&self) -> Result<Connection> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory).map_err(|e| {
@@ -61,8 +63,8 @@ impl Location {
         Ok(connection)
     }
 
-    /// Does what SQLite refuses at once, without the connection's own patience, while another opens or closes the file:
-    /// to switch to the write-ahead log is one of those things.
+    /// Retries operations that SQLite refuses immediately, ignoring the busy timeout, while another
+    /// process opens or closes the file: the switch to the write-ahead log is one of them.
     fn patiently<T>(&self, mut attempt: impl FnMut() -> rusqlite::Result<T>) -> Result<T> {
         const PAUSE: Duration = Duration::from_millis(5);
         let started = Instant::now();
@@ -78,7 +80,7 @@ impl Location {
         }
     }
 
-    /// A connection that only reads.
+    /// Opens a read-only connection.
     pub(super) fn open_reader(&self) -> Result<Connection> {
         self.connect(OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
     }
@@ -92,12 +94,12 @@ impl Location {
         connect().map_err(|e| store_error(&self.path, &e))
     }
 
-    /// Leaves a file alone that another program wrote, or a newer release of this one.
+    /// Rejects a file of another program or of a newer release.
     fn refuse_foreign(&self, connection: &mut Connection) -> rusqlite::Result<Result<()>> {
         let refuse = |message: String| {
             Ok(Err(Error::new(ErrorKind::Store, message).with_context("journal", display(&self.path))))
         };
-        // One transaction: another process may be writing these three.
+        // One transaction: another process may be writing these three values.
         let transaction = connection.transaction()?;
         let (id, version, tables) = identity(&transaction)?;
         if id != APPLICATION_ID && (id, version, tables) != (0, 0, 0) {
@@ -124,7 +126,7 @@ impl Location {
         let pages = u32::try_from(self.max_bytes / u64::from(page)).unwrap_or(u32::MAX - 1);
         connection.query_row(&format!("PRAGMA max_page_count = {pages}"), (), |_| Ok(()))?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let (_, version, _) = identity(&transaction)?; // again: another process may have been faster
+        let (_, version, _) = identity(&transaction)?; // checked again: another process may have been faster
         for (_, migration) in (0..).zip(MIGRATIONS).filter(|(from, _)| *from >= version) {
             transaction.execute_batch(migration)?;
         }
@@ -136,7 +138,7 @@ impl Location {
     }
 }
 
-/// The application's id, the format's version, and how many tables there are.
+/// Returns the application id, the format version and the number of tables.
 fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32, i64)> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
     let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", (), |row| row.get(0))?;

@@ -1,11 +1,11 @@
-//! What SQLite's failures mean, and what to do about them.
+//! Mapping of SQLite's failures to error messages.
 
 use std::path::Path;
 
 use agent_core::{Error, ErrorKind, Retry};
 use rusqlite::ErrorCode;
 
-/// The failure of the journal at `path`.
+/// Converts a failure of the journal at `path`.
 pub(crate) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
     let message = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full: make room, or raise the journal's max_bytes, and run it again",

@@ -1,4 +1,4 @@
-//! The right to append, and the writer that has it.
+//! Lease of a session, and its writer.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     leases::Leases,
 };
 
-/// A lease on a session and an agent; given back when it is dropped.
+/// Lease on a session and an agent; released when dropped.
 pub(super) struct Lease {
     epoch: i64,
     held: Leases,
@@ -27,7 +27,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// The lease that was given at `asked`.
+    /// Creates the lease that was granted to a request at the time `asked`.
     pub(super) fn new(epoch: i64, asked: u64, held: Leases, queue: Arc<Queue>) -> Self {
         held.take(epoch, asked);
         Self { epoch, held, queue }
@@ -42,18 +42,18 @@ impl Drop for Lease {
             move |tables| tables.release_lease(epoch),
             |result| {
                 if let Err(e) = result {
-                    tracing::warn!(error = %e, "a lease could not be given back; it will expire");
+                    tracing::warn!(error = %e, "a lease could not be released; it will expire");
                 }
             },
         );
-        // If the thread has ended the lease expires.
+        // If the thread has ended, the lease expires.
         let _ = self.queue.push(0, release);
     }
 }
 
-/// Appends to one session.
+/// Writer of one session.
 pub(super) struct SqliteWriter {
-    // Before the thread, which may be waited for: the lease is then given back.
+    // Declared before the thread, whose drop may wait: the lease is then already released.
     lease: Lease,
     session: Arc<str>,
     agent: Arc<str>,

@@ -1,4 +1,4 @@
-//! [`SqliteJournal`]: sessions in one SQLite file.
+//! Journal in one SQLite file: [`SqliteJournal`].
 
 mod builder;
 mod connect;
@@ -28,22 +28,24 @@ use self::{
 };
 use crate::{answer::ask, stats::Stats};
 
-/// Sessions in one SQLite file. Cheap to clone; every clone is the same journal.
+/// Journal in one SQLite file. Cheap to clone; clones share one journal.
 ///
-/// An append is acknowledged when it is on disk: it then survives a killed process and a power failure (see
-/// [`Durability`](crate::Durability)). One thread writes; what was handed over while it wrote shares the next transaction, so that a thousand
-/// runs cost a few commits and not a thousand. Reads have connections of their own and run on tokio's blocking threads.
+/// An append is acknowledged when it is on disk: it then survives a killed process and a power
+/// failure (see [`Durability`](crate::Durability)). One thread writes; appends that arrive while it
+/// writes share the next transaction, so that a thousand runs cost a few commits instead of a
+/// thousand. Reads use connections of their own and run on tokio's blocking threads.
 ///
-/// A writer holds a lease on its session and agent, which the thread renews. Other processes may use the same file, on the
-/// same machine: they find the pair [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead
-/// for the lease's time. A holder that was only asleep then fails at its next append, which writes nothing, and a run that had its
-/// acknowledgement fails before the effect.
+/// A writer holds a lease on its session and agent, which the thread renews. Other processes on the
+/// same machine may use the same file: for a held pair they get
+/// [`Busy`](agent_core::ErrorKind::Busy), and they take the pair over once its holder has been dead
+/// for the duration of the lease. If the holder was only suspended, its next append fails and
+/// writes nothing, and a run that already had an acknowledgement fails before its next effect.
 ///
-/// A writer whose append failed refuses all that follow, since a log with a hole is worth nothing: drop it and open the
-/// session again.
+/// A writer whose append failed rejects all further appends, which would leave a gap in the log:
+/// drop it and open the session again.
 ///
-/// Dropping the last handle (journal or writer) waits until everything handed over is written. The file can be read at any
-/// time with `sqlite3 agent.db 'select * from history'`.
+/// Dropping the last handle (journal or writer) waits until all accepted appends are written. The
+/// file can be read at any time with `sqlite3 agent.db 'select * from history'`.
 ///
 /// ```
 /// use agent_store::SqliteJournal;
@@ -58,7 +60,8 @@ use crate::{answer::ask, stats::Stats};
 pub struct SqliteJournal(Arc<Inner>);
 
 struct Inner {
-    // Before the thread, so that the thread's connection is the last to close and leaves one tidy file.
+    // Declared before the thread, so that the thread's connection closes last and leaves a single
+    // file without a log.
     readers: Arc<Readers>,
     thread: Arc<WriterThread>,
     blob_bytes: usize,
@@ -66,25 +69,26 @@ struct Inner {
 }
 
 impl SqliteJournal {
-    /// Opens the journal at `path` with the defaults of [`SqliteBuilder`]; it and its directory are created if missing.
+    /// Opens the journal at `path` with the defaults of [`SqliteBuilder`]; creates the file and its
+    /// directory if missing.
     ///
     /// # Errors
-    /// As [`SqliteBuilder::open`].
+    /// The errors of [`SqliteBuilder::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::builder(path).open()
     }
 
-    /// Settings for a journal at `path`.
+    /// Returns a builder for a journal at `path`.
     pub fn builder(path: impl AsRef<Path>) -> SqliteBuilder {
         SqliteBuilder::new(path.as_ref())
     }
 
-    /// What was written since this handle's journal was opened.
+    /// Returns the write statistics since this handle's journal was opened.
     pub fn stats(&self) -> Stats {
         self.0.thread.stats()
     }
 
-    /// Does something in the thread's next transaction.
+    /// Runs a job in the thread's next transaction.
     async fn job<T: Send + 'static>(&self, run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static) -> Result<T> {
         ask(|reply| self.0.thread.queue().push(0, job(run, move |outcome| drop(reply.send(outcome))))).await
     }
@@ -104,7 +108,8 @@ impl Journal for SqliteJournal {
             let (held, queue) = (thread.leases().clone(), thread.queue().clone());
             let take =
                 move |tables: &Tables<'_>| Ok(tables.take_lease(&session, &agent)?.map(|epoch| (epoch, tables.now)));
-            // The lease is made here, and not by the caller, who may have gone away: it is then released at once.
+            // The thread creates the lease, not the caller, which may have been cancelled: the
+            // lease is then released immediately.
             let deliver = move |taken: Result<(i64, u64)>| {
                 drop(reply.send(taken.map(|(epoch, asked)| Lease::new(epoch, asked, held, queue))));
             };

@@ -1,4 +1,4 @@
-//! What waits for the thread that writes.
+//! Work queue of the writer thread.
 
 use std::{
     collections::VecDeque,
@@ -11,23 +11,24 @@ use agent_core::{Error, Result};
 use super::tables::Tables;
 use crate::error::{cannot_keep_up, thread_ended};
 
-/// What a job made of the tables: the outer error is SQLite's and undoes the whole transaction; the inner one is the job's
-/// answer, of which it has written nothing.
+/// Result of a job: the outer error is SQLite's and rolls back the whole transaction; the inner
+/// result is the job's answer, and an inner error means that the job has written nothing.
 pub(super) type Outcome<T> = rusqlite::Result<Result<T>>;
 
-/// Something to do in a transaction that it shares with others.
+/// Job that shares a transaction with others.
 pub(super) trait Work: Send {
-    /// Does it. Done again if the transaction had to be undone for another's sake.
+    /// Runs the job. Repeated if the transaction was rolled back because of another job.
     fn run(&mut self, tables: &Tables<'_>) -> rusqlite::Result<()>;
 
-    /// True if the end of a run is in it, which is on disk when it is acknowledged, however lazy the journal is.
+    /// True if the job contains the end of a run, which must be on disk before it is acknowledged,
+    /// even in an asynchronous journal.
     fn ends_run(&self) -> bool;
 
-    /// Answers whoever waits: the transaction is durable, or failed.
+    /// Sends the answer: the transaction is durable, or failed.
     fn finish(self: Box<Self>, failure: Option<Error>);
 }
 
-/// Work out of two closures.
+/// Creates a job from two closures.
 pub(super) fn job<T: Send + 'static>(
     run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static,
     deliver: impl FnOnce(Result<T>) + Send + 'static,
@@ -35,7 +36,7 @@ pub(super) fn job<T: Send + 'static>(
     append_job(false, run, deliver)
 }
 
-/// As [`job`], for an append that may end a run.
+/// Like [`job`], for an append that may end a run.
 pub(super) fn append_job<T: Send + 'static>(
     ends_run: bool,
     run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static,
@@ -72,11 +73,12 @@ where
     }
 }
 
-/// A queue that is never waited at.
+/// Queue whose senders never block.
 ///
-/// An append hands its entries over when it is called, on a thread that must not block, so it cannot wait for room, and a
-/// future that waited for room would hand over too late and out of order. Instead the answer comes late: a run that waits
-/// for it adds nothing meanwhile, and that bounds the queue. The limit in bytes is for whoever does not wait.
+/// An append enqueues its entries when it is called, on a thread that must not block, so it cannot
+/// wait for space; a future that waited for space would enqueue too late and out of order.
+/// Back-pressure comes from the acknowledgement instead: a run that awaits it appends nothing
+/// meanwhile, which bounds the queue. The limit in bytes is for callers that do not await it.
 pub(super) struct Queue {
     state: Mutex<State>,
     more: Condvar,
@@ -95,13 +97,14 @@ impl Queue {
         Self { state: Mutex::default(), more: Condvar::new(), limit }
     }
 
-    /// Adds work that holds `bytes` of entries; none always fits.
+    /// Adds work that holds `bytes` of entries; work without entries is always accepted.
     pub(super) fn push(&self, bytes: usize, work: Box<dyn Work>) -> Result<()> {
         let mut state = self.lock();
         if state.closed {
             return Err(thread_ended());
         }
-        // Entries larger than the limit are taken when nothing else waits: they could never be written otherwise.
+        // Accept entries larger than the limit when nothing else waits: they could never be written
+        // otherwise.
         if bytes > 0 && state.bytes > 0 && state.bytes + bytes > self.limit {
             return Err(cannot_keep_up(state.bytes));
         }
@@ -112,7 +115,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for work, at most for `patience`, and takes at most `most` of it. `None` when the queue is closed and empty.
+    /// Waits for work, at most for `patience`, and takes at most `most` jobs. `None` once the queue
+    /// is closed and empty.
     pub(super) fn take(&self, most: usize, patience: Duration) -> Option<Vec<Box<dyn Work>>> {
         let idle = |state: &mut State| state.work.is_empty() && !state.closed;
         let waited = self.more.wait_timeout_while(self.lock(), patience, idle);
@@ -126,13 +130,13 @@ impl Queue {
         Some(work)
     }
 
-    /// Takes no more work; what is there can still be taken.
+    /// Closes the queue for new work; queued work can still be taken.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.more.notify_one();
     }
 
-    /// Drops what nobody will do any more; whoever waits for it is told so.
+    /// Drops all queued work; its callers get an error.
     pub(super) fn abandon(&self) {
         self.close();
         let left = std::mem::take(&mut self.lock().work);

@@ -1,4 +1,4 @@
-//! Reading, beside the thread that writes.
+//! Read connections, beside the writer thread.
 
 use std::{
     path::Path,
@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 use super::{connect::Location, error::store_error, upkeep::problems};
 use crate::{Problem, blob::Blob, encode::Encoded, prefix::above};
 
-/// Connections that read; made when they are needed and kept.
+/// Pool of read connections, opened on demand and kept.
 pub(super) struct Readers {
     location: Location,
     idle: Mutex<Vec<Reader>>,
     permits: Arc<Semaphore>,
 }
 
-/// Reads at once. More would wait for the same disk.
+/// Maximum number of concurrent reads. More would wait for the same disk.
 const CONNECTIONS: usize = 4;
 
 impl Readers {
@@ -50,7 +50,7 @@ impl Readers {
             readers.idle().push(reader);
             result
         });
-        reading.await.map_err(|e| Error::new(ErrorKind::Store, "reading the journal was cut short").with_source(e))?
+        reading.await.map_err(|e| Error::new(ErrorKind::Store, "reading the journal was interrupted").with_source(e))?
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
@@ -58,7 +58,7 @@ impl Readers {
     }
 }
 
-/// A connection that reads.
+/// Read connection.
 pub(super) struct Reader {
     connection: Connection,
     path: Arc<Path>,
@@ -69,7 +69,7 @@ impl Reader {
         Ok(Self { connection: location.open_reader()?, path: location.path().into() })
     }
 
-    /// At most `limit` entries of a session after `after`, oldest first.
+    /// Returns at most `limit` entries of a session after `after`, oldest first.
     pub(super) fn entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -78,7 +78,7 @@ impl Reader {
                    WHERE entry.session = (SELECT id FROM session WHERE name = ?1) AND entry.seq > ?2
                    ORDER BY entry.seq LIMIT ?3";
         let read = || {
-            let snapshot = self.connection.unchecked_transaction()?; // an entry and its parts, or neither
+            let snapshot = self.connection.unchecked_transaction()?; // consistent view of entries and their parts
             let mut statement = snapshot.prepare_cached(sql)?;
             let mut last_run: Option<Arc<str>> = None;
             let rows = statement.query_map((session, after, limit), |row| {
@@ -97,7 +97,7 @@ impl Reader {
         rows.into_iter().map(decode).collect()
     }
 
-    /// The newest entry of a session.
+    /// Returns the newest entry of a session.
     pub(super) fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let read = || {
             let sql = "SELECT coalesce(max(seq), 0) FROM entry
@@ -108,7 +108,7 @@ impl Reader {
         Ok(self.entries(session, newest.saturating_sub(1), 1)?.pop())
     }
 
-    /// The newest anchor of a session.
+    /// Returns the newest snapshot of a session.
     pub(super) fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let read = || {
             let mut find = self.connection.prepare_cached("SELECT anchor FROM session WHERE name = ?1")?;
@@ -128,10 +128,10 @@ impl Reader {
         read().map_err(|e| store_error(&self.path, &e))
     }
 
-    /// What is known of a session without its entries.
+    /// Returns the metadata of a session, without its entries.
     pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let read = || {
-            let snapshot = self.connection.unchecked_transaction()?; // both tables at one moment
+            let snapshot = self.connection.unchecked_transaction()?; // consistent view of both tables
             let sql = "SELECT id, title, created, updated, head, runs FROM session WHERE name = ?1";
             let found = snapshot.prepare_cached(sql)?.query_row([session], |row| {
                 let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
@@ -149,12 +149,13 @@ impl Reader {
         read().map_err(|e| store_error(&self.path, &e))
     }
 
-    /// What is wrong with the file, and what dead writers left in it.
+    /// Returns the problems of the file, including the remains of dead writers.
     pub(super) fn problems(&self, now: u64) -> Result<Vec<Problem>> {
         problems(&self.connection, now).map_err(|e| store_error(&self.path, &e))
     }
 
-    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
+    /// Returns at most `limit` session names that begin with `prefix` and sort after `after`,
+    /// sorted.
     pub(super) fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = "SELECT name FROM session WHERE name > ?1 AND name >= ?2 AND name < CAST(?3 AS TEXT)
@@ -167,7 +168,7 @@ impl Reader {
         read().map_err(|e| store_error(&self.path, &e))
     }
 
-    /// The names of all sessions, sorted.
+    /// Returns the names of all sessions, sorted.
     pub(super) fn sessions(&self) -> Result<Vec<String>> {
         let read = || {
             let mut statement = self.connection.prepare_cached("SELECT name FROM session ORDER BY name")?;
@@ -178,7 +179,7 @@ impl Reader {
     }
 }
 
-/// A row, whose run is shared with the row before if it is the same.
+/// Decodes a row; consecutive rows of the same run share its id.
 fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(u64, Encoded)> {
     let name = row.get_ref(1)?.as_str()?;
     let run = match last_run {
@@ -201,7 +202,7 @@ fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(
     ))
 }
 
-/// The large strings of an entry, in order.
+/// Returns the large strings of an entry, in order.
 fn blobs(connection: &Connection, entry: i64) -> rusqlite::Result<Vec<Blob>> {
     let mut statement = connection.prepare_cached(
         "SELECT part.at, blob.hash, blob.content FROM part JOIN blob ON blob.id = part.blob

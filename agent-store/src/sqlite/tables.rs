@@ -1,4 +1,4 @@
-//! What the thread does to the tables, inside a transaction.
+//! Statements of the writer thread, within a transaction.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -12,33 +12,35 @@ use crate::{
     error::in_use,
 };
 
-/// The tables as one transaction sees them. Times are milliseconds since 1970.
+/// Tables within one transaction. Times are milliseconds since 1970.
 pub(super) struct Tables<'a> {
     pub(super) connection: &'a Connection,
-    /// Names this journal among all that ever opened the file.
+    /// Unique name of this journal among all that ever opened the file.
     pub(super) holder: &'a str,
     pub(super) now: u64,
-    /// When a lease that is taken or renewed now ends.
+    /// Expiry of a lease that is taken or renewed now.
     pub(super) expires: u64,
-    /// Where appends go, as far as that was seen.
+    /// Cached append positions.
     pub(super) known: &'a RefCell<Known>,
 }
 
-/// Where each lease has appended last, by its epoch: what need not be looked for at the next append. As long as the lease is
-/// there nobody deletes these rows. What was seen in a transaction that is undone must be forgotten.
+/// Append position of each lease, by its epoch: saves a lookup at the next append. Nobody deletes
+/// these rows while the lease exists. Positions that were read in a transaction that is rolled back
+/// must be discarded.
 pub(super) type Known = HashMap<i64, Place>;
 
-/// Where a lease appends next.
+/// Append position of a lease.
 pub(super) struct Place {
     session: i64,
-    /// The session's last sequence number.
+    /// Last sequence number of the session.
     head: i64,
-    /// The last entry's run, and the number that stands for it.
+    /// Run of the last entry and its row id.
     run: Option<(Arc<str>, i64)>,
 }
 
 impl Tables<'_> {
-    /// Takes the lease of a session and an agent, if it is free or has expired; gives its epoch.
+    /// Takes the lease of a session and an agent, if it is free or has expired, and returns its
+    /// epoch.
     pub(super) fn take_lease(&self, session: &str, agent: &str) -> Outcome<i64> {
         let mut expire = self
             .connection
@@ -57,7 +59,7 @@ impl Tables<'_> {
         })
     }
 
-    /// Renews a lease; false if it is another's by now.
+    /// Renews a lease. Returns `false` if another holder has it by now.
     pub(super) fn renew_lease(&self, epoch: i64) -> rusqlite::Result<bool> {
         let mut renew = self.connection.prepare_cached("UPDATE lease SET expires = ?1 WHERE epoch = ?2")?;
         Ok(renew.execute((self.expires.cast_signed(), epoch))? > 0)
@@ -69,7 +71,7 @@ impl Tables<'_> {
         Ok(Ok(()))
     }
 
-    /// Appends to a session and gives the first sequence number; `None` if the lease is another's by now.
+    /// Appends to a session and returns the first sequence number; `None` if the lease was lost.
     pub(super) fn append(&self, epoch: i64, session: &str, entries: &[Encoded]) -> rusqlite::Result<Option<u64>> {
         let summary = Summary::of(entries);
         let count = entries.len() as i64;
@@ -102,8 +104,8 @@ impl Tables<'_> {
         Ok(Some(first.cast_unsigned()))
     }
 
-    /// Where a lease appends: the row of its session, which is added if there is none. `None` if the lease is another's by
-    /// now.
+    /// Finds the append position of a lease: the row of its session, which is created if missing.
+    /// `None` if the lease was lost.
     fn place(&self, epoch: i64, session: &str, summary: &Summary<'_>) -> rusqlite::Result<Option<Place>> {
         if !self.connection.prepare_cached("SELECT 1 FROM lease WHERE epoch = ?1")?.exists([epoch])? {
             return Ok(None);
@@ -116,7 +118,8 @@ impl Tables<'_> {
         find.query_row([session], |row| Ok(Some(Place { session: row.get(0)?, head: row.get(1)?, run: None })))
     }
 
-    /// Makes room for `count` entries at a place; false if the lease is another's by now, or somebody else has appended.
+    /// Reserves sequence numbers for `count` entries. Returns `false` if the lease was lost or
+    /// another writer has appended.
     fn advance(&self, epoch: i64, place: &Place, count: i64, summary: &Summary<'_>) -> rusqlite::Result<bool> {
         let mut advance = self.connection.prepare_cached(
             "UPDATE session SET head = head + ?4, updated = max(updated, ?5)
@@ -126,7 +129,7 @@ impl Tables<'_> {
         Ok(advance.execute((epoch, place.session, place.head, count, newest))? > 0)
     }
 
-    /// Notes what a batch says of its session; few do.
+    /// Updates the session metadata that a batch changes; few batches do.
     fn describe(&self, place: &Place, summary: &Summary<'_>) -> rusqlite::Result<()> {
         if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() {
             return Ok(());
@@ -143,7 +146,7 @@ impl Tables<'_> {
         summary.agents.iter().try_for_each(|agent| add.execute((place.session, agent)).map(drop))
     }
 
-    /// Keeps an entry's large strings, each once for all.
+    /// Stores the large strings of an entry, each once for all entries.
     fn keep_blobs(&self, entry: i64, blobs: &[Blob]) -> rusqlite::Result<()> {
         let mut keep = self
             .connection
@@ -158,7 +161,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// The number that stands for a run.
+    /// Returns the row id of a run.
     fn run_id(&self, session: i64, run: &str) -> rusqlite::Result<i64> {
         let mut find = self.connection.prepare_cached("SELECT id FROM run WHERE session = ?1 AND name = ?2")?;
         if let Some(id) = find.query_row((session, run), |row| row.get(0)).optional()? {
@@ -168,7 +171,7 @@ impl Tables<'_> {
         Ok(self.connection.last_insert_rowid())
     }
 
-    /// Deletes a session that nobody holds; true if there was one.
+    /// Deletes a session without active leases. Returns `true` if it existed.
     pub(super) fn delete(&self, session: &str) -> Outcome<bool> {
         let held = "SELECT 1 FROM lease WHERE session = ?1 AND expires > ?2";
         if self.connection.prepare_cached(held)?.exists((session, self.now.cast_signed()))? {
@@ -187,7 +190,7 @@ impl Tables<'_> {
     }
 }
 
-/// Somebody else has the lease.
+/// Another writer has the lease.
 fn held(session: &str, agent: &str) -> Error {
     Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
 }

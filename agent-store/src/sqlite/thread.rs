@@ -1,4 +1,4 @@
-//! The thread that writes: groups of jobs in, one commit each, and the heartbeat of the leases.
+//! Writer thread: commits groups of jobs and renews the leases.
 
 use std::{
     cell::RefCell,
@@ -25,7 +25,7 @@ use crate::{
     writing::Writing,
 };
 
-/// The thread; dropping it waits until the queue is empty.
+/// The writer thread; dropping it waits until the queue is empty.
 pub(super) struct WriterThread {
     queue: Arc<Queue>,
     leases: Leases,
@@ -63,12 +63,12 @@ impl WriterThread {
         &self.queue
     }
 
-    /// Those that the thread renews.
+    /// Returns the leases that the thread renews.
     pub(super) fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    /// Milliseconds since 1970, by the journal's clock.
+    /// Returns the current time in milliseconds since 1970, by the journal's clock.
     pub(super) fn now(&self) -> u64 {
         self.leases.now()
     }
@@ -81,7 +81,8 @@ impl WriterThread {
 impl Drop for WriterThread {
     fn drop(&mut self) {
         self.queue.close();
-        // Waking a waiter can drop a task that held the last handle: then this is the thread itself.
+        // Waking a waiter can drop a task that held the last handle: then this code runs on the
+        // thread itself.
         if let Some(handle) = self.handle.take()
             && handle.thread().id() != thread::current().id()
             && handle.join().is_err()
@@ -99,16 +100,16 @@ struct Writer {
     counters: Arc<Counters>,
     holder: String,
     writing: Writing,
-    /// When the leases were last renewed, in milliseconds since 1970.
+    /// Time of the last lease renewal, in milliseconds since 1970.
     renewed: u64,
     /// True if commits do not wait for the disk.
     lazy: bool,
-    /// Since when something may not be on disk, in milliseconds since 1970.
+    /// Time of the oldest commit that may not be on disk, in milliseconds since 1970.
     unsynced: Option<u64>,
     known: RefCell<Known>,
 }
 
-/// How long a commit may stay off the disk.
+/// Maximum time until a commit is on disk.
 const LAG: Duration = Duration::from_secs(1);
 
 impl Writer {
@@ -119,7 +120,7 @@ impl Writer {
             if self.unsynced.is_some_and(|since| self.now().abs_diff(since) >= millis(LAG)) {
                 self.sync();
             }
-            // A clock that was set back counts as well.
+            // A clock that was set back also counts.
             if self.now().abs_diff(self.renewed) >= millis(heartbeat) {
                 self.renew();
             }
@@ -135,17 +136,17 @@ impl Writer {
         let renew = |epoch| tables.renew_lease(epoch).map(|is_held| self.leases.renewed(epoch, now, is_held));
         match self.leases.all().into_iter().try_for_each(renew) {
             Ok(()) => self.renewed = now,
-            // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
+            // No lease is lost yet, and no append can go wrong: every append checks its lease.
             Err(e) => tracing::warn!(error = %e, "the leases could not be renewed; trying again"),
         }
     }
 
-    /// Brings what commits left to the operating system to the disk.
+    /// Flushes commits that only the operating system has to the disk.
     fn sync(&mut self) {
-        // To copy the log into the database, SQLite first waits until the log is on disk.
+        // SQLite syncs the log before it copies it into the database.
         match self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
             Ok(()) => self.synced(),
-            Err(e) => tracing::warn!(error = %e, "the journal could not be brought to the disk; trying again"),
+            Err(e) => tracing::warn!(error = %e, "the journal could not be flushed to disk; trying again"),
         }
     }
 
@@ -154,8 +155,8 @@ impl Writer {
         self.counters.synced();
     }
 
-    /// Does a group in one transaction. A job that the database refuses is left out, and the others are done again without
-    /// it.
+    /// Runs a group of jobs in one transaction. A job that the database rejects is excluded, and
+    /// the others are repeated without it.
     fn commit(&mut self, mut group: Vec<Box<dyn Work>>) {
         let lazily = self.lazy && !group.iter().any(|work| work.ends_run());
         if self.lazy && !lazily {
@@ -183,7 +184,7 @@ impl Writer {
         }
     }
 
-    /// One try; a failure names the job that it came from, if it came from one.
+    /// Makes one attempt; an error names the job that caused it, if one did.
     fn attempt(&mut self, group: &mut [Box<dyn Work>]) -> Result<(), (Option<usize>, rusqlite::Error)> {
         if group.is_empty() {
             return Ok(());
@@ -216,7 +217,7 @@ impl Writer {
     }
 }
 
-/// Tells everybody who still waits when the thread ends, even by a panic.
+/// Guard that answers all waiting callers with an error when the thread ends, even by a panic.
 struct Abandon(Arc<Queue>);
 
 impl Drop for Abandon {
@@ -225,7 +226,7 @@ impl Drop for Abandon {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 fn now(clock: &Clock) -> u64 {
     millis(clock().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

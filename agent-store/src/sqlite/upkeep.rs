@@ -1,4 +1,4 @@
-//! Keeping the file whole and small.
+//! Integrity check, repair and vacuum of the file.
 
 use agent_core::{Error, ErrorKind, Result};
 use rusqlite::Connection;
@@ -8,8 +8,9 @@ use super::{SqliteJournal, error::store_error, tables::Tables};
 use crate::Problem;
 
 impl SqliteJournal {
-    /// Looks for what is wrong: in the file, in the numbers of entries, in entries and large strings that cannot be read or
-    /// are not what was written, and what dead writers left. Reads everything; nothing is changed.
+    /// Checks the file, the sequence numbers, and whether entries and large strings can be read and
+    /// match their hashes, and reports the remains of dead writers. Reads everything; changes
+    /// nothing.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the file cannot be read at all.
@@ -22,8 +23,8 @@ impl SqliteJournal {
         Ok(problems)
     }
 
-    /// Removes what [`check`](Self::check) finds and what loses nothing when it goes: large strings of no entry, and leases
-    /// that have expired. Gives what it removed.
+    /// Removes the harmless problems that [`check`](Self::check) reports, without loss of data:
+    /// unreferenced large strings and expired leases. Returns the removed problems.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the file cannot be written.
@@ -31,11 +32,11 @@ impl SqliteJournal {
         self.job(|tables| tables.repair().map(Ok)).await
     }
 
-    /// Gives the space of deleted sessions back to the file system. The file is written anew, which takes as much room again
-    /// for a moment, and appends wait meanwhile.
+    /// Returns the space of deleted sessions to the file system. Rewrites the file, which
+    /// temporarily needs as much space again and blocks appends.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if there is no room, or another process is at the file.
+    /// [`ErrorKind::Store`] if there is not enough space, or another process uses the file.
     pub async fn vacuum(&self) -> Result<()> {
         let location = self.0.readers.location().clone();
         let vacuum = move || {
@@ -43,12 +44,12 @@ impl SqliteJournal {
             let done = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
             done.map_err(|e| store_error(location.path(), &e))
         };
-        let cut_short = |e| Error::new(ErrorKind::Store, "the journal's upkeep was cut short").with_source(e);
+        let cut_short = |e| Error::new(ErrorKind::Store, "maintenance of the journal was interrupted").with_source(e);
         tokio::task::spawn_blocking(vacuum).await.map_err(cut_short)?
     }
 }
 
-/// What only SQLite can tell; leases that end at `now` have expired.
+/// Returns the problems that only SQLite can detect; leases that end at `now` have expired.
 pub(super) fn problems(connection: &Connection, now: u64) -> rusqlite::Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let mut check = connection.prepare("PRAGMA integrity_check(20)")?;
@@ -66,7 +67,7 @@ pub(super) fn problems(connection: &Connection, now: u64) -> rusqlite::Result<Ve
             problems.push(Problem::WrongBlob { hash: hex(hash) });
         }
     }
-    // A log whose last entries are gone has no gap.
+    // A log whose last entries are missing has no gap.
     let mut heads = connection.prepare(
         "SELECT name, head, (SELECT coalesce(max(seq), 0) FROM entry WHERE entry.session = session.id) AS newest
          FROM session WHERE head <> newest",
@@ -93,7 +94,7 @@ fn harmless(connection: &Connection, now: u64) -> rusqlite::Result<Vec<Problem>>
 }
 
 impl Tables<'_> {
-    /// Removes what is harmless and of no use; gives what it was.
+    /// Removes the harmless problems and returns them.
     fn repair(&self) -> rusqlite::Result<Vec<Problem>> {
         let removed = harmless(self.connection, self.now)?;
         self.connection.execute(&format!("DELETE {UNUSED}"), ())?;

@@ -1,4 +1,4 @@
-//! Vectors in memory.
+//! In-memory vector store.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,8 +12,8 @@ use agent_core::{
     search::{Bm25, cosine, words},
 };
 
-/// Texts and vectors in memory: gone with the process, and searched one by one, by BM25 and by exact cosines. For tests, and for what is
-/// small. Cheap to clone; all clones are one store.
+/// In-memory [`VectorStore`]: lost with the process, and searched exhaustively by BM25 and exact
+/// cosine similarity. For tests and small collections. Cheap to clone; clones share one store.
 ///
 /// ```
 /// use agent_core::retrieval::{Record, Vector, VectorQuery, VectorStore};
@@ -34,7 +34,7 @@ pub struct InMemoryVectorStore(Arc<RwLock<BTreeMap<String, Collection>>>);
 #[derive(Debug, Default)]
 struct Collection {
     space: Option<VectorSpace>,
-    /// Oldest first.
+    /// Records, oldest first.
     records: Vec<Record>,
 }
 
@@ -57,13 +57,14 @@ impl InMemoryVectorStore {
 }
 
 impl Collection {
-    /// The newest that fit first: rankings keep that order among equals.
+    /// Returns the records that match the query's filter, newest first: rankings keep that order
+    /// among equal scores.
     fn fitting(&self, query: &VectorQuery) -> Vec<&Record> {
         self.records.iter().rev().filter(|record| query.admits(&record.metadata)).collect()
     }
 
     fn by_words(&self, query: &VectorQuery, terms: &[String]) -> Vec<Found> {
-        // How rare a word is, is counted among all records of the collection, whatever the filter.
+        // Term rarity is computed over all records of the collection, independently of the filter.
         let newest: Vec<&Record> = self.records.iter().rev().collect();
         let index = Bm25::new(newest.iter().map(|record| words(&record.text)));
         let ranked = index.rank(terms.iter().map(|term| (term.as_str(), 1.0))).into_iter();

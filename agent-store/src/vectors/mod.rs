@@ -1,5 +1,5 @@
-//! Texts that are found by their words and their meaning: implementations of
-//! [`VectorStore`](agent_core::retrieval::VectorStore).
+//! Vector stores: implementations of [`VectorStore`](agent_core::retrieval::VectorStore) with
+//! full-text and vector search.
 
 mod in_memory;
 #[cfg(feature = "sqlite")]

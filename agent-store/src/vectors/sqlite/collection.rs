@@ -1,4 +1,4 @@
-//! What is done to one collection's rows.
+//! Operations on the rows of one collection.
 
 use std::ops::RangeInclusive;
 
@@ -13,15 +13,16 @@ use serde_json::{Map, Value};
 use super::nearest::{self, Nearest};
 use crate::database::{from_json, to_json};
 
-/// Records that a collection can have had, at most: what its number leaves of a row's.
+/// Maximum number of records ever inserted into a collection: the row id is the collection's number
+/// times this, plus the record's number.
 const ROWS: i64 = 1 << 32;
 
-/// A collection that is there, within a transaction.
+/// An existing collection, within a transaction.
 pub(super) struct Collection<'a> {
     tables: &'a Transaction<'a>,
     number: i64,
     pub(super) space: Option<VectorSpace>,
-    /// The number of the next record.
+    /// Number of the next record.
     next: i64,
 }
 
@@ -44,7 +45,7 @@ impl<'a> Collection<'a> {
         Ok(Self { tables, number: tables.last_insert_rowid(), space: None, next: 0 })
     }
 
-    /// The numbers that its rows have.
+    /// Returns the range of the collection's row ids.
     fn rows(&self) -> RangeInclusive<i64> {
         self.number * ROWS..=(self.number + 1) * ROWS - 1
     }
@@ -54,7 +55,7 @@ impl<'a> Collection<'a> {
         self.tables.prepare_cached(sql)?.query_row((self.number, id), |row| row.get(0)).optional()
     }
 
-    /// Keeps records, each of which has an id of its own, and the space that they have.
+    /// Upserts records, whose ids are distinct, and stores the collection's vector space.
     pub(super) fn keep(self, space: Option<&VectorSpace>, records: Vec<Record>) -> rusqlite::Result<()> {
         let mut next = self.next;
         for record in records {
@@ -94,7 +95,7 @@ impl<'a> Collection<'a> {
         Ok(())
     }
 
-    /// Deletes all records, and forgets what the vectors were.
+    /// Deletes all records and the collection's vector space.
     pub(super) fn clear(self) -> rusqlite::Result<usize> {
         let all = self.fitting(None)?;
         all.iter().try_for_each(|seq| self.delete(*seq))?;
@@ -102,7 +103,7 @@ impl<'a> Collection<'a> {
         Ok(all.len())
     }
 
-    /// The records of these ids, with their vectors.
+    /// Returns the records of these ids, with their vectors.
     pub(super) fn get(&self, ids: &[String]) -> rusqlite::Result<Vec<Record>> {
         let sql = "SELECT id, text, metadata, value FROM record LEFT JOIN vector USING (seq) WHERE collection = ?1 AND id = ?2";
         let mut statement = self.tables.prepare_cached(sql)?;
@@ -120,7 +121,7 @@ impl<'a> Collection<'a> {
         Ok(found)
     }
 
-    /// The numbers of the records whose metadata meet the filter.
+    /// Returns the row ids of the records whose metadata match the filter.
     pub(super) fn fitting(&self, filter: Option<&Filter>) -> rusqlite::Result<Vec<i64>> {
         let sql = "SELECT seq, metadata FROM record WHERE seq BETWEEN ?1 AND ?2";
         let mut statement = self.tables.prepare_cached(sql)?;
@@ -172,7 +173,7 @@ impl<'a> Collection<'a> {
         })
     }
 
-    /// Looks at each vector; metadata are read only of those that are near enough to matter.
+    /// Compares every vector; reads metadata only of candidates that are near enough.
     fn by_vector(&self, query: &VectorQuery, values: &[f32]) -> rusqlite::Result<Vec<Found>> {
         let mut metadata = self.tables.prepare_cached("SELECT id, text, metadata FROM record WHERE seq = ?1")?;
         let mut vectors =
@@ -196,7 +197,7 @@ impl<'a> Collection<'a> {
     }
 }
 
-/// The first that fit, as many as a search is to give.
+/// Takes the first records that match the filter, as many as the query requests.
 fn take(
     query: &VectorQuery,
     mut next: impl FnMut() -> rusqlite::Result<Option<Found>>,

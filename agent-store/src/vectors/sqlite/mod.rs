@@ -1,4 +1,4 @@
-//! [`SqliteVectorStore`]: vectors in one SQLite file.
+//! Vector store in one SQLite file: [`SqliteVectorStore`].
 
 mod collection;
 mod nearest;
@@ -14,15 +14,17 @@ use agent_core::{
 use self::collection::Collection;
 use crate::database::{Database, Layout};
 
-/// "AGVS". Large pages hold several vectors each.
+/// Application id "AGVS". Large pages hold several vectors each.
 const LAYOUT: Layout =
     Layout { application: 0x4147_5653, format: 1, schema: include_str!("schema.sql"), page_bytes: Some(16 * 1024) };
 
-/// Texts and vectors in one SQLite file. Words are found by its full-text index (FTS5) and ranked by its BM25; vectors are compared one by
-/// one, so that what is found is what is nearest, with no index to build or to tune. It has a file of its own. Cheap to clone.
+/// Vector store in one SQLite file, separate from other stores. Full-text search uses SQLite's FTS5
+/// index and BM25 ranking; vector search is exact (exhaustive), so that no index has to be built or
+/// tuned. Cheap to clone.
 ///
-/// A search by vectors reads all vectors of its collection: how long that takes grows with their number. Where it is too long, use
-/// `PostgresVectorStore` (feature `postgres`) and its index. How rare a word is, is counted among all collections of the file.
+/// A vector search reads all vectors of its collection, so its duration grows with their number.
+/// For larger collections use `PostgresVectorStore` (feature `postgres`) and its index. Term rarity
+/// is computed over all collections of the file.
 ///
 /// ```
 /// use agent_core::retrieval::{Record, Vector, VectorQuery, VectorStore};
@@ -40,15 +42,16 @@ const LAYOUT: Layout =
 pub struct SqliteVectorStore(Database);
 
 impl SqliteVectorStore {
-    /// Opens the store at `path`; it and its directory are created if missing.
+    /// Opens the store at `path`; creates the file and its directory if missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened, or is something else.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the file cannot be opened or is not a
+    /// vector store.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Ok(Self(Database::open_as(path.as_ref(), &LAYOUT)?))
     }
 
-    /// Does what reads a collection; the answer for one that is not there is the default.
+    /// Reads from a collection; a missing collection yields the default value.
     async fn read<T, F>(&self, name: &str, work: F) -> Result<T>
     where
         T: Default + Send + 'static,
@@ -62,7 +65,7 @@ impl SqliteVectorStore {
         read.await
     }
 
-    /// Deletes the records that `pick` names.
+    /// Deletes the records that `pick` selects.
     async fn delete_those<F>(&self, name: &str, pick: F) -> Result<usize>
     where
         F: FnOnce(&Collection<'_>) -> rusqlite::Result<Vec<i64>> + Send + 'static,

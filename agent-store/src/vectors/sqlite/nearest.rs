@@ -1,18 +1,18 @@
-//! The nearest of many vectors, as SQLite keeps them.
+//! Exact nearest-neighbour search over vectors in SQLite's format.
 
 use std::{
     cmp::{Ordering, Reverse},
     collections::BinaryHeap,
 };
 
-/// Bytes of a number.
+/// Bytes per number.
 const BYTES: usize = size_of::<f32>();
-/// Numbers that are multiplied at once.
+/// Numbers that are multiplied at once (SIMD lanes).
 const LANES: usize = 16;
 
-/// How long a vector is.
+/// Returns the Euclidean norm of a vector.
 pub(super) fn norm(values: &[f32]) -> f32 {
-    // In more digits: the squares of small numbers would be lost.
+    // In double precision: the squares of small numbers would underflow.
     let squares: f64 = values.iter().map(|value| f64::from(*value).powi(2)).sum();
     squares.sqrt() as f32
 }
@@ -25,11 +25,11 @@ pub(super) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks::<BYTES>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
-/// The sum of the products, without a copy of what SQLite holds.
+/// Returns the dot product, without copying the stored bytes.
 pub(super) fn dot(kept: &[u8], values: &[f32]) -> f32 {
     let (kept, _) = kept.as_chunks::<BYTES>();
     let ((kept, more_kept), (values, more)) = (kept.as_chunks::<LANES>(), values.as_chunks::<LANES>());
-    // Sums apart from each other, which the compiler puts into one register.
+    // Independent sums, which the compiler keeps in one vector register.
     let mut sums = [0.0_f32; LANES];
     for (kept, values) in kept.iter().zip(values) {
         for (sum, (kept, value)) in sums.iter_mut().zip(kept.iter().zip(values)) {
@@ -40,10 +40,10 @@ pub(super) fn dot(kept: &[u8], values: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// A few of the best, while many are looked at. Of equals, the newest are better.
+/// The best few of many candidates. Among equal similarities, newer records are better.
 pub(super) struct Nearest {
     most: usize,
-    /// The worst on top.
+    /// Heap with the worst candidate on top.
     kept: BinaryHeap<Reverse<Near>>,
 }
 
@@ -73,7 +73,7 @@ impl Nearest {
         self.kept.len() < self.most || self.kept.peek().is_some_and(|Reverse(worst)| *worst < Near(similarity, seq))
     }
 
-    /// Takes one that it [would take](Self::would_take).
+    /// Adds a candidate that [`would_take`](Self::would_take) accepts.
     pub(super) fn take(&mut self, similarity: f32, seq: i64) {
         self.kept.push(Reverse(Near(similarity, seq)));
         if self.kept.len() > self.most {
@@ -81,7 +81,7 @@ impl Nearest {
         }
     }
 
-    /// The best first.
+    /// Returns the candidates, best first.
     pub(super) fn into_best(self) -> Vec<(f32, i64)> {
         self.kept.into_sorted_vec().into_iter().map(|Reverse(Near(similarity, seq))| (similarity, seq)).collect()
     }
