@@ -135,8 +135,9 @@ impl Import<'_> {
         if line.trim().is_empty() {
             return Ok(());
         }
-        let (session, entry) = Line::parse(line)
-            .map_err(|e| Error::new(ErrorKind::Store, "a line does not belong to an exported journal").with_source(e))?;
+        let (session, entry) = Line::parse(line).map_err(|e| {
+            Error::new(ErrorKind::Store, "a line does not belong to an exported journal").with_source(e)
+        })?;
         if self.target.as_ref().is_none_or(|target| target.session != session) {
             self.flush().await?;
             let writer = self.journal.open(&session, "import").await?;

@@ -36,9 +36,7 @@ impl Writing {
     pub(crate) fn check(&self) -> Result<()> {
         let (least, ttl) = (Self::MIN_TTL, self.lease_ttl);
         match ttl < least {
-            true => {
-                Err(Error::config(format!("a lease of {ttl:?} is too short: set lease_ttl to {least:?} or more")))
-            }
+            true => Err(Error::config(format!("a lease of {ttl:?} is too short: set lease_ttl to {least:?} or more"))),
             false => Ok(()),
         }
     }

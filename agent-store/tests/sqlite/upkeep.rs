@@ -135,7 +135,8 @@ async fn a_line_that_is_damaged_or_missing_names_its_place_and_keeps_what_came_b
     let writer = from.open("s", "a").await.expect("is free");
     writer.append((0..5).map(|n| heard(&n.to_string())).collect()).await.expect("appends");
     let lines: Vec<String> = export(&from, ["s".to_owned()]).try_collect().await.expect("exports");
-    for (change, says) in [("cut", "not belong to an exported journal"), ("gone", "entry 4 of session 's' is missing")] {
+    for (change, says) in [("cut", "not belong to an exported journal"), ("gone", "entry 4 of session 's' is missing")]
+    {
         let mut lines = lines.clone();
         match change {
             "cut" => lines[3].truncate(20),
