@@ -13,7 +13,7 @@ use crate::{
     setters::part_setters,
 };
 
-/// Makes a [`ContextCompaction`].
+/// Builder of a [`ContextCompaction`].
 pub struct ContextCompactionBuilder {
     config: CompactionConfig,
     strategy: Option<Arc<dyn Strategy>>,
@@ -39,14 +39,15 @@ impl Default for ContextCompactionBuilder {
 }
 
 impl ContextCompactionBuilder {
-    /// Sets everything that is data.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: CompactionConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets the tokens that a prompt may have. Default: the context window of the model that is asked.
+    /// Sets the maximum number of tokens of a prompt. Default: the context window of the called
+    /// model.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.config.max_tokens = Some(tokens);
@@ -60,29 +61,30 @@ impl ContextCompactionBuilder {
         self
     }
 
-    /// Sets the part of the window that should be used afterwards. Default: 0.4.
+    /// Sets the fraction of the window that should be used after a compaction. Default: 0.4.
     #[must_use]
     pub fn target(mut self, part: f64) -> Self {
         self.config.target = part;
         self
     }
 
-    /// Sets how it is compacted. Default: [`CacheAware`](super::CacheAware).
+    /// Sets the compaction strategy. Default: [`CacheAware`](super::CacheAware).
     #[must_use]
     pub fn strategy(mut self, strategy: impl Strategy) -> Self {
         self.strategy = Some(Arc::new(strategy));
         self
     }
 
-    /// Sets what stays however old it is.
+    /// Sets the messages that are kept however old they are.
     #[must_use]
     pub fn pins(mut self, pins: Pins) -> Self {
         self.config.pins = pins;
         self
     }
 
-    /// Sets how it is compacted when a provider refuses the prompt. Default: the usual strategy with one iteration kept;
-    /// then all older tool results go, then all older messages, then the middle of what is still too large.
+    /// Sets the strategy for a prompt that the provider refuses. Default: the regular strategy with
+    /// one iteration kept; then removal of all older tool results, then of all older messages, then
+    /// truncation of the middle of oversized texts.
     #[must_use]
     pub fn emergency(mut self, strategy: impl Strategy) -> Self {
         self.config.emergency = true;
@@ -90,14 +92,14 @@ impl ContextCompactionBuilder {
         self
     }
 
-    /// Leaves a refused prompt alone.
+    /// Disables the compaction of a refused prompt.
     #[must_use]
     pub fn without_emergency(mut self) -> Self {
         self.config.emergency = false;
         self
     }
 
-    /// Offers the model a tool, `compact_context`, to ask for a compaction before its next turn.
+    /// Offers the model a tool, `compact_context`, to request a compaction before its next turn.
     #[must_use]
     pub fn on_request(mut self) -> Self {
         self.config.on_request = true;
@@ -108,27 +110,27 @@ impl ContextCompactionBuilder {
         /// Sets the model that writes the summaries of a configured strategy.
         model: Model;
 
-        /// Sets what counts tokens. Default: four characters are a token. Either way the counts are put right by what the
-        /// provider reports, and each message is counted once.
+        /// Sets the token counter. Default: four characters per token. Every counter is corrected
+        /// by the usage that the provider reports, and each message is counted once.
         counter: TokenCounter;
 
-        /// Keeps what is removed, and offers the model tools to search it (`search_history`) and to read it
-        /// (`read_archived`).
+        /// Archives removed messages, and offers the model tools to search them (`search_history`)
+        /// and to read them (`read_archived`).
         archive: Archive;
     }
 
-    /// Sets the clock by which [`Trigger::Gap`] goes. Default: the system's.
+    /// Sets the clock for [`Trigger::Gap`]. Default: the system's.
     #[must_use]
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self
     }
 
-    /// Checks everything and makes the middleware.
+    /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a part of the window that is none, a summary without a
-    /// model, or a strategy that needs an archive without one.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid fraction of the window,
+    /// a summary without a model, or a strategy that needs an archive without one.
     pub fn build(self) -> Result<ContextCompaction> {
         self.config.check()?;
         let strategy = match self.strategy {

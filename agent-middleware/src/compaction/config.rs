@@ -10,28 +10,30 @@ use super::{
     Summary, Tiers, Trigger,
 };
 
-/// When and how a conversation is compacted.
+/// Configuration of a [`ContextCompaction`](super::ContextCompaction).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompactionConfig {
-    /// Tokens that a prompt may have. Default: the context window of the model that is asked.
+    /// Maximum number of tokens of a prompt. Default: the context window of the called model.
     pub max_tokens: Option<u64>,
-    /// When the conversation is compacted. Default: [`Trigger::default`].
+    /// Condition for a compaction. Default: [`Trigger::default`].
     pub trigger: Trigger,
-    /// The part of the window that should be used afterwards: strategies that work step by step stop there. Below 1.
-    /// Default: 0.4.
+    /// Fraction of the window that should be used after a compaction: strategies that work in steps
+    /// stop there. Below 1. Default: 0.4.
     pub target: f64,
-    /// The part of the window up to which a strategy may find that it does not pay yet. At most 1. Default: 0.9.
+    /// Fraction of the window up to which a strategy may decide that a compaction does not pay yet.
+    /// At most 1. Default: 0.9.
     pub most: f64,
-    /// How it is compacted. Default: [`StrategyConfig::CacheAware`].
+    /// Compaction strategy. Default: [`StrategyConfig::CacheAware`].
     pub strategy: StrategyConfig,
-    /// What stays however old it is.
+    /// Messages that are kept however old they are.
     pub pins: Pins,
-    /// Whether a prompt that the provider refuses as too long is compacted harder and sent once more. Default: true.
+    /// Compacts a prompt that the provider refuses as too long more aggressively and sends it once
+    /// more. Default: true.
     pub emergency: bool,
-    /// Whether the model has a tool, `compact_context`, to ask for a compaction. Default: false.
+    /// Offers the model a tool, `compact_context`, to request a compaction. Default: false.
     pub on_request: bool,
 }
 
@@ -69,12 +71,12 @@ impl CompactionConfig {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum StrategyConfig {
-    /// [`CacheAware`], as it is by default.
+    /// [`CacheAware`] with its defaults.
     #[default]
     CacheAware,
     /// [`SlidingWindow`].
     SlidingWindow {
-        /// Iterations that are kept.
+        /// Number of iterations that are kept.
         window_size: usize,
     },
     /// [`ClearToolResults`].
@@ -87,31 +89,31 @@ pub enum StrategyConfig {
     DedupReads(DedupReads),
     /// [`Summary`]: needs a model.
     Summary(SummaryConfig),
-    /// [`Tiers`] of others.
+    /// [`Tiers`] of other strategies.
     Tiers(Vec<Self>),
 }
 
-/// A [`Summary`] as data. What is unset is as it is by default.
+/// A [`Summary`] as data. Unset fields use the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SummaryConfig {
-    /// What is left alone because it is recent.
+    /// Recent part of the conversation that is kept.
     pub keep: Keep,
-    /// What the model is told to write.
+    /// Instructions for the summarising model.
     pub prompt: Option<String>,
-    /// Most tokens of a summary.
+    /// Maximum number of tokens of a summary.
     pub max_tokens: Option<u64>,
-    /// Tokens of conversation that the model is given at once.
+    /// Maximum number of conversation tokens per call of the model.
     pub input_tokens: Option<u64>,
 }
 
 impl StrategyConfig {
-    /// The strategy. `model` is what a summary is made by.
+    /// Returns the strategy. `model` writes the summaries.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is a summary and no model.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a summary without a model.
     pub fn build(&self, model: Option<&Arc<dyn Model>>) -> Result<Arc<dyn Strategy>> {
         Ok(match self {
             Self::CacheAware => Arc::new(CacheAware::default()),

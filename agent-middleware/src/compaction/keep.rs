@@ -1,23 +1,24 @@
-//! What a compaction leaves alone because it is recent.
+//! Retention of the recent part of a conversation.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Task, Unit};
 
-/// The newest part of a conversation, which a strategy leaves as it is. A call and its results are never divided: a rule
-/// that would keep a part of them keeps all.
+/// The newest part of a conversation, which a strategy leaves unchanged. A call and its results are
+/// never separated: a rule that would keep part of them keeps all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Keep {
-    /// So many messages.
+    /// This many messages.
     Messages(usize),
-    /// So many iterations: what the model said with the results of its calls, and what the user said just before.
+    /// This many iterations: a model response with the results of its calls, and the user messages
+    /// directly before it.
     Iterations(usize),
-    /// So many rounds: what a user said and everything up to the next user.
+    /// This many rounds: a user message and everything up to the next one.
     UserRounds(usize),
-    /// As many messages as fit into so many tokens.
+    /// As many messages as fit into this many tokens.
     Tokens(u64),
 }
 
@@ -29,7 +30,7 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Where what is kept begins.
+    /// Returns the index where the kept part begins.
     pub fn start(&self, task: &Task<'_>, units: &[Unit]) -> usize {
         match *self {
             Self::Messages(most) => backwards(units, most as u64, |unit| unit.size() as u64, true),
@@ -42,7 +43,8 @@ impl Keep {
     }
 }
 
-/// True if an iteration begins at `at`: with the user's words before an answer, or with the answer.
+/// True if an iteration begins at `at`: with the user messages before a response, or with the
+/// response.
 fn begins_iteration(units: &[Unit], at: usize) -> bool {
     let speaks = |unit: &Unit| unit.is_user();
     let follows_user = at > 0 && speaks(&units[at - 1]);
@@ -52,7 +54,8 @@ fn begins_iteration(units: &[Unit], at: usize) -> bool {
     }
 }
 
-/// Where the `n`th newest beginning is; the end if nothing is to be kept, the start if there are not so many.
+/// Returns the index of the `n`th newest beginning; the end if `n` is 0, the start if there are
+/// fewer.
 fn nth_newest(units: &[Unit], n: usize, begins: impl Fn(&[Unit], usize) -> bool) -> usize {
     match n.checked_sub(1) {
         None => units.len(),
@@ -60,7 +63,8 @@ fn nth_newest(units: &[Unit], n: usize, begins: impl Fn(&[Unit], usize) -> bool)
     }
 }
 
-/// How far back `most` reaches. With `whole`, the unit that passes it is kept too.
+/// Returns the index that `most` reaches back to. With `whole`, the unit that exceeds it is kept
+/// too.
 fn backwards(units: &[Unit], most: u64, size: impl Fn(&Unit) -> u64, whole: bool) -> usize {
     let (mut at, mut sum) = (units.len(), 0);
     while at > 0 && sum < most {

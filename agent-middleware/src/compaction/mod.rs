@@ -1,8 +1,8 @@
-//! Keeping a conversation within what a model can read.
+//! Compaction: keeps a conversation within the model's context window.
 //!
-//! [`ContextCompaction`] makes a conversation smaller when a [`Trigger`] says so, in the way that a [`Strategy`] says;
-//! [`LongToolOutput`] keeps single outputs from filling it. For those who choose when and how, and for authors of strategies, which
-//! work on [`Unit`]s.
+//! [`ContextCompaction`] shrinks a conversation when a [`Trigger`] fires, with a [`Strategy`];
+//! [`LongToolOutput`] limits the size of single outputs. For code that configures compaction, and
+//! for authors of strategies, which work on [`Unit`]s.
 //!
 //! ```
 //! use agent_middleware::{ContextCompaction, compaction::{ClearToolResults, Keep, Trigger}};
@@ -61,23 +61,29 @@ use self::{
 };
 use crate::archive::Archive;
 
-/// When the model last answered, in milliseconds since 1970: for runs of the same session.
+/// Time of the model's last response, in milliseconds since 1970: for later runs of the same
+/// session.
 const ANSWERED: Key<u64> = Key::new("answered_at");
 
-/// Keeps the conversation within what the model can read: before each model call it is counted, and when the
-/// [`Trigger`] holds, the [`Strategy`] makes it smaller.
+/// Keeps the conversation within the model's context window: counts its tokens before each model
+/// call, and when the [`Trigger`] fires, the [`Strategy`] shrinks it.
 ///
-/// By default that is at three quarters of the context window that is known of the model, and the cheaper of clearing old
-/// tool results and of a sliding window is taken, with the provider's prompt cache in mind ([`CacheAware`]).
+/// By default, the trigger is three quarters of the model's known context window, and the strategy
+/// is the cheaper of clearing old tool results and of a sliding window, considering the provider's
+/// prompt cache ([`CacheAware`]).
 ///
-/// * What is kept changes, not only what is sent: a journal entry and an event, and a run that is recovered finds it done.
-/// * A call is never parted from its results, by type: strategies work on [`Unit`]s.
-/// * A compaction that did not make the conversation smaller replaces nothing and says so; it is not tried again until the
-///   conversation has grown by a twentieth.
-/// * A prompt that the provider refuses as too long is compacted harder and sent once more: the emergency path. Readers of
-///   chunks are told to drop what they showed.
-/// * Below the trigger, a step costs the counting of its new messages, and allocates nothing for the old ones.
-/// * With an [archive](ContextCompactionBuilder::archive), what is removed can be searched and read by the model.
+/// * The stored history changes, not only the request: there is a journal entry and an event, and a
+///   recovered run finds the compaction done.
+/// * The types guarantee that a call is never separated from its results: strategies work on
+///   [`Unit`]s.
+/// * A compaction that does not shrink the conversation replaces nothing and reports it; it is not
+///   retried until the conversation has grown by 5 %.
+/// * Emergency path: a prompt that the provider refuses as too long is compacted more aggressively
+///   and sent once more. Readers of chunks are notified to discard what they have shown.
+/// * Below the trigger, a step only counts its new messages, and allocates nothing for the old
+///   ones.
+/// * With an [archive](ContextCompactionBuilder::archive), the model can search and read removed
+///   messages.
 ///
 /// | event | when |
 /// |---|---|
@@ -87,9 +93,10 @@ const ANSWERED: Key<u64> = Key::new("answered_at");
 ///
 /// # Order
 ///
-/// Outside whatever adds to the messages of a call, such as reminders: these are then added to the compacted conversation.
-/// A middleware outside that rewrites the messages of a call, such as a redactor, keeps what it made of this call, and sees the
-/// compacted conversation from the next one on. Retries may stand on either side: none compacts again.
+/// Outside middleware that adds to the messages of a call, such as reminders: these are then added
+/// to the compacted conversation. A middleware outside that rewrites the messages of a call, such
+/// as a redactor, keeps its version for the current call, and sees the compacted conversation from
+/// the next call on. Retries may be on either side: neither compacts again.
 ///
 /// ```text
 /// // right: the reminder is added to what is left, and is not itself compacted
@@ -134,17 +141,17 @@ pub struct ContextCompaction {
 }
 
 impl ContextCompaction {
-    /// Compaction as it is by default.
+    /// Creates the middleware with its defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is not as by default.
+    /// Returns a builder, to change the defaults.
     pub fn builder() -> ContextCompactionBuilder {
         ContextCompactionBuilder::default()
     }
 
-    /// The compaction that `config` describes, without model and archive.
+    /// Creates the compaction that `config` describes, without model and archive.
     ///
     /// # Errors
     /// As [`ContextCompactionBuilder::build`].
@@ -156,19 +163,19 @@ impl ContextCompaction {
         self.config.max_tokens.or_else(|| req.model.as_ref()?.context_window)
     }
 
-    /// How long ago the model last answered this agent in this session.
+    /// Returns the time since the model's last response to this agent in this session.
     fn since_answer(&self, cx: &RunCx) -> Result<Option<Duration>> {
         let answered = answers(cx).get(&ANSWERED)?;
         Ok(answered.and_then(|at| (self.clock)().duration_since(UNIX_EPOCH + Duration::from_millis(at)).ok()))
     }
 
-    /// Replaces what is kept, and writes it down before anything is made of it.
+    /// Replaces the stored history durably, before it is used.
     async fn keep(cx: &RunCx, history: &History, mode: CompactionMode, focused: bool) -> Result<()> {
         let reason = if focused { "compact_focused" } else { mode.reason() };
         cx.keep_history(history.clone(), reason).await
     }
 
-    /// Compacts what is kept, and the request with it.
+    /// Compacts the stored history and the request.
     async fn before_call(
         &self,
         req: &mut ModelRequest,
@@ -192,7 +199,7 @@ impl ContextCompaction {
         Ok(())
     }
 
-    /// The refused request, compacted; none if it cannot be.
+    /// Returns the refused request in compacted form; `None` if it cannot be compacted.
     async fn after_refusal(
         &self,
         req: &ModelRequest,
@@ -201,7 +208,7 @@ impl ContextCompaction {
     ) -> Result<Option<ModelRequest>> {
         let (cx, kept) = (&req.cx, req.cx.history());
         let size = lock(run).measure(&*self.counter, req, &kept);
-        // What another middleware made of the conversation is compacted for this call only.
+        // A conversation that another middleware rewrote is compacted for this call only.
         let own = req.messages.continues(&kept);
         let of = if own { &kept } else { &req.messages };
         let trigger = format!("the provider refused {} tokens: {refusal}", size.prompt());
@@ -297,7 +304,7 @@ impl Middleware for ContextCompaction {
             return next.run(req).await;
         }
         let run = self.runs.of(&req.cx, Mutex::default);
-        // An attempt from outside still holds what was refused before.
+        // A retry from an outer layer still holds the messages that were refused before.
         if let Some(messages) = lock(&run).replacement(&req.messages) {
             req.messages = (*messages).clone();
         }

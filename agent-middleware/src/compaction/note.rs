@@ -1,18 +1,18 @@
-//! What stands in a conversation for what was removed from it.
+//! The note that replaces removed messages in a conversation.
 
 use agent_core::Part;
 
 use super::Unit;
 use crate::archive;
 
-/// How the note begins; the number of messages and the rest of the tag follow.
+/// Start of the note; the number of messages and the rest of the tag follow.
 const BEGIN: &str = "<earlier_conversation messages=\"";
 const END: &str = "\n</earlier_conversation>";
-/// Where the archive's hint begins, which is written anew each time and so never stands twice.
+/// Start of the archive's hint, which is rewritten each time and therefore never appears twice.
 const HINT: &str = "\n\nNothing of it is lost: ";
 
-/// The one note in a conversation: how many messages were removed, and what is still known of them. The next compaction
-/// takes it out, adds to it, and puts it back.
+/// The single note in a conversation: the number of removed messages, and a summary of them. The
+/// next compaction takes it out, extends it, and puts it back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Note {
     pub(super) removed: usize,
@@ -20,7 +20,7 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// Takes the notes out of a conversation. What a user says beside one stays.
+    /// Takes the notes out of a conversation. Other parts of the same user messages stay.
     pub(super) fn take(units: &mut Vec<Unit>) -> Self {
         let mut all = Self::default();
         units.retain_mut(|unit| {
@@ -43,7 +43,8 @@ impl Note {
     }
 
     fn add(&mut self, other: &Self) {
-        self.removed = self.removed.saturating_add(other.removed); // a user may write one, with any number
+        // users can write notes themselves, with any number
+        self.removed = self.removed.saturating_add(other.removed);
         if !self.text.is_empty() && !other.text.is_empty() {
             self.text.push_str("\n\n");
         }
@@ -70,8 +71,8 @@ impl Note {
         format!("{BEGIN}{removed}\">\n{said}{hint}{END}")
     }
 
-    /// Puts the note where the recent units begin, into the user's message there if there is one: so that no two messages of
-    /// a user follow each other where none did before.
+    /// Inserts the note where the recent units begin, into the user message there if there is one,
+    /// so that no consecutive user messages arise.
     pub(super) fn put(&self, units: &mut Vec<Unit>, at: usize, archive: bool) {
         if self.removed == 0 {
             return;

@@ -1,4 +1,4 @@
-//! One compaction: carried out, measured, archived, reported.
+//! Performs one compaction: runs the strategy, measures, archives and reports.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use agent_core::{
 use super::{ContextCompaction, Task, Unit, token_count::Size};
 use crate::{archive::Archived, side_call::ends_the_run};
 
-/// Why and what for.
+/// Reason for a compaction and the context window it must fit.
 pub(super) struct Cause<'a> {
     pub(super) mode: CompactionMode,
     pub(super) trigger: String,
@@ -19,7 +19,7 @@ pub(super) struct Cause<'a> {
 }
 
 impl ContextCompaction {
-    /// What `history` is compacted to, if that is smaller.
+    /// Returns `history` in compacted form, if that is smaller.
     pub(super) async fn compact(
         &self,
         cx: &RunCx,
@@ -35,7 +35,8 @@ impl ContextCompaction {
         task.focus = cause.focus;
         let before = task.total(&units);
         if mode == CompactionMode::Emergency {
-            task.target = task.target.min(before / 2); // whatever was believed of the window, this was too much
+            // the window is evidently smaller than assumed
+            task.target = task.target.min(before / 2);
         }
         let report = Compaction::new(mode, strategy.name(), history.len(), before);
         let smaller = match strategy.compact(&task, units).await {
@@ -73,7 +74,7 @@ impl ContextCompaction {
         task
     }
 
-    /// Puts into the archive what is no longer in the conversation. That this fails is reported and no more.
+    /// Archives the messages that are no longer in the conversation. A failure is only reported.
     async fn keep_removed(&self, cx: &RunCx, before: &History, after: &History) {
         let Some(archive) = &self.archive else { return };
         let kept: HashSet<_> = after.iter().map(place).collect();
@@ -86,7 +87,7 @@ impl ContextCompaction {
     }
 }
 
-/// Where a message's content is in memory: the same for a message that was left as it is.
+/// Returns the address of a message's content: equal for a message that was left unchanged.
 fn place(message: &Message) -> usize {
     match message {
         Message::System(m) => m.parts().as_ptr().addr(),
@@ -96,7 +97,7 @@ fn place(message: &Message) -> usize {
     }
 }
 
-/// The conversation of a call after `from`, of which it was made by adding, has become `to`; none if it was made otherwise.
+/// Returns `view` with its prefix `from` replaced by `to`; `None` if `view` does not extend `from`.
 pub(super) fn carried(view: &History, from: &History, to: &History) -> Result<Option<History>> {
     if !view.continues(from) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The tool with which a model asks for a compaction.
+//! The tool with which a model requests a compaction.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::run_value::RunValue;
 
-/// What the model asked for, until it is done: it survives a pause and a restart.
+/// The model's pending request; it survives a pause and a restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Wish {
     asked: bool,
@@ -18,7 +18,7 @@ pub(super) struct Wish {
 
 const WISH: RunValue<Wish> = RunValue::new("context_compaction", "request");
 
-/// What the model asked for, if it did: it is taken.
+/// Takes the model's pending request, if there is one.
 pub(super) fn take(cx: &RunCx) -> Result<Option<Wish>> {
     let wish = WISH.update(cx, std::mem::take)?;
     Ok(wish.asked.then_some(wish))
@@ -28,7 +28,8 @@ pub(super) fn end(cx: &RunCx, end: &Result<RunEnd>) {
     WISH.end(cx, end);
 }
 
-/// Notes the wish: the conversation is compacted before the next model call, when the turn that asks is complete.
+/// Records the request: the conversation is compacted before the next model call, when the
+/// requesting turn is complete.
 #[derive(Debug)]
 struct CompactContext;
 

@@ -1,21 +1,22 @@
-//! [`Task`]: what a strategy is told.
+//! [`Task`]: input of a strategy.
 
 use agent_core::{RunCx, TokenCounter, event::CompactionMode};
 use serde::{Deserialize, Serialize};
 
 use super::{Keep, Note, Unit};
 
-/// Messages that stay however old they are.
+/// Messages that are kept however old they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Pins {
-    /// System messages inside the conversation. (The agent's system prompt is not part of it.) Default: true.
+    /// System messages inside the conversation. (The agent's system prompt is not part of it.)
+    /// Default: true.
     pub system: bool,
-    /// The first thing that a user said: usually the task. Default: true.
+    /// The first user message, which usually states the task. Default: true.
     pub first_user: bool,
-    /// The last thing that a user said: what is asked now. Default: true.
+    /// The last user message, which states the current request. Default: true.
     pub last_user: bool,
 }
 
@@ -25,16 +26,16 @@ impl Default for Pins {
     }
 }
 
-/// What a [`Strategy`](super::Strategy) is told about the compaction under way.
+/// Context of a compaction, passed to its [`Strategy`](super::Strategy).
 pub struct Task<'a> {
     pub(super) cx: &'a RunCx,
     pub(super) mode: CompactionMode,
     pub(super) counter: &'a dyn TokenCounter,
-    /// What counts are multiplied with, as the provider's reports say.
+    /// Factor for token counts, derived from the provider's usage reports.
     pub(super) factor: f64,
-    /// Tokens that the messages should have afterwards.
+    /// Target number of tokens of the messages.
     pub(super) target: u64,
-    /// Tokens that the messages must not reach; none if nobody knows.
+    /// Number of tokens that the messages must stay below; `None` if unknown.
     pub(super) most: Option<u64>,
     pub(super) pins: Pins,
     pub(super) archive: bool,
@@ -42,7 +43,8 @@ pub struct Task<'a> {
 }
 
 impl<'a> Task<'a> {
-    /// A task outside any middleware: to try a strategy on a conversation. The run is what model calls are made for.
+    /// Creates a task outside of any middleware, to try a strategy on a conversation. Model calls
+    /// are made on behalf of the run `cx`.
     pub fn new(cx: &'a RunCx, counter: &'a dyn TokenCounter, target: u64) -> Self {
         Self {
             cx,
@@ -57,75 +59,76 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Sets what stays however old it is.
+    /// Sets the messages that are kept however old they are.
     #[must_use]
     pub fn with_pins(mut self, pins: Pins) -> Self {
         self.pins = pins;
         self
     }
 
-    /// Sets what it is for.
+    /// Sets the reason for the compaction.
     #[must_use]
     pub fn with_mode(mut self, mode: CompactionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets how many tokens the messages should have afterwards.
+    /// Sets the target number of tokens of the messages.
     #[must_use]
     pub fn with_target(mut self, tokens: u64) -> Self {
         self.target = tokens;
         self
     }
 
-    /// Sets how many tokens the messages must not reach. Up to there a strategy may find that it is not worth its price.
+    /// Sets the number of tokens that the messages must stay below. Up to that number a strategy
+    /// may decide that a compaction does not pay.
     #[must_use]
     pub fn with_most(mut self, tokens: u64) -> Self {
         self.most = Some(tokens);
         self
     }
 
-    /// The run.
+    /// Returns the run.
     pub fn cx(&self) -> &RunCx {
         self.cx
     }
 
-    /// What the compaction is for.
+    /// Returns the reason for the compaction.
     pub fn mode(&self) -> CompactionMode {
         self.mode
     }
 
-    /// Tokens that the messages should have afterwards.
+    /// Returns the target number of tokens of the messages.
     pub fn target(&self) -> u64 {
         self.target
     }
 
-    /// Tokens that the messages must not reach, if that is known.
+    /// Returns the number of tokens that the messages must stay below, if it is known.
     pub fn most(&self) -> Option<u64> {
         self.most
     }
 
-    /// True if what is removed can be read again by the model, with the tools of the archive.
+    /// True if the model can read removed content with the tools of the archive.
     pub fn has_archive(&self) -> bool {
         self.archive
     }
 
-    /// What the compaction is to pay attention to, in the words of whoever asked for it.
+    /// Returns the topic that the requester asked the compaction to preserve.
     pub fn focus(&self) -> Option<&str> {
         self.focus
     }
 
-    /// Tokens of a text.
+    /// Returns the tokens of a text.
     pub fn text(&self, text: &str) -> u64 {
         self.times(self.counter.text(text))
     }
 
-    /// Tokens of a unit.
+    /// Returns the tokens of a unit.
     pub fn tokens(&self, unit: &Unit) -> u64 {
         self.times(unit.messages().map(|message| self.counter.message(&message)).sum())
     }
 
-    /// Tokens of all units.
+    /// Returns the tokens of all units.
     pub fn total(&self, units: &[Unit]) -> u64 {
         units.iter().map(|unit| self.tokens(unit)).sum()
     }
@@ -134,7 +137,8 @@ impl<'a> Task<'a> {
         (tokens as f64 * self.factor).round() as u64
     }
 
-    /// Where the recent units begin under this rule. In an emergency it is one iteration at most.
+    /// Returns the index where the recent units begin under this rule. In an emergency, they are at
+    /// most one iteration.
     pub fn recent(&self, keep: Keep, units: &[Unit]) -> usize {
         let start = keep.start(self, units);
         match self.mode {
@@ -143,7 +147,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The units that may be changed or removed, each with true: those before the recent ones that are not pinned.
+    /// Marks the units that may be changed or removed: those before the recent ones that are not
+    /// pinned.
     pub fn removable(&self, keep: Keep, units: &[Unit]) -> Vec<bool> {
         let recent = self.recent(keep, units);
         let first_user = self.pins.first_user.then(|| units.iter().position(Unit::is_user)).flatten();
@@ -156,7 +161,7 @@ impl<'a> Task<'a> {
         units.iter().enumerate().map(|(at, unit)| at < recent && !pinned(at, unit)).collect()
     }
 
-    /// Takes the removable units out, and puts `note` where the recent ones begin.
+    /// Removes the removable units, and inserts `note` where the recent ones begin.
     pub(super) fn take_out(&self, removable: &[bool], recent: usize, units: Vec<Unit>, note: &Note) -> Vec<Unit> {
         let mut kept: Vec<Unit> = Vec::with_capacity(units.len());
         let mut recent_at = None;

@@ -1,34 +1,37 @@
-//! Counting a conversation that grows, each message once.
+//! Incremental token count of a growing conversation.
 
 use std::sync::Arc;
 
 use agent_core::{History, Message, ModelRequest, SystemMessage, TokenCounter, ToolSpecs, Usage, model::Correction};
 
-/// How much a conversation must have grown, by parts, until a compaction that came to nothing is tried again.
+/// Growth factor of a conversation after which an unsuccessful compaction is retried.
 const GROWTH: f64 = 1.05;
 
-/// What a run's conversation has in tokens. A step costs its new messages, however long the conversation is.
+/// Token count of a run's conversation. A step counts only its new messages, however long the
+/// conversation is.
 #[derive(Debug, Default)]
 pub(super) struct TokenCount {
-    /// What is counted in `messages`.
+    /// The history that `messages` counts.
     counted: History,
     messages: u64,
     around: Option<Around>,
-    /// What the prompt under way was estimated at.
+    /// Estimate of the current prompt.
     asked: u64,
-    /// What estimates are put right by.
+    /// Correction of estimates.
     correction: Correction,
-    /// The last prompt that was reported: what it was estimated at, and what it had. A conversation goes on from there.
+    /// The last prompt with a usage report: its estimate and its actual size. Later prompts extend
+    /// it.
     last: Option<(u64, u64)>,
-    /// The estimate, not put right, at which a compaction came to nothing: what is learned later does not change it.
+    /// The uncorrected estimate at which a compaction was unsuccessful; later corrections do not
+    /// change it.
     declined: Option<u64>,
-    /// What a refused prompt was made to, for attempts that still hold the old one.
+    /// Replacement of a refused prompt, for attempts that still hold the old one.
     replaced: Option<Replaced>,
-    /// The step in which a prompt was refused: only once.
+    /// The step in which a prompt was refused: only once per step.
     refused: Option<u32>,
 }
 
-/// System prompt and tools, which rarely change.
+/// Count of the system prompt and the tools, which rarely change.
 #[derive(Debug)]
 struct Around {
     system: Option<SystemMessage>,
@@ -42,7 +45,7 @@ struct Replaced {
     to: Arc<History>,
 }
 
-/// Tokens of a prompt, put right by what the provider reported.
+/// Tokens of a prompt, corrected by the provider's usage reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Size {
     pub(super) messages: u64,
@@ -61,7 +64,8 @@ fn sum<'a>(counter: &dyn TokenCounter, messages: impl Iterator<Item = &'a Messag
 }
 
 impl TokenCount {
-    /// Counts the prompt of `req`, whose conversation is `kept` with perhaps something added for this call.
+    /// Counts the prompt of `req`, whose conversation is `kept`, possibly with additions for this
+    /// call.
     pub(super) fn measure(&mut self, counter: &dyn TokenCounter, req: &ModelRequest, kept: &History) -> Size {
         self.messages = match kept.since(&self.counted) {
             Some(new) => self.messages + sum(counter, new),
@@ -93,7 +97,7 @@ impl TokenCount {
         tokens
     }
 
-    /// Learns from what the provider says the prompt had.
+    /// Learns from the prompt size that the provider reports.
     pub(super) fn learn(&mut self, used: &Usage) {
         self.correction.learn(self.asked, used);
         if used.calls == 1 && used.prompt() > 0 {
@@ -101,32 +105,33 @@ impl TokenCount {
         }
     }
 
-    /// True if a compaction came to nothing and the conversation has hardly grown since.
+    /// True if a compaction was unsuccessful and the conversation has hardly grown since.
     pub(super) fn is_declined(&self) -> bool {
         self.declined.is_some_and(|at| (self.asked as f64) < at as f64 * GROWTH)
     }
 
-    /// Notes whether a compaction of what was counted last came to nothing.
+    /// Records whether a compaction of the last count was unsuccessful.
     pub(super) fn decline(&mut self, nothing: bool) {
         self.declined = nothing.then_some(self.asked);
     }
 
-    /// Notes that the provider refused the prompt of this step; false if it did so before.
+    /// Records that the provider refused the prompt of this step; returns false if it had done so
+    /// before.
     pub(super) fn refuse(&mut self, step: u32) -> bool {
         self.refused.replace(step) != Some(step)
     }
 
-    /// Notes what a refused conversation was made to.
+    /// Records the replacement of a refused conversation.
     pub(super) fn replace(&mut self, from: History, to: History) {
         self.replaced = Some(Replaced { from, to: Arc::new(to) });
     }
 
-    /// What the conversation of an attempt was made to, if it is one that was refused.
+    /// Returns the replacement of an attempt's conversation, if that was refused.
     pub(super) fn replacement(&self, of: &History) -> Option<Arc<History>> {
         self.replaced.as_ref().filter(|replaced| of.continues(&replaced.from)).map(|replaced| replaced.to.clone())
     }
 
-    /// A new call begins.
+    /// Resets the state of the previous call.
     pub(super) fn begin(&mut self) {
         (self.replaced, self.refused) = (None, None);
     }

@@ -1,13 +1,14 @@
-//! When a conversation is compacted.
+//! Conditions for a compaction.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// When a conversation is compacted. Conditions are joined with [`and`](Self::and) and [`or`](Self::or).
+/// Condition for a compaction. Conditions are combined with [`and`](Self::and) and
+/// [`or`](Self::or).
 ///
-/// In configuration files: `{"tokens": 100000}`, `{"fraction": 0.75}`, `{"messages": 200}`, `{"gap": 300}` (seconds),
-/// `{"all": [..]}`, `{"any": [..]}`, `"never"`.
+/// In configuration files: `{"tokens": 100000}`, `{"fraction": 0.75}`, `{"messages": 200}`,
+/// `{"gap": 300}` (seconds), `{"all": [..]}`, `{"any": [..]}`, `"never"`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,20 +25,23 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Trigger {
-    /// The prompt has so many tokens: system prompt, tools and messages.
+    /// The prompt (system prompt, tools and messages) has at least this many tokens.
     Tokens(u64),
-    /// The prompt has this part of the context window, above 0 and at most 1. Where the window is not known it never holds.
+    /// The prompt fills at least this fraction of the context window, above 0 and at most 1. Never
+    /// true if the window is unknown.
     Fraction(f64),
-    /// The conversation has so many messages.
+    /// The conversation has at least this many messages.
     Messages(usize),
-    /// The model last answered this agent, in this session, so many seconds ago: the provider's cache has gone cold, and
-    /// rewriting the conversation costs nothing more. It does not hold before the first answer.
+    /// The model last responded to this agent, in this session, at least this many seconds ago: the
+    /// provider's cache has expired, so that rewriting the conversation costs nothing extra. Never
+    /// true before the first response.
     Gap(f64),
-    /// All of these hold; with none of them, it does not.
+    /// All of these conditions hold; false if the list is empty.
     All(Vec<Self>),
-    /// One of these holds.
+    /// One of these conditions holds.
     Any(Vec<Self>),
-    /// Never: only on the model's request, and when a provider refuses the prompt.
+    /// Never: compaction happens only on the model's request, and when a provider refuses the
+    /// prompt.
     Never,
 }
 
@@ -48,7 +52,7 @@ impl Default for Trigger {
     }
 }
 
-/// How a conversation stands before a model call.
+/// State of a conversation before a model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Situation {
     pub(crate) tokens: u64,
@@ -58,12 +62,12 @@ pub(crate) struct Situation {
 }
 
 impl Trigger {
-    /// The model last answered so long ago.
+    /// The model last responded at least this long ago.
     pub fn gap(gap: Duration) -> Self {
         Self::Gap(gap.as_secs_f64())
     }
 
-    /// Both hold.
+    /// Both conditions hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -75,7 +79,7 @@ impl Trigger {
         }
     }
 
-    /// One of the two holds.
+    /// One of the two conditions holds.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self {
@@ -87,7 +91,7 @@ impl Trigger {
         }
     }
 
-    /// What is wrong with it.
+    /// Returns the problem of an invalid condition.
     pub(crate) fn problem(&self) -> Option<String> {
         match self {
             Self::Fraction(part) if !(*part > 0.0 && *part <= 1.0) => {
@@ -101,7 +105,7 @@ impl Trigger {
         }
     }
 
-    /// True if it looks at the time since the last answer.
+    /// True if the condition depends on the time since the last response.
     pub(crate) fn looks_at_time(&self) -> bool {
         match self {
             Self::Gap(_) => true,
@@ -110,7 +114,7 @@ impl Trigger {
         }
     }
 
-    /// Why it holds, with figures, if it does.
+    /// Returns a description with the numbers if the condition holds.
     pub(crate) fn holds(&self, now: &Situation) -> Option<String> {
         match self {
             Self::Tokens(most) => (now.tokens >= *most).then(|| format!("{} tokens of at most {most}", now.tokens)),

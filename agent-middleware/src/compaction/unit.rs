@@ -1,20 +1,21 @@
-//! The pieces of a conversation that a compaction cannot break.
+//! Indivisible units of a conversation.
 
 use agent_core::{Error, ErrorKind, History, Message, Part, Result, ToolMessage};
 
-/// A piece of a conversation that is kept or removed whole: one message, or a message with calls and all their results.
+/// A unit of a conversation that is kept or removed as a whole: one message, or a message with
+/// calls and all their results.
 ///
-/// There is no other way to make one, and none to take a result out of it, so a conversation that is put together of units
-/// never holds a call without its result or a result without its call.
+/// Units cannot be constructed otherwise, and results cannot be taken out, so a conversation
+/// composed of units never contains a call without its result or a result without its call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unit {
     first: Message,
-    /// Tool messages, if the first has calls.
+    /// Tool messages, if the first message has calls.
     results: Vec<ToolMessage>,
 }
 
 impl Unit {
-    /// A message without calls.
+    /// Creates a unit of a message without calls.
     ///
     /// # Errors
     /// [`ErrorKind::History`] for a tool's result, and for an assistant message with calls.
@@ -28,12 +29,12 @@ impl Unit {
         }
     }
 
-    /// A user message of these parts.
+    /// Creates a unit of a user message with these parts.
     pub fn user(parts: Vec<Part>) -> Self {
         Self { first: Message::User(agent_core::UserMessage::new(parts)), results: Vec::new() }
     }
 
-    /// The conversation in pieces.
+    /// Splits a conversation into units.
     pub fn split(history: &History) -> Vec<Self> {
         let mut units: Vec<Self> = Vec::new();
         for message in history.iter() {
@@ -45,10 +46,10 @@ impl Unit {
         units
     }
 
-    /// The pieces as a conversation.
+    /// Joins units into a conversation.
     ///
     /// # Errors
-    /// [`ErrorKind::History`] if an assistant message among them says nothing.
+    /// [`ErrorKind::History`] if one of the assistant messages is empty.
     pub fn join(units: impl IntoIterator<Item = Self>) -> Result<History> {
         History::from_messages(
             units
@@ -57,37 +58,37 @@ impl Unit {
         )
     }
 
-    /// The message, or the one with the calls.
+    /// Returns the message, or the one with the calls.
     pub fn first(&self) -> &Message {
         &self.first
     }
 
-    /// The results of its calls.
+    /// Returns the results of its calls.
     pub fn results(&self) -> &[ToolMessage] {
         &self.results
     }
 
-    /// All its messages.
+    /// Returns all its messages.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         std::iter::once(self.first.clone()).chain(self.results.iter().cloned().map(Message::Tool))
     }
 
-    /// How many messages it has.
+    /// Returns the number of its messages.
     pub fn size(&self) -> usize {
         1 + self.results.len()
     }
 
-    /// True if a user speaks.
+    /// True if it is a user message.
     pub fn is_user(&self) -> bool {
         matches!(self.first, Message::User(_))
     }
 
-    /// True if the model speaks.
+    /// True if it begins with a model response.
     pub fn is_assistant(&self) -> bool {
         matches!(self.first, Message::Assistant(_))
     }
 
-    /// The parts of a user's message, to be edited.
+    /// Returns the parts of a user message, for editing.
     pub fn user_parts_mut(&mut self) -> Option<&mut Vec<Part>> {
         match &mut self.first {
             Message::User(message) => Some(message.parts_mut()),
@@ -95,7 +96,8 @@ impl Unit {
         }
     }
 
-    /// Gives results other content, where `edit` has some. Ids, tools and whether a result is an error stay as they are.
+    /// Replaces the content of results for which `edit` returns parts. Ids, tools and error flags
+    /// do not change.
     pub fn edit_results(&mut self, mut edit: impl FnMut(&ToolMessage) -> Option<Vec<Part>>) {
         for result in &mut self.results {
             if let Some(parts) = edit(result) {

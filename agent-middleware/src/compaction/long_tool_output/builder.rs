@@ -10,7 +10,7 @@ use crate::{
     setters::part_setters,
 };
 
-/// Makes a [`LongToolOutput`].
+/// Builder of a [`LongToolOutput`].
 pub struct LongToolOutputBuilder {
     config: LongToolOutputConfig,
     counter: Arc<dyn TokenCounter>,
@@ -24,35 +24,36 @@ impl Default for LongToolOutputBuilder {
 }
 
 impl LongToolOutputBuilder {
-    /// Sets everything that is data.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: LongToolOutputConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets how many characters an output may have. Default: 10,000.
+    /// Sets the maximum number of characters of an output. Default: 10,000.
     #[must_use]
     pub fn max_chars(mut self, most: usize) -> Self {
         self.config.max_chars = most;
         self
     }
 
-    /// Sets how many tokens an output may have, beside its characters.
+    /// Sets the maximum number of tokens of an output, in addition to the limit on characters.
     #[must_use]
     pub fn max_tokens(mut self, most: u64) -> Self {
         self.config.max_tokens = Some(most);
         self
     }
 
-    /// Sets how many characters of the beginning and of the end of a longer one are shown. Default: 5,000 of each.
+    /// Sets how many characters of the beginning and of the end of a longer output are shown.
+    /// Default: 5,000 of each.
     #[must_use]
     pub fn show(mut self, head: usize, tail: usize) -> Self {
         (self.config.head_chars, self.config.tail_chars) = (head, tail);
         self
     }
 
-    /// Never cuts the outputs of this tool.
+    /// Never truncates the outputs of this tool.
     #[must_use]
     pub fn bypass(mut self, tool: impl Into<String>) -> Self {
         self.config.bypass.insert(tool.into());
@@ -60,17 +61,18 @@ impl LongToolOutputBuilder {
     }
 
     part_setters! {
-        /// Sets what counts tokens. Default: four characters are a token.
+        /// Sets the token counter. Default: four characters per token.
         counter: TokenCounter;
 
-        /// Keeps whole outputs, and offers the model a tool to read parts of them: `read_output`.
+        /// Archives whole outputs, and offers the model a tool to read parts of them:
+        /// `read_output`.
         archive: Archive;
     }
 
-    /// Checks everything and makes the middleware.
+    /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if more is to be shown than is allowed.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the shown part exceeds the limit.
     pub fn build(self) -> Result<LongToolOutput> {
         let LongToolOutputConfig { max_chars, head_chars, tail_chars, .. } = self.config;
         if head_chars.saturating_add(tail_chars) > max_chars {

@@ -1,24 +1,25 @@
-//! What is too long, and what is shown of it.
+//! Configuration of [`LongToolOutput`](super::LongToolOutput).
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What is too long, and what is shown of it.
+/// Configuration of [`LongToolOutput`](super::LongToolOutput).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongToolOutputConfig {
-    /// Characters that an output may have. Default: 10,000.
+    /// Maximum number of characters of an output. Default: 10,000.
     pub max_chars: usize,
-    /// Tokens that it may have, beside that. Default: no limit of their own.
+    /// Maximum number of tokens of an output, in addition to `max_chars`. Default: no limit.
     pub max_tokens: Option<u64>,
-    /// Characters that are shown of the beginning of a longer one, to the end of a line where one is near. Default: 5,000.
+    /// Number of characters shown of the beginning of a longer output, up to a nearby end of a
+    /// line. Default: 5,000.
     pub head_chars: usize,
-    /// Characters that are shown of its end. Default: 5,000.
+    /// Number of characters shown of its end. Default: 5,000.
     pub tail_chars: usize,
-    /// Tools whose outputs are never cut.
+    /// Tools whose outputs are never truncated.
     pub bypass: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! [`LongToolOutput`]: long outputs in part, and the rest on request.
+//! [`LongToolOutput`]: truncates long outputs, and returns the rest on request.
 
 mod builder;
 mod config;
@@ -16,18 +16,19 @@ use crate::{
     cut,
 };
 
-/// Cuts the middle out of tool outputs that are too long for a conversation. With an
-/// [archive](LongToolOutputBuilder::archive) the whole is kept, and the model can read any part of it with the tool
-/// `read_output`.
+/// Truncates the middle of tool outputs that are too long for a conversation. With an
+/// [archive](LongToolOutputBuilder::archive), the whole output is kept, and the model can read any
+/// part of it with the tool `read_output`.
 ///
-/// By default an output of more than 10,000 characters is shown with its first and its last 5,000, and a line that says what
-/// is missing. Only text is cut: images and documents stay, and so does the output's
-/// [value](agent_core::ToolOutput::as_value), which is for programs. An output that is an error is cut like any other.
+/// By default, an output of more than 10,000 characters is shown with its first and its last 5,000,
+/// and a line that describes the omission. Only text is truncated: images and documents stay, and
+/// so does the output's [value](agent_core::ToolOutput::as_value), which is for programs. An error
+/// output is truncated like any other.
 ///
 /// # Order
 ///
-/// An output passes the innermost middleware first. So whatever must see it whole, or must change it before it is archived,
-/// stands inside.
+/// An output passes the innermost middleware first. Middleware that must see it whole, or must
+/// change it before it is archived, belongs inside.
 ///
 /// ```text
 /// // right: the redactor sees the whole output before it is archived
@@ -53,23 +54,26 @@ pub struct LongToolOutput {
 }
 
 impl LongToolOutput {
-    /// Outputs of up to 10,000 characters are shown whole, and nothing is archived.
+    /// Creates the middleware with its defaults: outputs of up to 10,000 characters are shown
+    /// whole, and nothing is archived.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is not as by default.
+    /// Returns a builder, to change the defaults.
     pub fn builder() -> LongToolOutputBuilder {
         LongToolOutputBuilder::default()
     }
 
-    /// True for what no limit touches, seen without making one text of it: there are no more characters than bytes.
+    /// True if no limit can apply, without concatenating the text: there are at most as many
+    /// characters as bytes.
     fn is_short(&self, parts: &[Part]) -> bool {
         let bytes: usize = parts.iter().filter_map(Part::as_text).map(|text| text.len() + 1).sum();
         self.config.max_tokens.is_none() && bytes <= self.config.max_chars
     }
 
-    /// What is shown of an output: what the limits leave of its beginning and its end. None if it may be shown whole.
+    /// Returns the beginning and the end that the limits allow to show; `None` if the output may be
+    /// shown whole.
     fn ends<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str)> {
         let LongToolOutputConfig { max_chars, max_tokens, head_chars, tail_chars, .. } = self.config;
         let chars = text.chars().count();
@@ -80,7 +84,7 @@ impl LongToolOutput {
         if chars <= max_chars && tokens.is_none() {
             return None;
         }
-        // So many characters as make up the tokens that are allowed.
+        // The number of characters that corresponds to the allowed tokens.
         let allowed = tokens.map_or(max_chars, |part| ((chars as f64 * part) as usize).min(max_chars));
         let shown = (head_chars + tail_chars).max(1);
         let part = |of: usize| if shown > allowed { of * allowed / shown } else { of };
@@ -136,7 +140,7 @@ impl Middleware for LongToolOutput {
 
     async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
         let tool = &*req.call.name;
-        // What was asked for in parts is not cut again.
+        // Outputs that were requested in parts are not truncated again.
         let reads = [READ_OUTPUT, READ_ARCHIVED].contains(&tool);
         if !reads && !self.config.bypass.contains(tool) && !self.is_short(out.content()) {
             boxed(|| self.shorten(cx, tool, out)).await;

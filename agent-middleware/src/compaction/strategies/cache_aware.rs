@@ -1,4 +1,4 @@
-//! [`CacheAware`]: what a compaction costs, weighed against what it saves.
+//! [`CacheAware`]: weighs the cost of a compaction against its savings.
 
 use std::sync::Arc;
 
@@ -11,32 +11,34 @@ use crate::{
     side_call::ends_the_run,
 };
 
-/// What prompt tokens cost, in any unit: only their proportions count.
+/// Prices of prompt tokens, in any unit: only their ratio matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CachePrices {
-    /// A token that the provider's cache serves.
+    /// Price of a token that the provider's cache serves.
     pub read: f64,
-    /// A token that it does not serve, and stores.
+    /// Price of a token that the cache does not serve, and stores.
     pub write: f64,
 }
 
 impl Default for CachePrices {
-    /// A cached token costs a tenth, one that is written to the cache a quarter more than plain input.
+    /// A cached token costs a tenth, and one that is written to the cache a quarter more than plain
+    /// input.
     fn default() -> Self {
         Self { read: 0.1, write: 1.25 }
     }
 }
 
 impl CachePrices {
-    /// Prices of these proportions.
+    /// Creates prices with this ratio.
     pub fn new(read: f64, write: f64) -> Self {
         Self { read, write }
     }
 
-    /// The prices of a model; none if the table does not know it. What has no price of its own costs what input costs.
+    /// Returns the prices of a model; `None` if the table does not know it. Tokens without their
+    /// own price cost as much as input.
     pub fn of(table: &(impl PriceTable + ?Sized), model: &str) -> Option<Self> {
-        /// So many tokens that rounding does not show, and so few that no prompt counts as long.
+        /// Enough tokens that rounding does not matter, and few enough to avoid long-prompt prices.
         const TOKENS: u64 = 100_000;
         let cost = |usage: Usage| table.cost(model, &usage).map(|cost| cost as f64 / TOKENS as f64);
         let input = cost(Usage::new(TOKENS, 0))?;
@@ -47,16 +49,18 @@ impl CachePrices {
     }
 }
 
-/// Of several strategies, uses the one that is cheapest in the long run, and none as long as none pays.
+/// Applies the strategy that is cheapest in the long run, or none as long as none pays.
 ///
-/// Every step sends the whole conversation again, at the price of cached tokens. A compaction makes it shorter, but
-/// everything behind the first change is written to the cache anew. Each candidate is tried, and what the expected further
-/// steps would cost is added up: rewriting now, reading what is left, and the next compactions, since the conversation grows
-/// on as it grew so far. A candidate that preserves more is preferred to a cheaper one up to a
+/// Every step sends the whole conversation again, at the price of cached tokens. A compaction makes
+/// it shorter, but everything after the first change is written to the cache again. Each candidate
+/// is tried, and the cost of the expected further steps is added up: rewriting now, reading the
+/// remainder, and the next compactions, since the conversation keeps growing at its rate so far. A
+/// candidate that preserves more is preferred to a cheaper one within a
 /// [tolerance](Self::tolerance): list the gentle ones first.
 ///
-/// Doing nothing is a candidate too, where it is a fifth cheaper, until the conversation is so long that it would not fit. Candidates are run to be
-/// measured, so one that calls a model has no place here: put this one into [`Tiers`] before it.
+/// Doing nothing is a candidate too, if it is at least a fifth cheaper, until the conversation
+/// would no longer fit. Candidates are run in order to be measured, so do not add one that calls a
+/// model: put `CacheAware` before it in [`Tiers`].
 ///
 /// The default chooses between clearing old tool results and a sliding window.
 #[derive(Clone, Debug)]
@@ -76,12 +80,12 @@ impl Default for CacheAware {
 }
 
 impl CacheAware {
-    /// No candidates yet.
+    /// Creates a strategy without candidates.
     pub fn new() -> Self {
         Self { candidates: Vec::new(), prices: CachePrices::default(), steps: None, tolerance: 0.1 }
     }
 
-    /// Adds a candidate. One that preserves more comes first.
+    /// Adds a candidate. Add those that preserve more first.
     #[must_use]
     pub fn candidate(mut self, strategy: impl Strategy) -> Self {
         self.candidates.push(Arc::new(strategy));
@@ -95,23 +99,24 @@ impl CacheAware {
         self
     }
 
-    /// Sets how many further steps are expected. Default: as many as the run has made, and four at least.
+    /// Sets the expected number of further steps. Default: the number of steps so far, but at least
+    /// four.
     #[must_use]
     pub fn steps(mut self, steps: u32) -> Self {
         self.steps = Some(steps);
         self
     }
 
-    /// Sets by which part a candidate that preserves more may be dearer. Default: 0.1.
+    /// Sets by which fraction a candidate that preserves more may be more expensive. Default: 0.1.
     #[must_use]
     pub fn tolerance(mut self, part: f64) -> Self {
         self.tolerance = part;
         self
     }
 
-    /// What is known when candidates are weighed.
+    /// Returns the forecast with which candidates are weighed.
     fn outlook(&self, task: &Task<'_>, units: &[Unit]) -> Outlook {
-        /// Fewer are never expected: nobody knows that a run is about to end.
+        /// Minimum forecast: the end of a run cannot be predicted.
         const FEWEST: u32 = 4;
         Outlook {
             prices: self.prices,
@@ -122,8 +127,8 @@ impl CacheAware {
     }
 }
 
-/// What a step usually adds: the median, since one long document says little of the steps to come, and after a compaction
-/// the few that are left are often the long ones.
+/// Returns the typical growth per step: the median, since one long document says little about the
+/// steps to come, and after a compaction the few remaining steps are often the long ones.
 fn usual_growth(task: &Task<'_>, units: &[Unit]) -> u64 {
     let mut steps = vec![0];
     for unit in units {
@@ -136,11 +141,12 @@ fn usual_growth(task: &Task<'_>, units: &[Unit]) -> u64 {
     *steps.select_nth_unstable(middle).1
 }
 
-/// The part of what a compaction now would cost that waiting may cost. How many steps follow is a guess, and a compaction that
-/// comes too early costs little beside one that comes too late.
+/// Maximum cost of waiting as a fraction of the cost of compacting now. The number of further steps
+/// is a guess, and a compaction that comes too early costs little compared to one that comes too
+/// late.
 const WORTH_WAITING: f64 = 0.8;
 
-/// The steps to come, as far as one can tell.
+/// Forecast of the steps to come.
 struct Outlook {
     prices: CachePrices,
     steps: u32,
@@ -148,7 +154,7 @@ struct Outlook {
     most: f64,
 }
 
-/// What a candidate leaves of a conversation, in tokens: all of it, and how much of the beginning is as it was.
+/// Size of a conversation after a candidate, in tokens: in total, and of its unchanged prefix.
 #[derive(Clone, Copy)]
 struct Remainder {
     of: f64,
@@ -157,7 +163,8 @@ struct Remainder {
 }
 
 impl Remainder {
-    /// What it would leave of one of another size. As large a part: what was cleared once cannot be cleared again.
+    /// Scales the remainder to a conversation of another size, in proportion: content that was
+    /// cleared once cannot be cleared again.
     fn of(self, size: f64) -> Self {
         let scale = size / self.of;
         Self { of: size, all: self.all * scale, same: self.same * scale }
@@ -169,12 +176,13 @@ impl Outlook {
         left.same * self.prices.read + (left.all - left.same) * self.prices.write
     }
 
-    /// What the steps cost after this compaction, with the same one again whenever the conversation is as long as it is now.
+    /// Returns the cost of the steps after this compaction, which is repeated whenever the
+    /// conversation reaches its current length again.
     fn cost(&self, left: Remainder) -> f64 {
         self.from(left.all, left, self.rewrite(left), left.of.min(self.most))
     }
 
-    /// What they cost if nothing is done until it must be, now and later, and then is done what leaves this.
+    /// Returns the cost if this compaction is always delayed until the limit is reached.
     fn waiting(&self, left: Remainder) -> f64 {
         self.from(left.of, left, left.of * self.prices.read, self.most)
     }

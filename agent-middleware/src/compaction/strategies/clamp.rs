@@ -10,8 +10,8 @@ use crate::{
     cut,
 };
 
-/// Cuts the middle out of oversized texts in user messages and tool results, recent ones too. What the model itself said is
-/// never cut: its provider would not take it back.
+/// Truncates the middle of oversized texts in user messages and tool results, including recent
+/// ones. The model's own messages are never truncated: its provider would not accept them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -32,7 +32,7 @@ impl ClampMessages {
         Self::default()
     }
 
-    /// Sets how many characters at the beginning and at the end of a text stay.
+    /// Sets how many characters are kept at the beginning and at the end of a text.
     #[must_use]
     pub fn to(mut self, head: usize, tail: usize) -> Self {
         (self.head, self.tail) = (head, tail);

@@ -10,10 +10,11 @@ use crate::{
     compaction::{Keep, Task, Unit},
 };
 
-/// Replaces old tool results by a line that says so. All messages stay, with their ids and whether they are errors; nothing
-/// but results changes.
+/// Replaces old tool results by a placeholder line. All messages stay, with their ids and error
+/// flags; only results change.
 ///
-/// By default the results of all tools are cleared but those of the newest three iterations.
+/// By default, the results of all tools are cleared except for those of the newest three
+/// iterations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -38,19 +39,19 @@ impl Default for ClearToolResults {
 }
 
 impl ClearToolResults {
-    /// Clears the results of all tools but the newest.
+    /// Clears the results of all tools except for the newest.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is left alone because it is recent. Default: three iterations.
+    /// Sets the recent part that is kept. Default: three iterations.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Clears the results of these tools only; with an empty list, of none.
+    /// Clears only the results of these tools; with an empty list, of none.
     #[must_use]
     pub fn only<I: IntoIterator<Item: Into<String>>>(mut self, tools: I) -> Self {
         self.only = Some(tools.into_iter().map(Into::into).collect());
@@ -64,14 +65,15 @@ impl ClearToolResults {
         self
     }
 
-    /// Does nothing unless so many tokens are saved altogether: rewriting a conversation costs its cache. Default: 0.
+    /// Does nothing unless at least this many tokens are saved in total: rewriting a conversation
+    /// invalidates its cache. Default: 0.
     #[must_use]
     pub fn at_least(mut self, tokens: u64) -> Self {
         self.at_least = tokens;
         self
     }
 
-    /// Sets what stands for a result that is gone.
+    /// Sets the placeholder for a cleared result.
     #[must_use]
     pub fn placeholder(mut self, text: impl Into<String>) -> Self {
         self.placeholder = text.into();
@@ -105,7 +107,7 @@ impl Strategy for ClearToolResults {
     }
 }
 
-/// Puts `text` in the place of old results, where that is shorter.
+/// Replaces old results by `text`, where that is shorter.
 pub(super) fn replace_results(
     task: &Task<'_>,
     keep: Keep,
@@ -123,9 +125,9 @@ pub(super) fn replace_results(
     units
 }
 
-/// About the tokens of a part: of what has no text, so many that it is worth to replace.
+/// Estimates the tokens of a part. Parts without text count enough to be worth replacing.
 fn weight(task: &Task<'_>, part: &Part) -> u64 {
-    /// As counters have it for an image.
+    /// The usual count of token counters for an image.
     const MEDIA: u64 = 85;
     part.as_text().map_or(MEDIA, |text| task.text(text))
 }

@@ -1,4 +1,4 @@
-//! A strategy that is a function.
+//! Strategies made from functions.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use super::Strategy;
 use crate::compaction::{Task, Unit};
 
-/// A strategy that is a function: see [`strategy_fn`].
+/// A strategy made from a function by [`strategy_fn`].
 pub struct Custom<F> {
     name: &'static str,
     compact: F,
 }
 
-/// Makes a strategy of a function.
+/// Creates a strategy from a function.
 ///
 /// ```
 /// use agent_middleware::{ContextCompaction, compaction::strategy_fn};

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::Strategy;
 use crate::compaction::{Task, Unit};
 
-/// Of equal results of the same tool, called with the same arguments, leaves only the newest: a file that was read again and
-/// had not changed. A result that differs stays, since it says what was so then.
+/// Keeps only the newest of equal results of the same tool with the same arguments, such as a file
+/// that was read again unchanged. A differing result stays, since it records an earlier state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -19,12 +19,12 @@ pub struct DedupReads {
 }
 
 impl DedupReads {
-    /// Looks at the results of all tools.
+    /// Considers the results of all tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks at the results of these tools only.
+    /// Considers only the results of these tools.
     #[must_use]
     pub fn only<I: IntoIterator<Item: Into<String>>>(mut self, tools: I) -> Self {
         self.tools = Some(tools.into_iter().map(Into::into).collect());
@@ -32,7 +32,7 @@ impl DedupReads {
     }
 }
 
-/// What stands for the earlier one.
+/// Placeholder for the earlier result.
 const AGAIN: &str = "The same call gave the same result again further on.";
 
 #[async_trait]
@@ -46,7 +46,7 @@ impl Strategy for DedupReads {
         for unit in units.iter_mut().rev() {
             let Some(message) = unit.first().as_assistant().cloned() else { continue };
             let calls: Vec<_> = message.calls().collect();
-            // Backwards too, so that of two equal calls of one message the later stays.
+            // In reverse too, so that of two equal calls in one message the later stays.
             let again: HashSet<&str> = calls
                 .iter()
                 .zip(unit.results())

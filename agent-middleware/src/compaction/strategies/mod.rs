@@ -1,4 +1,4 @@
-//! How a conversation is made smaller.
+//! Compaction strategies.
 
 mod cache_aware;
 mod clamp;
@@ -28,10 +28,11 @@ pub use self::{
 };
 use super::{Task, Unit};
 
-/// A way to make a conversation smaller.
+/// Compaction strategy: shrinks a conversation.
 ///
-/// It is given the conversation in [`Unit`]s and gives back others, in the same order: what it removes, edits or puts in is
-/// its own affair, and a call can never be parted from its results. What it gives back is only taken if it is smaller.
+/// It receives the conversation in [`Unit`]s and returns units in the same order. It may remove,
+/// edit and insert units, and a call can never be separated from its results. The result is used
+/// only if it is smaller.
 ///
 /// ```
 /// use agent_core::{Result, async_trait};
@@ -53,18 +54,19 @@ use super::{Task, Unit};
 /// ```
 #[async_trait]
 pub trait Strategy: Send + Sync + 'static {
-    /// Names it in events.
+    /// Returns the name used in events.
     fn name(&self) -> &str;
 
-    /// True if what it removes is lost without an archive: then one must be set.
+    /// True if removed content is lost without an archive: an archive must then be configured.
     fn needs_archive(&self) -> bool {
         false
     }
 
-    /// Gives the conversation back smaller, or as it is if there is nothing to do.
+    /// Returns the conversation in smaller form, or unchanged if there is nothing to do.
     ///
     /// # Errors
-    /// The conversation then stays as it is, the failure is reported, and the run goes on; unless the run itself is to end.
+    /// On an error, the conversation stays unchanged, the failure is reported, and the run
+    /// continues, unless the error ends the run itself.
     async fn compact(&self, task: &Task<'_>, units: Vec<Unit>) -> Result<Vec<Unit>>;
 }
 

@@ -11,9 +11,10 @@ use crate::{
     cut,
 };
 
-/// Replaces large tool results by their first lines and a handle under which the model reads the rest. Needs an archive.
+/// Replaces large tool results by their first lines and a handle with which the model can read the
+/// rest. Needs an archive.
 ///
-/// Errors stay: a model that fails again and again must see why.
+/// Errors stay: a model that fails repeatedly must see why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -30,26 +31,26 @@ impl Default for OffloadToolResults {
 }
 
 impl OffloadToolResults {
-    /// Offloads results of more than 2,000 characters, but the newest iteration's.
+    /// Offloads results of more than 2,000 characters, except for the newest iteration's.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is left alone because it is recent. Default: one iteration.
+    /// Sets the recent part that is kept. Default: one iteration.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Sets how many characters a result may have and stay. Default: 2,000.
+    /// Sets the maximum number of characters of a result that stays. Default: 2,000.
     #[must_use]
     pub fn over(mut self, characters: usize) -> Self {
         self.over = characters;
         self
     }
 
-    /// Sets how many of its characters are shown. Default: 200.
+    /// Sets how many characters of a result are shown. Default: 200.
     #[must_use]
     pub fn preview(mut self, characters: usize) -> Self {
         self.preview = characters;

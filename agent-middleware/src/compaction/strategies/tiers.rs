@@ -11,19 +11,20 @@ use crate::{
     side_call::ends_the_run,
 };
 
-/// Several strategies, one after the other, until the conversation is as small as it should be: the gentle ones first.
+/// Cascade of strategies: applies one after the other, the gentle ones first, until the
+/// conversation is as small as the target.
 ///
-/// A strategy that fails is reported and left out, and the next one is tried.
+/// A strategy that fails is reported and skipped, and the next one is tried.
 #[derive(Clone, Debug, Default)]
 pub struct Tiers(Vec<Arc<dyn Strategy>>);
 
 impl Tiers {
-    /// No strategies yet.
+    /// Creates a cascade without strategies.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a strategy for when those before it did not do.
+    /// Adds a strategy that is applied if the earlier ones were not sufficient.
     #[must_use]
     pub fn then(mut self, strategy: impl Strategy) -> Self {
         self.0.push(Arc::new(strategy));

@@ -6,18 +6,19 @@ use async_trait::async_trait;
 use super::Strategy;
 use crate::compaction::{Keep, Note, Task, Unit};
 
-/// Keeps the newest part of the conversation and removes what is older. A note says how many messages are gone; what an
-/// earlier note or summary said stays in it.
+/// Keeps the newest part of the conversation and removes older messages. A note states the number
+/// of removed messages; it retains the text of an earlier note or summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlidingWindow(Keep);
 
 impl SlidingWindow {
-    /// Keeps the newest `window_size` iterations: what the model said with its results, and the user's words before it.
+    /// Keeps the newest `window_size` iterations: a model response with its results, and the user
+    /// messages before it.
     pub fn new(window_size: usize) -> Self {
         Self(Keep::Iterations(window_size))
     }
 
-    /// Keeps what this rule says.
+    /// Keeps the part that this rule selects.
     pub fn keeping(keep: Keep) -> Self {
         Self(keep)
     }
