@@ -1,4 +1,5 @@
-//! What is wrong with a program's calls, found before it runs: half of a program's effects are worse than none.
+//! Static checks of a program's calls before it runs: running a program only halfway is worse than
+//! not running it.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,16 @@ use super::{
     stubs::signature,
 };
 
-/// Most problems that are told at once.
+/// Maximum number of reported problems.
 const MOST: usize = 10;
 
 const NOT_RUN: &str = "The program was not run and made no call, since this is wrong in it:";
 
-/// What is wrong with the calls of a program, in words for its author; none if nothing is seen.
+/// Returns a description of the problems in a program's calls, for its author; `None` if no problem
+/// is found.
 ///
-/// A name that the program itself gives a meaning is not looked at, and neither are arguments that are no constants.
+/// Names that the program itself binds are not checked, and neither are arguments that are not
+/// constants.
 pub(super) fn problems(code: &str, source: &Source, tools: &[(Function, &ToolSpec)]) -> Option<String> {
     let mut schemas = BTreeMap::new();
     let unbound = source.calls.iter().filter(|call| !source.bound.contains(&call.name));
@@ -42,7 +45,8 @@ pub(super) fn problems(code: &str, source: &Source, tools: &[(Function, &ToolSpe
         };
         Some((call.at, what))
     });
-    // Outside functions, the interpreter takes such a variable for the function of Python, and says nothing.
+    // Outside of functions, the interpreter resolves such a variable to the Python builtin without
+    // an error.
     let taken =
         source.comprehended.iter().filter(|(_, name)| is_python_builtin(name, PYTHON, false)).map(|(at, name)| {
             (
@@ -59,13 +63,13 @@ pub(super) fn problems(code: &str, source: &Source, tools: &[(Function, &ToolSpe
     (!wrong.is_empty()).then(|| format!("{NOT_RUN}\n{}", wrong.join("\n")))
 }
 
-/// What is wrong with which arguments there are.
+/// Returns the problem with the set of arguments.
 fn wrong_arguments(call: &Called, function: &Function) -> Option<String> {
     let some = || Value::Bool(true);
     let args = call.args.iter().map(|_| some());
     let mut kwargs: Vec<_> = call.kwargs.iter().map(|(name, _)| (name.clone(), some())).collect();
     if call.is_open {
-        // What is not seen may be what is missing.
+        // An unpacked argument may supply the missing ones.
         let given = |name: &str| kwargs.iter().any(|(key, _)| key == name);
         let unseen = function.params.iter().skip(call.args.len());
         let unseen: Vec<_> = unseen.filter(|param| !given(&param.name) && !given(&param.field)).collect();
@@ -74,7 +78,8 @@ fn wrong_arguments(call: &Called, function: &Function) -> Option<String> {
     function.arguments(args.collect(), kwargs).err()
 }
 
-/// What of a tool's schema constants can be checked against, whatever other arguments there are.
+/// Compiles the part of a tool's schema that applies to constants, whatever the other arguments
+/// are.
 fn of_constants(tool: &ToolSpec) -> Option<ArgumentSchema> {
     let mut parameters = json!({"type": "object", "additionalProperties": true});
     for word in ["properties", "$defs", "definitions"] {
@@ -85,12 +90,13 @@ fn of_constants(tool: &ToolSpec) -> Option<ArgumentSchema> {
     ArgumentSchema::compile(&ToolSpec::new(tool.name.as_str(), "", parameters)).ok()
 }
 
-/// What is wrong with the constants among the arguments. What a tool's call converts is right here, too.
+/// Returns the problem with the constants among the arguments. Values that a tool call would
+/// convert are accepted here, too.
 fn wrong_constants(call: &Called, function: &Function, schema: &ArgumentSchema) -> Option<String> {
     let by_position = function.params.iter().zip(&call.args).map(|(param, value)| (param, value.as_ref()));
     let by_name = call.kwargs.iter().filter_map(|(key, value)| Some((function.param(key)?, value.as_ref())));
     let given = by_position.chain(by_name).filter_map(|(param, value)| Some((param, value?)));
-    // Where `None` leaves an argument out, it has any type.
+    // Where `None` omits an argument, any type accepts it.
     let given = given.filter(|(param, value)| !value.is_null() || param.required || param.nullable);
     let given: Map<_, _> = given.map(|(param, value)| (param.field.clone(), value.clone())).collect();
     if given.is_empty() {

@@ -1,4 +1,4 @@
-//! What programs may call, and how much they may do.
+//! Configuration of [`CodeMode`](super::CodeMode).
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -8,32 +8,34 @@ use serde::{Deserialize, Serialize};
 use super::functions::{Function, functions};
 use crate::permissions::wildcard::any_fits;
 
-/// What programs may call, and how much they may do.
+/// Configuration of [`CodeMode`](super::CodeMode).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CodeModeConfig {
-    /// The tools that programs call, by name; `*` stands for any characters. The model is not offered them by themselves.
-    /// Default: all.
+    /// Name patterns of the tools that programs call; `*` matches any characters. The model cannot
+    /// call them directly. Default: all.
     pub tools: BTreeSet<String>,
-    /// The tools among these that stay the model's own. Default: none.
+    /// Name patterns of tools that remain the model's own. Default: none.
     pub except: BTreeSet<String>,
-    /// What the tool that runs programs is called. Default: `run_code`.
+    /// Name of the tool that runs programs. Default: `run_code`.
     pub tool: String,
-    /// How long a program may compute, from its beginning; waiting for tools does not count. In configuration files, seconds.
-    /// Default: 1 second.
+    /// Maximum compute time of a program; waiting for tools does not count. In configuration files,
+    /// seconds. Default: 1 second.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub time: Duration,
-    /// How deep functions of a program may call each other, up to 2,000. Default: 500.
+    /// Maximum recursion depth of a program, up to 2,000. Default: 500.
     pub recursion: usize,
-    /// Most calls of tools in one program. Default: 100.
+    /// Maximum number of tool calls of one program. Default: 100.
     pub calls: usize,
-    /// Most bytes of what a program prints and gives back; the rest is left out. Default: 20,000.
+    /// Maximum number of bytes of a program's output and result; the rest is omitted. Default:
+    /// 20,000.
     pub output: usize,
-    /// About how many bytes a program may use, by what the process grows meanwhile (on Linux; whatever else the process does
-    /// counts too). Elsewhere, no single value may have more than a quarter. Default: 128 MiB.
+    /// Approximate memory limit of a program in bytes, measured as the growth of the process (on
+    /// Linux; other activity of the process counts too). On other platforms, each single value is
+    /// limited to a quarter of it. Default: 128 MiB.
     pub memory: usize,
 }
 
@@ -53,13 +55,14 @@ impl Default for CodeModeConfig {
 }
 
 impl CodeModeConfig {
-    /// True for a tool that programs call. What runs at the provider cannot be called from here.
+    /// True for a tool that programs call. Tools that run at the provider cannot be called from
+    /// here.
     pub(super) fn is_callable(&self, tool: &ToolSpec) -> bool {
         let fits = |patterns| any_fits(patterns, &tool.name);
         tool.name != self.tool && !tool.is_server_side() && fits(&self.tools) && !fits(&self.except)
     }
 
-    /// The functions that programs have of these tools.
+    /// Returns the functions that programs have for these tools.
     pub(super) fn functions<'a>(&self, tools: &'a [ToolSpec]) -> Vec<(Function, &'a ToolSpec)> {
         functions(tools.iter().filter(|tool| self.is_callable(tool)))
     }

@@ -1,4 +1,4 @@
-//! Tools as functions of a program: their names there, and how a call's arguments become those of the tool.
+//! Tools as functions of a program: their names, and the mapping of arguments.
 
 use std::collections::BTreeSet;
 
@@ -7,40 +7,40 @@ use ruff_python_stdlib::{builtins::is_python_builtin, keyword::is_keyword};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The minor version of the Python that programs are written in.
+/// Minor version of the Python that programs are written in.
 pub(super) const PYTHON: u8 = 14;
 
-/// Words that mean something in a program, beside keywords and the functions of Python.
+/// Reserved words in a program, besides keywords and builtins.
 const TAKEN: &[&str] = &["asyncio", "case", "json", "match", "math", "re"];
 
 /// A tool as a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Function {
-    /// Its name in programs.
+    /// Name of the function in programs.
     pub(super) name: String,
     pub(super) tool: String,
     pub(super) params: Vec<Param>,
-    /// True if it takes keyword arguments that are no parameters.
+    /// True if it accepts keyword arguments that are not parameters.
     pub(super) open: bool,
 }
 
 /// A parameter of a [`Function`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Param {
-    /// Its name in programs.
+    /// Name of the parameter in programs.
     pub(super) name: String,
-    /// Its name in the tool's arguments.
+    /// Name of the field in the tool's arguments.
     pub(super) field: String,
     pub(super) required: bool,
-    /// True if `None` is a value of it, and not how one leaves it out.
+    /// True if `None` is a valid value, and does not omit the argument.
     pub(super) nullable: bool,
 }
 
-/// The functions of these tools, in the order of the tools' names.
+/// Returns the functions of these tools, ordered by the tools' names.
 pub(super) fn functions<'a>(tools: impl IntoIterator<Item = &'a ToolSpec>) -> Vec<(Function, &'a ToolSpec)> {
     let mut tools: Vec<_> = tools.into_iter().collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));
-    // A tool whose name needs no mending keeps it, whichever tool comes first.
+    // A tool whose name is a valid identifier keeps it, whichever tool comes first.
     let mut taken: BTreeSet<String> =
         tools.iter().filter(|tool| identifier(&tool.name) == tool.name).map(|tool| tool.name.clone()).collect();
     let named = tools.into_iter().map(|tool| {
@@ -57,7 +57,7 @@ impl Function {
         let properties = schema["properties"].as_object().unwrap_or(&none);
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        // The order that the schema has is that of what is required; a map has none.
+        // Only `required` preserves the order of the schema; a map does not.
         let optional = properties.keys().map(String::as_str).filter(|name| !required.contains(name));
         let mut taken = BTreeSet::new();
         let known = required.iter().copied().filter(|name| properties.contains_key(*name));
@@ -73,15 +73,15 @@ impl Function {
         Self { name, tool: tool.name.clone(), params, open }
     }
 
-    /// The parameter that is called so, in programs or by the tool.
+    /// Returns the parameter with this name, in programs or in the tool.
     pub(super) fn param(&self, name: &str) -> Option<&Param> {
         self.params.iter().find(|param| param.name == name || param.field == name)
     }
 
-    /// The tool's arguments of a call.
+    /// Returns the tool's arguments for a call.
     ///
     /// # Errors
-    /// What is wrong with the call, as Python says it.
+    /// The problem with the call, in Python's wording.
     pub(super) fn arguments(&self, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Value, String> {
         let (name, most) = (&self.name, self.params.len());
         if args.len() > most {
@@ -130,7 +130,7 @@ fn is_nullable(schema: &Value) -> bool {
     }
 }
 
-/// The identifier of a name, which no other has.
+/// Returns a unique identifier for a name.
 fn unused(taken: &mut BTreeSet<String>, name: &str) -> String {
     let base = identifier(name);
     let numbered = (2..).map(|n| format!("{base}_{n}"));
@@ -139,7 +139,7 @@ fn unused(taken: &mut BTreeSet<String>, name: &str) -> String {
     name
 }
 
-/// What a program can call `name`.
+/// Returns a valid Python identifier for `name`.
 fn identifier(name: &str) -> String {
     let mut mended: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if mended.is_empty() || mended.starts_with(|c: char| c.is_ascii_digit()) {

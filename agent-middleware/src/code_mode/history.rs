@@ -1,19 +1,20 @@
-//! Programs in a conversation: one call with its result, and behind it the steps of a program that is under way.
+//! Programs in a conversation: one call with its result, followed by the steps of a running
+//! program.
 
 use agent_core::{AssistantMessage, Block, History, Message, Result, ToolCall, ToolMessage};
 use serde_json::json;
 
 use super::{interpreter::Ended, program::call_id};
 
-/// The result of a program's call while the program is under way.
+/// Result of a program's call while the program is running.
 pub(super) const UNDER_WAY: &str = "[The program is under way: its calls follow.]";
 
-/// What a conversation has of a program.
+/// The messages of a conversation that belong to a program.
 #[derive(Debug, Default)]
 pub(super) struct Trace<'a> {
-    /// Its calls, in order, with their results.
+    /// The program's calls, in order, with their results.
     pub(super) calls: Vec<(&'a ToolCall, Option<&'a ToolMessage>)>,
-    /// The result of the program's own call.
+    /// Result of the program's own call.
     result: Option<String>,
 }
 
@@ -31,31 +32,31 @@ impl<'a> Trace<'a> {
         Self { calls, result: result(id).map(|result| Message::Tool(result.clone()).text()) }
     }
 
-    /// True if its end is in the conversation.
+    /// True if the program's end is in the conversation.
     pub(super) fn is_closed(&self) -> bool {
         self.calls.is_empty() && self.result.as_ref().is_some_and(|text| !text.contains(UNDER_WAY))
     }
 }
 
-/// The ids of the programs that the conversation has as under way.
+/// Returns the ids of the programs that are running according to the conversation.
 pub(super) fn under_way<'a>(tool: &str, messages: impl IntoIterator<Item = &'a Message>) -> Vec<String> {
     let results = messages.into_iter().filter(|message| message.as_tool().is_some_and(|result| result.name() == tool));
     let waiting = results.filter(|message| message.text().contains(UNDER_WAY));
     waiting.filter_map(|message| Some(message.as_tool()?.call_id().to_owned())).collect()
 }
 
-/// The end of a program.
+/// End of a program.
 pub(super) struct Close<'a> {
     pub(super) id: &'a str,
-    /// The source, for a conversation that has it no more.
+    /// The source, for a conversation that no longer contains it.
     pub(super) code: &'a str,
     pub(super) ended: Ended,
 }
 
-/// Takes the steps of programs out of a conversation, and gives their calls the results that they `ended` with.
+/// Removes the steps of programs from a conversation, and gives their calls the results in `ended`.
 ///
 /// # Errors
-/// Those of [`History::edit`].
+/// The errors of [`History::edit`].
 pub(super) fn close(ended: &[Close<'_>], tool: &str, history: &mut History) -> Result<()> {
     history.edit(|messages| {
         for Close { id, code, ended } in ended {
@@ -75,13 +76,13 @@ pub(super) fn close(ended: &[Close<'_>], tool: &str, history: &mut History) -> R
     })
 }
 
-/// Where the answer is that has the call of a program.
+/// Returns the index of the response with the call of a program.
 fn begin(id: &str, messages: &[Message]) -> Option<usize> {
     let calls = |message: &AssistantMessage| message.calls().any(|call| *call.id == *id);
     messages.iter().rposition(|message| message.as_assistant().is_some_and(calls))
 }
 
-/// True for the calls that a program made, and for their results.
+/// True for a program's calls, and for their results.
 fn is_step(id: &str, message: &Message) -> bool {
     let made = |call: &str| {
         let number = call.strip_prefix(id).and_then(|rest| rest.strip_prefix('.'));

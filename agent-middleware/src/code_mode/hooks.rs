@@ -1,4 +1,4 @@
-//! Where programs take part in a run.
+//! The hooks with which programs take part in a run.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Middleware for CodeMode {
         {
             return Ok(Flow::Answer(calls));
         }
-        // Where the run does not offer programs, its tools are the model's.
+        // If the run does not offer programs, its tools remain the model's own.
         if req.tools.iter().any(|tool| tool.name == self.0.config.tool) {
             req.tools = self.0.show(cx, &req.tools);
         }
@@ -61,7 +61,8 @@ impl Middleware for CodeMode {
             self.0.close(cx, "the run was over.")?;
             finished.history = cx.history();
         }
-        // A sub-agent that failed does not go on. One that is called again has a conversation that tells what it did.
+        // A failed sub-agent is not resumed. If it is called again, its conversation shows what the
+        // program did.
         if end.is_err() && cx.ids().depth > 0 {
             Kept::of(cx).clear();
         }

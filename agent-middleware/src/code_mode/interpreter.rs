@@ -1,4 +1,4 @@
-//! One run of a program: from its beginning to the next call whose result is not known.
+//! One execution of a program: from its start to the next call whose result is not known.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -13,22 +13,23 @@ use serde_json::Value;
 
 use super::{CodeModeConfig, check, functions::Function, screen::Screen, source::Source, values};
 
-/// Most bytes of the arguments of one call.
+/// Maximum number of bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
 
-/// Most bytes of a program: its syntax may be nested as deep as it is long, and whoever walks it needs the stack for that.
+/// Maximum number of bytes of a program: its syntax may be nested as deep as it is long, and each
+/// walker needs the stack for that.
 const LONGEST_PROGRAM: usize = 128 << 10;
 
-/// The deepest recursion that is ever allowed.
+/// Upper limit of the recursion depth.
 const DEEPEST: usize = 2_000;
 
-/// A program, and what is known of the calls that it makes.
+/// A program, and the known results of its calls.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) code: String,
     pub(super) functions: Vec<Function>,
     pub(super) known: Vec<(Call, CallResult)>,
-    /// The tools that its calls are checked against before it runs for the first time.
+    /// The tools against which its calls are checked before it runs for the first time.
     pub(super) check: Option<ToolSpecs>,
 }
 
@@ -40,18 +41,18 @@ pub(super) struct Call {
     pub(super) arguments: String,
 }
 
-/// What a call came to; an error is its text.
+/// Result of a call; an error is its text.
 pub(super) type CallResult = Result<Value, String>;
 
-/// How far a program came.
+/// Progress of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It needs the results of these calls, which can be made at once.
+    /// It needs the results of these calls, which can run concurrently.
     Needs(Vec<Call>),
     Ended(Ended),
 }
 
-/// What a program came to.
+/// Result of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) text: String,
@@ -64,7 +65,7 @@ impl Ended {
     }
 }
 
-/// Runs a program, which may use memory up to that. Needs a large stack.
+/// Runs a program until the process uses `memory` bytes at most. Needs a large stack.
 pub(super) fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress {
     if job.code.len() > LONGEST_PROGRAM {
         let bytes = job.code.len();
@@ -88,7 +89,7 @@ pub(super) fn run(config: &CodeModeConfig, memory: usize, job: &Job) -> Progress
     }
 }
 
-/// Why the interpreter is left.
+/// Reason why the interpreter returned.
 enum Stop {
     Needs(Vec<Call>),
     Value(MontyObject),
@@ -100,9 +101,9 @@ struct Run<'a> {
     memory: usize,
     job: &'a Job,
     is_async: bool,
-    /// Calls that nobody awaited yet, by the interpreter's number.
+    /// Calls that are not awaited yet, by the interpreter's number.
     waiting: BTreeMap<u32, Call>,
-    /// How many calls were given their results.
+    /// Number of calls that received their results.
     made: usize,
 }
 
@@ -153,7 +154,7 @@ impl Run<'_> {
             }
         };
         if self.is_async {
-            // Whoever makes calls without an end and awaits none has the limit, too.
+            // The limit also applies to a program that makes endless calls without awaiting them.
             if self.made + self.waiting.len() >= self.config.calls {
                 return Ok(Err(self.too_many()));
             }
@@ -188,7 +189,7 @@ impl Run<'_> {
         Ok(Ok(futures.resume(results.collect(), PrintWriter::Callback(screen))?))
     }
 
-    /// The results of the next calls, if they are known.
+    /// Returns the results of the next calls, if they are known.
     fn results_of(&mut self, calls: Vec<Call>) -> Result<Vec<CallResult>, Stop> {
         let end = self.made + calls.len();
         if end > self.config.calls {
@@ -229,7 +230,7 @@ impl Run<'_> {
     }
 }
 
-/// An exception as a model is told of it: of many frames the outermost and the innermost.
+/// Formats an exception for the model: of many frames, only the outermost and the innermost.
 struct Traceback<'a>(&'a MontyException);
 
 impl fmt::Display for Traceback<'_> {
@@ -258,12 +259,12 @@ impl fmt::Display for Traceback<'_> {
     }
 }
 
-/// The failure of a call, as the program has it.
+/// Converts the failure of a call to the program's exception.
 fn raised(text: String) -> MontyException {
     MontyException::new(ExcType::RuntimeError, Some(text))
 }
 
-/// The call of a tool that a call of a function is.
+/// Converts a function call to a tool call.
 fn read(function: &Function, call: &FunctionCall) -> Result<Call, String> {
     let name = &function.name;
     let json = |what: &str, value| {

@@ -1,7 +1,8 @@
-//! How much memory programs may use.
+//! Memory limit of programs.
 //!
-//! The interpreter asks, before it makes a large value and between instructions, how much memory there is in use. An executable that
-//! has its allocator answers that. Where there is none, whoever waits for a program tells what the process has.
+//! Before it makes a large value and between instructions, the interpreter reads the amount of
+//! memory in use. An executable with the interpreter's allocator updates that number. Otherwise,
+//! the thread that waits for a program updates it with the memory of the process.
 
 use std::sync::{
     OnceLock,
@@ -10,13 +11,14 @@ use std::sync::{
 
 use monty_types::{BASELINE_MEMORY, LIVE_MEMORY};
 
-/// What is in use, for all programs of the process.
+/// Memory in use, for all programs of the process.
 pub(super) struct Memory {
     live: &'static AtomicUsize,
 }
 
 impl Memory {
-    /// What the process has, where that can be told and no allocator does.
+    /// Returns the tracker of the process's memory, if the platform reports it and no allocator
+    /// does.
     pub(super) fn of_process() -> Option<Self> {
         static IS_OURS: OnceLock<bool> = OnceLock::new();
         let take = || {
@@ -30,7 +32,7 @@ impl Memory {
         IS_OURS.get_or_init(take).then_some(Self { live: &LIVE_MEMORY })
     }
 
-    /// Looks again; gives the bytes.
+    /// Updates the number; returns the bytes.
     pub(super) fn look(&self) -> usize {
         let bytes = resident().unwrap_or_default();
         self.live.store(bytes, Ordering::Relaxed);
@@ -38,7 +40,8 @@ impl Memory {
     }
 }
 
-/// The bytes of memory that the process has, where the system tells. Where pages are larger than usual, it has more.
+/// Returns the resident memory of the process in bytes, if the platform reports it. Assumes 4 KiB
+/// pages, so that larger pages are underestimated.
 fn resident() -> Option<usize> {
     if !cfg!(target_os = "linux") {
         return None;

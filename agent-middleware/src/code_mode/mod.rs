@@ -1,4 +1,4 @@
-//! Programs that call tools: [`CodeMode`].
+//! [`CodeMode`]: programs that call tools.
 //!
 //! ```
 //! use agent_middleware::{CodeMode, code_mode::CodeModeConfig};
@@ -33,39 +33,47 @@ use agent_core::PerRun;
 pub use self::config::CodeModeConfig;
 use self::view::Shared;
 
-/// Has the model write small programs in Python that call the agent's tools, in place of one call after the other: what lies
-/// between the calls needs no model, and what it does not print costs no tokens.
+/// Lets the model write small Python programs that call the agent's tools, instead of calling them
+/// one by one: the logic between the calls needs no model, and values that the program does not
+/// print cost no tokens.
 ///
-/// The model is offered one tool, `run_code`, whose description has the other tools as functions. Programs run in an
-/// interpreter that has no access to the system. `run_code` is a call as any other, in a step of its own, and **each call of a program is a
-/// call of the run**: hooks, approval, permissions, budgets and
-/// deadlines hold for it, it has its events and its entry in the journal, and calls that a program makes at once are the calls of one
-/// message. A batch of calls is a step of the run. In a run that was killed, or waits for a person, the program goes on where
-/// it was: it runs again from its beginning with the results that there are, so that nothing is done twice. When it has
-/// ended, the conversation has the call of `run_code` and its result in the place of all that.
+/// The model is offered one tool, `run_code`, whose description lists the other tools as functions.
+/// Programs run in an interpreter without access to the system. `run_code` is a call like any
+/// other, in its own step, and **each call of a program is a call of the run**: hooks, approval,
+/// permissions, budgets and deadlines apply to it, it has its events and its entry in the journal,
+/// and concurrent calls of a program are the calls of one message. A batch of calls is a step of
+/// the run. In a run that was killed, or waits for a person, the program resumes where it was: it
+/// runs again from its beginning with the recorded results, so that nothing is repeated. When it
+/// has ended, the call of `run_code` and its result replace all these steps in the conversation.
 ///
-/// A call has the id of its program's call with a number, as `c1.2`. A tool gives a program its
-/// [value](agent_core::ToolOutput::as_value) or else its text. A call that failed raises `RuntimeError` with what the model would
-/// have been told. Calls that cannot be right, by the names in a program and its constants, are found before it runs, and then it makes
-/// none. A program that does not await anything calls tools one by one, and has their results at once.
+/// The id of a call is the id of its program's call with a number, such as `c1.2`. A tool returns
+/// its [value](agent_core::ToolOutput::as_value) to the program, or else its text. A failed call
+/// raises `RuntimeError` with the text that the model would have received. Calls that cannot be
+/// valid, judging by the names and constants in a program, are found before it runs, and then it
+/// makes no call. A program that does not await anything calls tools one by one, and receives their
+/// results at once.
 ///
 /// # What a program can do to the process
 ///
-/// A program is stopped with an error at its limits of [time](Self::time), [recursion](Self::recursion),
-/// [calls](Self::calls), [output](Self::output) and [memory](Self::memory). The interpreter shares the process and its heap. On Linux, memory is
-/// what the process grows while the program runs, looked at every few milliseconds: a program can use more for a moment, and whatever else
-/// grows meanwhile counts too. An executable that installs the interpreter's allocator has a limit that is exact. Elsewhere, only
-/// single values are limited.
+/// A program is stopped with an error at its limits of [time](Self::time),
+/// [recursion](Self::recursion), [calls](Self::calls), [output](Self::output) and
+/// [memory](Self::memory). The interpreter shares the process and its heap. On Linux, memory is the
+/// growth of the process while the program runs, sampled every few milliseconds: a program can
+/// exceed it for a moment, and other allocations of the process count too. An executable that
+/// installs the interpreter's allocator has an exact limit. On other platforms, only single values
+/// are limited.
 ///
-/// Nothing can interrupt one operation on an integer of a million digits: the program ends with an error two seconds after
-/// its time, and its thread goes on until the operation is done. An abort inside of the interpreter would end the process; none is known.
-/// Whoever runs programs of strangers gives the process limits of its own, from outside.
+/// A single operation on an integer of a million digits cannot be interrupted: the program ends
+/// with an error two seconds after its time limit, and its thread continues until the operation is
+/// done. An abort inside of the interpreter would end the process; none is known. To run untrusted
+/// programs, set external limits on the process.
 ///
 /// # Order
 ///
-/// Outside whatever shortens or replaces the conversation: a program whose results are gone ends with an error that says so. Inside
-/// whatever decides which tools there are. What stands outside sees each step of a program as an answer of the model; what stands
-/// inside sees the model's own answers alone.
+/// Outside middleware that shortens or replaces the conversation: a program whose results are gone
+/// ends with an error that says so. Inside middleware that selects the available tools. Outer
+/// middleware sees each step of a program as a model response; inner middleware sees only the
+/// model's own responses.
 ///
 /// ```text
 /// // right: compaction sees whole programs
@@ -74,8 +82,9 @@ use self::view::Shared;
 /// builder.middleware(compaction).middleware(CodeMode::new())
 /// ```
 ///
-/// Tools that [end the run](agent_core::ExitReason::Tool) are best kept out of programs, with [`except`](Self::except): one that is
-/// called in a program ends the run, too, but not what the program does afterwards.
+/// Exclude tools that [end the run](agent_core::ExitReason::Tool) from programs, with
+/// [`except`](Self::except): such a call in a program ends the run, too, but not the rest of the
+/// program.
 ///
 /// # Example
 ///
@@ -103,12 +112,13 @@ use self::view::Shared;
 pub struct CodeMode(Arc<Shared>);
 
 impl CodeMode {
-    /// Programs that call all tools.
+    /// Creates the middleware with its defaults: programs call all tools.
     pub fn new() -> Self {
         Self::from(CodeModeConfig::default())
     }
 
-    /// Has programs call the tools of this name, in place of all; `*` stands for any characters. Others stay the model's own.
+    /// Selects the tools with this name for programs, instead of all; `*` matches any characters.
+    /// Others remain the model's own.
     #[must_use]
     pub fn tools(self, name: impl Into<String>) -> Self {
         self.edit(|config| {
@@ -117,7 +127,7 @@ impl CodeMode {
         })
     }
 
-    /// Leaves the tools of this name to the model; `*` stands for any characters.
+    /// Leaves the tools with this name to the model; `*` matches any characters.
     #[must_use]
     pub fn except(self, name: impl Into<String>) -> Self {
         self.edit(|config| {
@@ -125,37 +135,37 @@ impl CodeMode {
         })
     }
 
-    /// Sets what the tool that runs programs is called.
+    /// Sets the name of the tool that runs programs. Default: `run_code`.
     #[must_use]
     pub fn tool_name(self, name: impl Into<String>) -> Self {
         self.edit(|config| config.tool = name.into())
     }
 
-    /// Sets how long a program may compute.
+    /// Sets the maximum compute time of a program. Default: 1 second.
     #[must_use]
     pub fn time(self, time: Duration) -> Self {
         self.edit(|config| config.time = time)
     }
 
-    /// Sets how deep functions of a program may call each other, up to 2,000.
+    /// Sets the maximum recursion depth of a program, up to 2,000. Default: 500.
     #[must_use]
     pub fn recursion(self, deepest: usize) -> Self {
         self.edit(|config| config.recursion = deepest)
     }
 
-    /// Sets the most calls of tools in one program.
+    /// Sets the maximum number of tool calls of one program. Default: 100.
     #[must_use]
     pub fn calls(self, most: usize) -> Self {
         self.edit(|config| config.calls = most)
     }
 
-    /// Sets the most bytes of what a program prints and gives back.
+    /// Sets the maximum number of bytes of a program's output and result. Default: 20,000.
     #[must_use]
     pub fn output(self, bytes: usize) -> Self {
         self.edit(|config| config.output = bytes)
     }
 
-    /// Sets about how many bytes a program may use.
+    /// Sets the approximate memory limit of a program in bytes. Default: 128 MiB.
     #[must_use]
     pub fn memory(self, bytes: usize) -> Self {
         self.edit(|config| config.memory = bytes)

@@ -1,4 +1,5 @@
-//! What is kept of programs under way: their sources, once, and for each call how its result is read.
+//! Persisted state of running programs: their sources, once, and a descriptor of each call's
+//! result.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,27 +14,27 @@ use super::{
 };
 use crate::digest::digest;
 
-/// Programs under way, by the ids of their calls.
+/// Running programs, by the ids of their calls.
 pub(super) type Programs = BTreeMap<String, Program>;
 
 const UNDER_WAY: Key<Programs> = Key::new("under_way");
 const TOLD: Key<Told> = Key::new("told");
 
-/// A program under way.
+/// A running program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Program {
     /// The run in which it began.
     pub(super) run: Arc<str>,
     pub(super) code: String,
-    /// The tools that it can call: those that there were when it began.
+    /// The tools that it can call: those that were offered when it began.
     pub(super) functions: Vec<Function>,
 }
 
-/// How the result of a call is had from what the history has of it.
+/// Describes how to reconstruct the result of a call from its text in the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Told {
     tool: String,
-    /// Of the text, so that another in its place is noticed.
+    /// Digest of the text, to detect that it was replaced.
     digest: String,
     is_error: bool,
     form: Form,
@@ -46,14 +47,14 @@ enum Form {
     Text,
     /// The text is JSON: the value, or an object of its fields without these.
     Json(Map<String, Value>),
-    /// The text does not say it all.
+    /// The text is incomplete; this is the value.
     Value(Value),
 }
 
-/// What an agent keeps of the programs under way, in the storage that the hierarchy shares.
+/// State of an agent's running programs, in the storage that the hierarchy shares.
 ///
-/// It goes with the agent, so a fork goes on with a program, and the next run knows of one that an earlier run left. What is written
-/// with a step are the values of that step alone.
+/// The state is keyed by agent, so that a fork resumes a program, and the next run sees one that an
+/// earlier run left. Each step writes only its own values.
 pub(super) struct Kept(GlobalStorage);
 
 impl Kept {
@@ -69,7 +70,7 @@ impl Kept {
         Ok(self.0.get(&UNDER_WAY)?.unwrap_or_default())
     }
 
-    /// Takes on a program. In a call of a tool, it is kept with that call's result.
+    /// Adds a program. Within a tool call, it is persisted with that call's result.
     pub(super) fn begin(&self, id: &str, program: Program) -> Result<()> {
         let id = id.to_owned();
         let added = self.0.update(&UNDER_WAY, move |programs| {
@@ -80,18 +81,18 @@ impl Kept {
         added.map(drop)
     }
 
-    /// Notes what came of a call of a program.
+    /// Records the result of a program's call.
     pub(super) fn note(&self, call: &tool::CallResult) -> Result<()> {
         self.told(&call.call_id).set(&TOLD, &Told::of(&call.name, &call.output))
     }
 
-    /// True if the result of the call was noted.
+    /// True if the result of the call was recorded.
     pub(super) fn is_told(&self, call_id: &str) -> bool {
         !self.told(call_id).is_empty()
     }
 
-    /// What a program did, in words: by what was noted, since the history may have lost its calls, and by what the history has, since
-    /// there is no note of the calls in whose middle a run was left.
+    /// Describes the calls that a program made: from the records, since the history may have lost
+    /// them, and from the history, since calls that were interrupted have no record.
     pub(super) fn done(&self, id: &str, trace: &Trace<'_>) -> String {
         let is_kept = !self.is_empty();
         let name = |at| {
@@ -105,7 +106,8 @@ impl Kept {
         if done.is_empty() { "It made no call.".into() } else { format!("It had called {}.", done.join(", ")) }
     }
 
-    /// What is to be run; none if a result that the program needs is not in the history any more.
+    /// Returns the job to run; `None` if a result that the program needs is no longer in the
+    /// history.
     pub(super) fn job(&self, id: &str, program: &Program, trace: &Trace<'_>) -> Option<Job> {
         if self.is_told(&call_id(id, trace.calls.len())) {
             return None;
@@ -120,7 +122,7 @@ impl Kept {
         Some(Job { code: program.code.clone(), functions: program.functions.clone(), known, check: None })
     }
 
-    /// Forgets all of it.
+    /// Removes all state.
     pub(super) fn clear(&self) {
         let told = self.0.scope("results");
         for name in told.snapshot().into_keys() {
@@ -150,7 +152,7 @@ impl Told {
         Self { tool: tool.to_owned(), digest: digest([text.as_str()]), is_error: output.is_error(), form }
     }
 
-    /// The result; none if the history does not have it any more.
+    /// Returns the result; `None` if the history no longer contains it.
     fn result(self, found: Option<&ToolMessage>) -> Option<CallResult> {
         let text = Message::Tool(found?.clone()).text();
         if digest([text.as_str()]) != self.digest {
@@ -171,7 +173,8 @@ impl Told {
     }
 }
 
-/// The fields of a value that are not in what is shown of it, such as what is for people; none if these are not all.
+/// Returns the fields of a value that its shown form omits, such as those for people; `None` if the
+/// rest differs.
 fn beside(shown: &Value, value: &Value) -> Option<Map<String, Value>> {
     let (Value::Object(some), Value::Object(all)) = (shown, value) else { return (shown == value).then(Map::new) };
     let (in_both, beside): (Map<_, _>, Map<_, _>) =
@@ -179,12 +182,12 @@ fn beside(shown: &Value, value: &Value) -> Option<Map<String, Value>> {
     (in_both == *some).then_some(beside)
 }
 
-/// The id of a program's call, from 0.
+/// Returns the id of a program's call; `at` starts at 0.
 pub(super) fn call_id(id: &str, at: usize) -> String {
     format!("{id}.{}", at + 1)
 }
 
-/// The calls that a program needs next, as a model would have made them.
+/// Returns the calls that a program needs next, in the form of model calls.
 pub(super) fn calls(id: &str, made: usize, calls: Vec<Call>) -> impl Iterator<Item = ToolCall> {
     (made..).zip(calls).map(move |(at, call)| ToolCall {
         id: call_id(id, at).into(),

@@ -1,4 +1,4 @@
-//! Going on with the programs that are under way, and ending those that nobody goes on with.
+//! Resumes suspended programs and discards abandoned ones.
 
 use agent_core::{AssistantMessage, Block, Message, ModelRequest, ModelResponse, Result, RunCx};
 
@@ -11,12 +11,12 @@ use super::{
 };
 
 impl Shared {
-    /// Goes on with the programs that are under way: the next calls, if there are any.
+    /// Resumes the running programs; returns their next calls, if there are any.
     pub(super) async fn go_on(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Option<ModelResponse>> {
         let kept = Kept::of(cx);
         let mut programs = kept.programs()?;
         let messages: Vec<Message> = cx.history().iter().cloned().collect();
-        // The process may have died between the end of a program and this.
+        // The process may have died between the end of a program and this point.
         programs.retain(|id, _| !Trace::of(id, &messages).is_closed());
         if programs.is_empty() {
             kept.clear();
@@ -28,7 +28,7 @@ impl Shared {
         }
         let mut closed = cx.history();
         history::close(&ended, &self.config.tool, &mut closed)?;
-        // Hooks outside may have made another view of the conversation.
+        // Outer hooks may have rewritten the conversation.
         if history::close(&ended, &self.config.tool, &mut req.messages).is_err() {
             req.messages = closed.clone();
         }
@@ -37,7 +37,8 @@ impl Shared {
         Ok(None)
     }
 
-    /// What the programs ended with, and the calls that they need next. Programs of one answer end together.
+    /// Returns the programs that ended, and the calls that the others need next. Programs of one
+    /// response end together.
     async fn run_on<'a>(
         &self,
         kept: &Kept,
@@ -60,7 +61,7 @@ impl Shared {
                     "the conversation was shortened meanwhile, and results that it needs are gone. Do what is left in \
                      another program.",
                 ),
-                // What was done before an error must not be done again by the next program.
+                // Calls made before an error must not be repeated by the next program.
                 Some(Some(Progress::Ended(end))) if end.is_error && !trace.calls.is_empty() => {
                     Ended::error(format!("{}\n[{}]", end.text, done()))
                 }
@@ -80,7 +81,7 @@ impl Shared {
         (ended, calls)
     }
 
-    /// Ends the programs that an earlier run left, if this one does not go on with it.
+    /// Ends the programs that an earlier run left, unless this run resumes them.
     pub(super) fn close_left(&self, cx: &RunCx) -> Result<()> {
         let kept = Kept::of(cx);
         let goes_on = !kept.is_empty()
@@ -88,7 +89,7 @@ impl Shared {
         if goes_on { Ok(()) } else { self.close(cx, "the run that it belonged to did not go on.") }
     }
 
-    /// Ends the programs that are under way.
+    /// Ends the running programs.
     pub(super) fn close(&self, cx: &RunCx, why: &str) -> Result<()> {
         let kept = Kept::of(cx);
         let mut programs = kept.programs()?;

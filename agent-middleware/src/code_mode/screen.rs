@@ -1,4 +1,4 @@
-//! What a program prints and gives back, within its limit.
+//! Output and result of a program, within its limit.
 
 use std::{
     borrow::Cow,
@@ -7,22 +7,22 @@ use std::{
 
 use monty_types::{MontyException, PrintWriterCallback};
 
-/// Keeps the beginning of what is printed.
+/// Keeps the beginning of the output.
 pub(super) struct Screen {
     shown: Limited,
 }
 
 impl Screen {
-    /// Keeps `output` bytes.
+    /// Keeps up to `output` bytes.
     pub(super) fn new(output: usize) -> Self {
         Self { shown: Limited::new(output) }
     }
 
-    /// What was printed, and then `last` on lines of its own.
+    /// Returns the output, followed by `last` on a new line.
     pub(super) fn with(mut self, last: &dyn fmt::Display) -> String {
         let is_open_line = !self.shown.text.is_empty() && !self.shown.text.ends_with('\n');
         let room = self.shown.most.saturating_sub(self.shown.text.len());
-        // What comes last matters most: it has at least a half.
+        // The last part matters most: it gets at least half of the limit.
         let mut end = Limited::new(room.max(self.shown.most / 2));
         let _ = write!(end, "{last}");
         let keep = self.shown.most.saturating_sub(end.text.len());
@@ -32,7 +32,7 @@ impl Screen {
             0 => self.shown.text,
             bytes => format!("{}\n[{bytes} bytes left out]\n", self.shown.text),
         };
-        // How much more there would have been is not known: it was not made.
+        // The size of the rest is unknown, since it was not formatted.
         let rest = if end.left_out > 0 { "\n[the rest is left out]" } else { "" };
         format!("{printed}{}{rest}", end.text)
     }
@@ -50,7 +50,7 @@ impl PrintWriterCallback for Screen {
     }
 }
 
-/// The beginning of a text, and how much is left out.
+/// The beginning of a text, and the number of omitted bytes.
 struct Limited {
     text: String,
     most: usize,
@@ -70,7 +70,7 @@ impl Limited {
 }
 
 impl Write for Limited {
-    /// Fails as soon as something is left out, so that a long text is not made at all.
+    /// Fails as soon as something is omitted, so that a long text is not formatted completely.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = if self.left_out > 0 { 0 } else { self.most - self.text.len() };
         let at = (0..=room.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

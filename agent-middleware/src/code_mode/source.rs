@@ -1,4 +1,4 @@
-//! What is seen of a program without running it.
+//! Static analysis of a program.
 
 use std::collections::BTreeSet;
 
@@ -10,38 +10,39 @@ use ruff_python_ast::{
 use ruff_python_parser::parse_module;
 use serde_json::Value;
 
-/// What a program does, as its text tells.
+/// Facts about a program, from its source.
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// True if it awaits anything: its calls then are futures, and else their results.
+    /// True if it awaits anything: its calls then return futures, otherwise their results.
     pub(super) awaits: bool,
-    /// The names that the program gives a meaning, anywhere.
+    /// Names that the program binds, anywhere.
     pub(super) bound: BTreeSet<String>,
-    /// True if it imports names that it does not tell.
+    /// True if it has wildcard imports.
     pub(super) imports_all: bool,
-    /// The calls of functions by their names, in the order of the text.
+    /// Calls of functions by name, in source order.
     pub(super) calls: Vec<Called>,
-    /// The variables of comprehensions that are in no function, with their places.
+    /// Variables of comprehensions outside of functions, with their offsets.
     pub(super) comprehended: Vec<(usize, String)>,
-    /// How many functions there are around what is visited.
+    /// Number of functions around the visited node.
     depth: usize,
 }
 
-/// A call in a program's text.
+/// A call in a program's source.
 #[derive(Debug)]
 pub(super) struct Called {
-    /// Where it is: bytes from the program's beginning.
+    /// Offset in bytes from the program's start.
     pub(super) at: usize,
     pub(super) name: String,
-    /// Those by position, with the values of those that are constants.
+    /// Positional arguments, with the values of constants.
     pub(super) args: Vec<Option<Value>>,
     pub(super) kwargs: Vec<(String, Option<Value>)>,
-    /// True if there may be more, as with `*args` and `**kwargs`.
+    /// True if there may be more arguments, as with `*args` and `**kwargs`.
     pub(super) is_open: bool,
 }
 
 impl Source {
-    /// What the program does; none if it is not Python, which the interpreter says better.
+    /// Analyses a program; returns `None` if it is not valid Python, which the interpreter reports
+    /// better.
     pub(super) fn read(code: &str) -> Option<Self> {
         let parsed = parse_module(code).ok()?;
         let mut source = Self::default();
@@ -143,7 +144,7 @@ impl Called {
     }
 }
 
-/// The variables of a comprehension's target.
+/// Collects the variables of a comprehension's target.
 fn variables(target: &Expr, found: &mut Vec<(usize, String)>) {
     match target {
         Expr::Name(name) => found.push((name.range.start().to_usize(), name.id.to_string())),
@@ -154,7 +155,7 @@ fn variables(target: &Expr, found: &mut Vec<(usize, String)>) {
     }
 }
 
-/// The value of an expression that is the same whenever the program runs; what is nested in it is too.
+/// Returns the value of an expression that is constant, including everything nested in it.
 fn constant(expr: &Expr) -> Option<Value> {
     python::value(expr, &mut |_| None).ok()
 }

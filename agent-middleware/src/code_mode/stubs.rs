@@ -1,4 +1,4 @@
-//! Functions as a model is told of them: Python stubs of JSON Schemas.
+//! Python stubs of tools, generated from their JSON Schemas for the model.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::functions::{Function, Param};
 
-/// How deep types are told.
+/// Maximum nesting depth of described types.
 const DEEPEST: usize = 4;
 
-/// Fields of a parameter that take more than this many bytes are not told.
+/// Maximum number of bytes of a parameter's described fields; longer descriptions are omitted.
 const LONGEST: usize = 600;
 
-/// A function with its parameters, their types and their defaults.
+/// Returns the signature of a function: its parameters with types and defaults.
 pub(super) fn signature(function: &Function, tool: &ToolSpec) -> String {
     let types = Types(&tool.parameters);
     let params = function.params.iter().map(|param| types.param(param));
@@ -21,7 +21,7 @@ pub(super) fn signature(function: &Function, tool: &ToolSpec) -> String {
     format!("{}({})", function.name, params.join(", "))
 }
 
-/// The stub of a function.
+/// Returns the stub of a function.
 pub(super) fn stub(function: &Function, tool: &ToolSpec) -> String {
     let types = Types(&tool.parameters);
     let none = Value::Bool(true);
@@ -52,7 +52,7 @@ pub(super) fn stub(function: &Function, tool: &ToolSpec) -> String {
     stub
 }
 
-/// The types of a schema, in which references lead to its own definitions.
+/// The types of a schema; references are resolved in its own definitions.
 struct Types<'a>(&'a Value);
 
 impl<'a> Types<'a> {
@@ -66,7 +66,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The type of what fits a schema.
+    /// Returns the Python type of a schema's values.
     fn kind(&self, schema: &Value, depth: usize) -> String {
         let schema = self.resolved(schema);
         if depth > DEEPEST {
@@ -108,7 +108,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// The fields of the objects in a value, if it has any that are known.
+    /// Returns the fields of the objects in a value, if any are known.
     fn shape(&self, schema: &Value, depth: usize) -> Option<String> {
         let schema = self.resolved(schema);
         if depth > DEEPEST {
@@ -160,7 +160,7 @@ fn union(kinds: impl Iterator<Item = String>) -> String {
     if all.is_empty() || all.iter().any(|kind| kind == "Any") { "Any".into() } else { all.join(" | ") }
 }
 
-/// A JSON value as Python writes it.
+/// Formats a JSON value as a Python literal.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "None".into(),

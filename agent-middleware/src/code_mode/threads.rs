@@ -1,4 +1,4 @@
-//! Programs on threads of their own, and how many there may be at once.
+//! Runs programs on dedicated threads, with a limit on concurrent ones.
 
 use std::{
     sync::{
@@ -15,10 +15,10 @@ use super::{
     memory::Memory,
 };
 
-/// The stack of the thread that an interpreter has: the deepest recursion has room in it.
+/// Stack size of an interpreter's thread: sufficient for the deepest recursion.
 const STACK: usize = 256 << 20;
 
-/// Runs programs, one after the other, each on a thread of its own.
+/// Runs programs one after the other, each on a dedicated thread.
 pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Progress> {
     let (config, count) = (config.clone(), jobs.len());
     let run = move || jobs.into_iter().map(|job| on_a_thread(&config, job, &THREADS)).collect();
@@ -26,8 +26,9 @@ pub(super) async fn run_all(config: &CodeModeConfig, jobs: Vec<Job>) -> Vec<Prog
     ran.await.unwrap_or_else(|_| vec![failed(); count])
 }
 
-/// A program that the interpreter fails over has ended so. One that is in a single operation when its time is over, on an
-/// integer of a million digits say, is left to itself: nothing can interrupt it. Its place among the `threads` is taken meanwhile.
+/// Runs one program. An interpreter failure ends it with an error. A program that is inside a
+/// single operation at its time limit, for example on an integer of a million digits, cannot be
+/// interrupted: its thread is abandoned and keeps its slot until the operation is done.
 fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> Progress {
     let Some(place) = threads.place() else {
         let text =
@@ -37,13 +38,13 @@ fn on_a_thread(config: &CodeModeConfig, job: Job, threads: &'static Threads) -> 
     let (ends, ended) = mpsc::sync_channel(1);
     let own = config.clone();
     let memory = Memory::of_process();
-    // Where nobody tells what is in use, single values are limited alone, so each has less.
+    // If memory use is unknown, only single values are limited, so each one gets less.
     let most = memory.as_ref().map_or(config.memory / 4, |memory| memory.look().saturating_add(config.memory));
     let thread = std::thread::Builder::new().name("code-mode".into()).stack_size(STACK);
     let whole = move || {
         let _place = place;
         let progress = match run(&own, most, &job) {
-            // It is no end, whatever a program prints or a tool tells it.
+            // A program's output must not look like the marker of a running program.
             Progress::Ended(end) => Progress::Ended(Ended { text: end.text.replace(UNDER_WAY, "[..]"), ..end }),
             needs @ Progress::Needs(_) => needs,
         };
@@ -69,22 +70,22 @@ fn failed() -> Progress {
     Progress::Ended(Ended::error("The interpreter failed over this program. Write it in another way."))
 }
 
-/// Places for the threads of interpreters. One that is left to itself keeps its place until it is done.
+/// Slots for interpreter threads. An abandoned thread keeps its slot until it is done.
 #[derive(Debug)]
 struct Threads {
     free: AtomicUsize,
-    /// How long a program waits for a place, and how long it is waited for when its time is over.
+    /// Maximum wait for a slot, and maximum wait for a program after its time limit.
     patience: Duration,
 }
 
-/// A place, until it is dropped.
+/// A slot, until it is dropped.
 #[derive(Debug)]
 struct Place(&'static Threads);
 
-/// The places of the process.
+/// The slots of the process.
 static THREADS: Threads = Threads::new(32, Duration::from_secs(2));
 
-/// The time between two looks: for a place, at the memory, and for the end of a program.
+/// Polling interval: for a slot, for the memory, and for the end of a program.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 impl Threads {
@@ -92,7 +93,7 @@ impl Threads {
         Self { free: AtomicUsize::new(places), patience }
     }
 
-    /// A place; none if none becomes free in time. Blocks.
+    /// Takes a slot; returns `None` if none becomes free in time. Blocks.
     fn place(&'static self) -> Option<Place> {
         let begun = Instant::now();
         let take = || self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| free.checked_sub(1)).is_ok();

@@ -1,4 +1,4 @@
-//! The tool that a model writes programs for.
+//! The tool that runs the model's programs.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::{
     view::Shared,
 };
 
-/// The tool as an agent has it: it runs a program up to the first call. A program that makes none has ended; another one goes on
-/// with the next step.
+/// The tool that runs a program up to its first call. A program without calls has ended; any other
+/// resumes with the next step.
 pub(super) struct RunCode(pub(super) Arc<Shared>);
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Args {
     code: String,
 }
 
-/// What a model is told of the tool.
+/// Returns the tool's spec for the model.
 pub(super) fn spec(config: &CodeModeConfig, stubs: &str) -> ToolSpec {
     let (calls, seconds) = (config.calls, config.time.as_secs_f64());
     let mut about = format!(
@@ -52,7 +52,7 @@ pub(super) fn spec(config: &CodeModeConfig, stubs: &str) -> ToolSpec {
     ToolSpec::new(config.tool.as_str(), about, parameters)
 }
 
-/// The stubs of these functions.
+/// Returns the stubs of these tools.
 pub(super) fn stubs(config: &CodeModeConfig, tools: &[ToolSpec]) -> String {
     let stubs = config.functions(tools).into_iter().map(|(function, tool)| stub(&function, tool));
     stubs.collect::<Vec<_>>().join("\n")

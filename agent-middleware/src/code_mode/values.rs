@@ -1,13 +1,13 @@
-//! Values on their way into a program and out of it.
+//! Conversion of values between JSON and a program.
 
 use monty_types::MontyObject;
 use num_bigint::BigInt;
 use serde_json::{Map, Number, Value};
 
-/// How deep the arguments of a call may be nested: parsers of JSON take no more than twice that.
+/// Maximum nesting depth of a call's arguments: JSON parsers accept no more than twice that.
 const DEEPEST: usize = 64;
 
-/// A JSON value as a program has it.
+/// Converts a JSON value to a program's value.
 pub(super) fn to_python(value: &Value) -> MontyObject {
     match value {
         Value::Null => MontyObject::None,
@@ -26,10 +26,10 @@ pub(super) fn to_python(value: &Value) -> MontyObject {
     }
 }
 
-/// A value of a program as JSON.
+/// Converts a program's value to JSON.
 ///
 /// # Errors
-/// What of it JSON does not have.
+/// The part of the value that JSON cannot represent.
 pub(super) fn to_json(value: &MontyObject) -> Result<Value, String> {
     nested(value, 0)
 }

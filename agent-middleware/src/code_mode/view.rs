@@ -1,4 +1,4 @@
-//! What a model is shown of the tools that there are.
+//! The tools as the model sees them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,13 +6,13 @@ use agent_core::{PerRun, RunCx, ToolSpecs};
 
 use super::{CodeModeConfig, tool};
 
-/// What the middleware and its tool share.
+/// State shared by the middleware and its tool.
 pub(super) struct Shared {
     pub(super) config: CodeModeConfig,
     pub(super) views: PerRun<Mutex<View>>,
 }
 
-/// What a run was last shown.
+/// The tools that a run was last shown.
 #[derive(Default)]
 pub(super) struct View {
     offered: ToolSpecs,
@@ -20,7 +20,8 @@ pub(super) struct View {
 }
 
 impl Shared {
-    /// What the model is shown of the tools that there are: programs, and what they do not call.
+    /// Returns the tools to show to the model: the program tool, and the tools that programs do not
+    /// call.
     pub(super) fn show(&self, cx: &RunCx, offered: &ToolSpecs) -> ToolSpecs {
         let views = self.views.of(cx, Mutex::default);
         let mut view = locked(&views);
@@ -37,7 +38,7 @@ impl Shared {
         view.shown.clone()
     }
 
-    /// The tools that the model was told of, if this process told it.
+    /// Returns the tools that the model was last shown, if this process showed them.
     pub(super) fn told(&self, cx: &RunCx) -> Option<ToolSpecs> {
         let view = self.views.get(cx)?;
         let offered = locked(&view).offered.clone();

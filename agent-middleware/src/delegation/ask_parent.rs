@@ -1,4 +1,4 @@
-//! [`AskParent`]: a sub-agent asks whoever called it.
+//! [`AskParent`]: lets a sub-agent ask its caller.
 
 use std::sync::Arc;
 
@@ -10,34 +10,40 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The name of the tool.
+/// Name of the tool.
 pub(super) const ASK_PARENT: &str = "ask_parent";
 
-/// Who answers a sub-agent's questions.
+/// Configuration of [`AskParent`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AskParentConfig {
-    /// A person, instead of the agent that called. Default: false.
+    /// A person answers, instead of the calling agent. Default: false.
     pub person: bool,
 }
 
-/// Gives an agent the tool `ask_parent`, with which it asks the agent that called it; or, if so configured, a person.
+/// Gives an agent the tool `ask_parent`, with which it asks its calling agent or, if configured, a
+/// person.
 ///
-/// A question to the caller ends the sub-agent's run with the exit reason `ask_parent` and the question as its answer.
-/// [`Delegation`](crate::Delegation) with [`recall`](crate::Delegation::recall) shows it to the caller's model with the
-/// sub-agent's id, and when that model calls the sub-agent again by its id, the answer comes as the next message of a conversation that goes on where it stopped. So nobody
-/// is kept waiting, no model is asked outside its own loop, and a crash in between loses nothing.
+/// A question to the caller ends the sub-agent's run with the exit reason `ask_parent` and the
+/// question as its answer. [`Delegation`](crate::Delegation) with
+/// [`recall`](crate::Delegation::recall) shows it to the caller's model with the sub-agent's id.
+/// When that model calls the sub-agent again by its id, the answer arrives as the next message of
+/// the conversation, which resumes where it stopped. So nobody is kept waiting, no model is called
+/// outside its own loop, and a crash in between loses nothing.
 ///
-/// A question to a person ([`person`](Self::person)) suspends the whole tree, as any question does; its kind is `ask_parent`,
-/// its payload has `question` and the `path` of the agent, and the answer is a text.
+/// A question to a person ([`person`](Self::person)) suspends the whole tree, like any question.
+/// Its kind is `ask_parent`, its payload has `question` and the `path` of the agent, and the answer
+/// is a text.
 ///
-/// It belongs to the agent that is called. An agent that nobody called is told to decide by itself.
+/// Register it with the agent that is called. An agent without a caller is told to decide by
+/// itself.
 ///
 /// # Order
 ///
-/// Outside whatever ends runs by itself in `on_exit`: the question is the answer then, whatever others made of it inside.
+/// Outside middleware that ends runs itself in `on_exit`: the question then becomes the answer,
+/// whatever inner middleware returned.
 ///
 /// # Example
 ///
@@ -54,12 +60,12 @@ pub struct AskParent {
 }
 
 impl AskParent {
-    /// Questions go to the agent that called.
+    /// Sends questions to the calling agent.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets a person answer instead.
+    /// Sends questions to a person instead.
     #[must_use]
     pub fn person(mut self) -> Self {
         self.config.person = true;
@@ -141,7 +147,7 @@ impl Middleware for AskParent {
     }
 }
 
-/// What the last turn asked the caller.
+/// Returns the question that the last turn asked the caller.
 fn question(cx: &RunCx) -> Option<String> {
     let history = cx.history();
     let mut turn = history.iter().rev();

@@ -1,4 +1,4 @@
-//! One sub-agent in the background.
+//! A sub-agent in the background.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,11 +9,11 @@ use agent_core::{
 
 use super::text;
 
-/// One sub-agent in the background.
+/// A sub-agent in the background.
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) key: String,
-    /// The id to recall it by.
+    /// Id with which the sub-agent can be resumed.
     pub(super) id: Arc<str>,
     pub(super) run: Arc<str>,
     pub(super) handle: SubRunHandle,
@@ -23,19 +23,19 @@ pub(super) struct Child {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    /// Calls that wait for its end, and will tell of it.
+    /// Number of calls that wait for its end, and will report it.
     waiting: usize,
-    /// True if its caller knows of its end.
+    /// True if its end was reported to the caller.
     told: bool,
-    /// True if its caller does not want it any more.
+    /// True if the caller cancelled it.
     unwanted: bool,
 }
 
-/// How far it is.
+/// Progress of the sub-agent.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Running,
-    /// It waits for an answer, is paused or was cut off, and could go on from here.
+    /// It waits for an answer, is paused or was cut off, and can be resumed from this checkpoint.
     Stopped(Box<Checkpoint>),
     /// It answered or failed.
     Done(ToolOutput),
@@ -60,19 +60,19 @@ impl Child {
         matches!(self.lock().stage, Stage::Running)
     }
 
-    /// True if it can still come to an end that its caller does not know.
+    /// True if it can still reach an end that its caller does not know.
     pub(super) fn is_live(&self) -> bool {
         let state = self.lock();
         !state.unwanted && !matches!(state.stage, Stage::Done(_))
     }
 
-    /// Notes how far it is now, and tells its caller of its end unless somebody waits for it.
+    /// Records its progress, and reports its end to the caller unless a call waits for it.
     pub(super) fn arrives_at(&self, cx: &RunCx, stage: Stage) {
         self.lock().stage = stage;
         self.tell(cx);
     }
 
-    /// Gives up on it: nobody is told how it ends.
+    /// Cancels it: its end is not reported.
     pub(super) fn give_up(&self) {
         let mut state = self.lock();
         (state.unwanted, state.told) = (true, true);
@@ -80,7 +80,7 @@ impl Child {
         self.handle.cancel();
     }
 
-    /// Takes its end for a call that tells of it.
+    /// Takes its end for a call that reports it.
     pub(super) fn take_end(&self, cx: &RunCx) -> Option<ToolOutput> {
         let mut state = self.lock();
         let Stage::Done(output) = &state.stage else { return None };
@@ -91,7 +91,7 @@ impl Child {
         Some(output)
     }
 
-    /// In words.
+    /// Describes its status.
     pub(super) fn status(&self) -> String {
         let how = match &*self.lock() {
             State { unwanted: true, .. } => "cancelled".to_owned(),
@@ -113,7 +113,8 @@ impl Child {
         let message = Message::user(text::report(&self.key, &self.id, output));
         state.told = true;
         drop(state);
-        let _ = SubRuns::of(cx).report(&self.run, Some(message)); // a run that is over is told nothing
+        // a run that has ended receives no reports
+        let _ = SubRuns::of(cx).report(&self.run, Some(message));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -121,7 +122,7 @@ impl Child {
     }
 }
 
-/// A call that waits for sub-agents: while it does, their ends are its own to tell.
+/// A call that waits for sub-agents: meanwhile it alone reports their ends.
 pub(super) struct Waiting<'a> {
     cx: &'a RunCx,
     children: Vec<Arc<Child>>,
@@ -133,7 +134,7 @@ impl<'a> Waiting<'a> {
         Self { cx, children }
     }
 
-    /// The end of the first that came to one.
+    /// Takes the end of the first sub-agent that has one.
     pub(super) fn take_end(&self) -> Option<ToolOutput> {
         self.children.iter().find_map(|child| child.take_end(self.cx))
     }

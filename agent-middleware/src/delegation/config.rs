@@ -1,30 +1,33 @@
-//! How a model may call other agents.
+//! Configuration of [`Delegation`](super::Delegation).
 
 use serde::{Deserialize, Serialize};
 
-/// How a model may call other agents.
+/// Configuration of [`Delegation`](super::Delegation).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DelegationConfig {
-    /// The name of the tool that takes the agent as a parameter, and the beginning of the names of those that look after
-    /// sub-agents in the background. Default: `delegate`.
+    /// Name of the tool that takes the agent as a parameter, and prefix of the names of the tools
+    /// that manage background sub-agents. Default: `delegate`.
     pub tool: String,
-    /// One tool per agent instead, named by its key. Default: false.
+    /// Offers one tool per agent instead, named by its key. Default: false.
     pub one_tool_per_agent: bool,
-    /// Whether the model is told the ids of its sub-agents, and may go on with one that it called before. Default: false.
+    /// Shows the model the ids of its sub-agents, and lets it resume one that it called before.
+    /// Default: false.
     pub recall: bool,
-    /// Whether the model may let a sub-agent begin with a copy of the conversation. Default: false.
+    /// Lets the model start a sub-agent with a copy of the conversation. Default: false.
     pub fork: bool,
-    /// Whether the model may go on while a sub-agent runs. Default: false.
+    /// Lets the model continue while a sub-agent runs. Default: false.
     pub background: bool,
-    /// Whether the run does not finish while sub-agents run in the background; they are cancelled if it does. Default: true.
+    /// Makes the run wait for its background sub-agents before it finishes; otherwise they are
+    /// cancelled at its end. Default: true.
     pub wait_at_end: bool,
-    /// How deep agents may call agents: 1 lets the root call others, which cannot call any. Default: 5.
+    /// Maximum nesting depth of agents: with 1, the root can call agents, which cannot call any.
+    /// Default: 5.
     pub max_depth: u32,
-    /// Most sub-agents that one run has at once, at least 1; further calls wait, and those in the background are refused. None
-    /// is no limit. Default: 5.
+    /// Maximum number of concurrent sub-agents of one run, at least 1; further calls wait, and
+    /// further background sub-agents are refused. `None` is unlimited. Default: 5.
     pub max_concurrent: Option<usize>,
 }
 

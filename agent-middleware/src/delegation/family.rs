@@ -20,15 +20,15 @@ use super::{
     text,
 };
 
-/// How long cancelled sub-agents may take to hand up where they stand.
+/// Time that cancelled sub-agents have to return their checkpoints.
 pub(super) const CANCEL_GRACE: Duration = Duration::from_millis(50);
 
-/// The sub-agents of one run: how many there may be at once, and those in the background.
+/// The sub-agents of one run: the limit on concurrent ones, and those in the background.
 #[derive(Debug)]
 pub(super) struct Family {
     places: Option<Arc<Semaphore>>,
     children: Mutex<Vec<Arc<Child>>>,
-    /// One of them is at another stage.
+    /// Notified when one of them makes progress.
     changed: Notify,
 }
 
@@ -38,7 +38,7 @@ impl Family {
         Self { places, children: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Waits until the run may have one more sub-agent.
+    /// Waits for a slot for one more sub-agent.
     pub(super) async fn place(&self, cx: &RunCx) -> Result<Option<OwnedSemaphorePermit>> {
         let Some(places) = self.places.clone() else { return Ok(None) };
         tokio::select! {
@@ -60,7 +60,7 @@ impl Family {
         })
     }
 
-    /// Lets a sub-agent run while its caller goes on.
+    /// Starts a sub-agent in the background.
     pub(super) fn start(
         self: Arc<Self>,
         cx: &RunCx,
@@ -86,10 +86,10 @@ impl Family {
         Ok(child)
     }
 
-    /// Those in the background; with an `id` that one.
+    /// Returns the background sub-agents; with an `id`, only that one.
     pub(super) fn children(&self, id: Option<&str>) -> Vec<Arc<Child>> {
         let wanted = |child: &&Arc<Child>| id.is_none_or(|id| *child.id == *id);
-        // The newest of an id: the others are runs of it that are over.
+        // The newest run of each id: the others are earlier runs of it that have ended.
         let mut children: Vec<Arc<Child>> = Vec::new();
         for child in self.lock().iter().filter(wanted) {
             children.retain(|earlier| earlier.id != child.id);
@@ -98,11 +98,11 @@ impl Family {
         children
     }
 
-    /// What `look` finds, as soon as it finds something: it looks whenever a sub-agent is at another stage.
+    /// Returns what `look` finds; calls it whenever a sub-agent makes progress.
     pub(super) async fn watch<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable(); // what happens from now on is not missed
+            changed.as_mut().enable(); // later notifications are not missed
             if let Some(found) = look() {
                 return found;
             }
@@ -110,7 +110,8 @@ impl Family {
         }
     }
 
-    /// The run is about to finish: it waits for its sub-agents, or for the answers that they wait for.
+    /// Called when the run is about to finish: waits for its sub-agents, or for the answers that
+    /// they wait for.
     pub(super) async fn before_exit(&self, cx: &RunCx) -> Result<Verdict> {
         let settled = self.watch(|| {
             let live: Vec<_> = self.children(None).into_iter().filter(|child| child.is_live()).collect();
@@ -124,11 +125,12 @@ impl Family {
         tokio::select! {
             biased;
             verdict = settled => verdict,
-            () = SubRuns::of(cx).steered() => Ok(Verdict::Proceed), // somebody has more to say meanwhile
+            // a steering message arrived meanwhile
+            () = SubRuns::of(cx).steered() => Ok(Verdict::Proceed),
         }
     }
 
-    /// The run stops: so do its sub-agents, and what they ask goes with it.
+    /// Called when the run stops: stops its sub-agents, and adds their questions to the run's.
     pub(super) async fn stop(&self, cx: &RunCx, end: &Result<RunEnd>) {
         let all_stopped = || self.watch(|| self.lock().iter().all(|child| !child.is_running()).then_some(()));
         let waits = matches!(end, Ok(RunEnd::Interrupted(_) | RunEnd::Paused(_)));

@@ -1,4 +1,4 @@
-//! The tools that look after sub-agents in the background.
+//! The tools that manage background sub-agents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use super::{
     tool::Offer,
 };
 
-/// Looks after sub-agents in the background.
+/// A tool that manages background sub-agents.
 pub(super) struct Manage {
     what: What,
     offer: Arc<Offer>,
@@ -39,7 +39,7 @@ struct Args {
 }
 
 impl Manage {
-    /// All of them.
+    /// Returns all management tools.
     pub(super) fn all(offer: &Arc<Offer>) -> impl Iterator<Item = Arc<dyn Tool>> {
         let tool = |what| Arc::new(Self { what, offer: offer.clone() }) as Arc<dyn Tool>;
         [What::Status, What::Wait, What::Steer, What::Cancel].into_iter().map(tool)
@@ -91,7 +91,7 @@ impl Manage {
         Ok(ToolOutput::text(child.status()))
     }
 
-    /// The sub-agent in the background that has this id.
+    /// Returns the background sub-agent with this id.
     async fn child(&self, cx: &RunCx, id: Option<&str>) -> Result<Arc<Child>> {
         let found = id.and_then(|id| self.offer.family(cx).children(Some(id)).pop());
         match found {
@@ -164,7 +164,7 @@ impl Tool for Manage {
         }
     }
 
-    /// Whether the journal has the message that the sub-agent was to be told.
+    /// Checks whether the journal contains the message to the sub-agent.
     async fn reconcile(&self, req: ToolRequest) -> Result<Reconciled> {
         let Args { id, message, .. } = req.parse()?;
         let (id, message) = (id.unwrap_or_default(), Message::user(message.unwrap_or_default()));
@@ -191,7 +191,7 @@ fn over(child: &Child) -> Error {
     Error::tool(format!("Sub-agent '{key}' is over: call it again with the id {id} and the message."))
 }
 
-/// A sub-agent that this run does not have in the background, as the journal knows it.
+/// Reports a sub-agent that is not in the background of this run, as recorded in the journal.
 async fn past(cx: &RunCx, id: &str) -> Result<ToolOutput> {
     let known = SubRuns::of(cx).known().await?;
     let Some(SubAgentRecord { key, status, answer, .. }) = known.iter().find(|record| *record.id == *id) else {

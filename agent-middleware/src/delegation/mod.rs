@@ -1,7 +1,7 @@
 //! Agents that call other agents.
 //!
-//! [`Delegation`] offers them to the model, and [`AskParent`] lets them ask back. Here are their configurations, for those who set
-//! agents up from files.
+//! [`Delegation`] offers sub-agents to the model, and [`AskParent`] lets them ask back. This module
+//! contains their configurations, for code that builds agents from files.
 //!
 //! ```
 //! use agent_middleware::{Delegation, delegation::DelegationConfig};
@@ -39,45 +39,52 @@ use self::{
     tool::{Delegate, Offer},
 };
 
-/// Offers other agents to the model: as one tool with the agent as a parameter, or as one tool per agent.
+/// Offers other agents to the model: as one tool with the agent as a parameter, or as one tool per
+/// agent.
 ///
-/// An agent is known by the **key** that it is registered under, whatever it calls itself; code finds it under the same key
-/// with [`RunCx::call_sub_agent`]. Each call is a new run with a history and state of its own; storage, session, budget,
-/// cancellation and events are the caller's.
+/// An agent is identified by the **key** that it is registered under, whatever its own name; code
+/// finds it under the same key with [`RunCx::call_sub_agent`]. Each call is a new run with its own
+/// history and state; storage, session, budget, cancellation and events are the caller's.
 ///
-/// The model sees the final text of the sub-agent; programs find `agent`, `id`, `run_id`, `answer` and `reason` in the output's
-/// value. A sub-agent that stopped before it was done says so in brackets. One that fails is a failed tool call whose text has
-/// the id. One that waits for an answer suspends the call, and goes on when the answer is there.
+/// The model sees the final text of the sub-agent; programs find `agent`, `id`, `run_id`, `answer`
+/// and `reason` in the output's value. A sub-agent that stopped early says so in brackets. A
+/// sub-agent that fails is a failed tool call whose text contains the id. A sub-agent that waits
+/// for an answer suspends the call, which resumes when the answer arrives.
 ///
 /// # Recalled, forked, in the background
 ///
-/// With [`recall`](Self::recall) the model is told the id of each sub-agent. With the `id` of an earlier call it goes on with
-/// that one, which knows what it did so far: its history is read from the session's journal. Only an agent that called it can recall it, also in later runs of a session that is kept.
+/// With [`recall`](Self::recall), the model sees the id of each sub-agent. By passing the `id` of
+/// an earlier call, it resumes that sub-agent with its knowledge so far: its history is read from
+/// the session's journal. Only the agent that called it can resume it, also in later runs of a
+/// stored session.
 ///
-/// With [`fork`](Self::fork) the model may let a sub-agent begin with a copy of the conversation.
+/// With [`fork`](Self::fork), the model may start a sub-agent with a copy of the conversation.
 ///
-/// With [`background`](Self::background) it may go on while a sub-agent runs. The call then returns at once, and the end comes
-/// as a message. The tools `delegate_status`, `delegate_wait`, `delegate_steer` and `delegate_cancel` look after sub-agents in
-/// the background. The run does not finish before them, unless [`wait_at_end`](DelegationConfig::wait_at_end) says otherwise. If
-/// it is suspended, paused or cancelled, so are they, and they go on with it. What they ask comes up when the run has nothing
-/// else to do, with the id of their run before the question's.
+/// With [`background`](Self::background), the model may continue while a sub-agent runs. The call
+/// then returns at once, and the result arrives as a message. The tools `delegate_status`,
+/// `delegate_wait`, `delegate_steer` and `delegate_cancel` manage background sub-agents. The run
+/// does not finish before them, unless [`wait_at_end`](DelegationConfig::wait_at_end) is false. If
+/// the run is suspended, paused or cancelled, so are they, and they resume with it. Their questions
+/// are asked when the run has nothing else to do, with the id of their run before the question's.
 ///
 /// # Limits
 ///
-/// Agents may be nested [`max_depth`](DelegationConfig::max_depth) deep. Of one run at most
-/// [`max_concurrent`](DelegationConfig::max_concurrent) sub-agents run at once; their sub-agents have as many of their own, so
-/// that no run waits for one above it. What a tree may use altogether is a matter of the [`Budget`](agent_core::Budget).
+/// Agents may be nested [`max_depth`](DelegationConfig::max_depth) deep. At most
+/// [`max_concurrent`](DelegationConfig::max_concurrent) sub-agents of one run run concurrently;
+/// their sub-agents have a limit of their own, so that no run waits for one above it. The total
+/// usage of a tree is limited by the [`Budget`](agent_core::Budget).
 ///
 /// # After a crash
 ///
-/// The tool's effect is [`Reconcilable`](agent_core::Effect::Reconcilable): a sub-agent whose run the journal knows goes on
-/// where it stood, and its own tools decide by their own effects. So does one in the background of whose end the caller was
-/// not told; of one that was lost before it began the caller is told that.
+/// The tool's effect is [`Reconcilable`](agent_core::Effect::Reconcilable): a sub-agent whose run
+/// is in the journal resumes from there, and its own tools decide by their own effects. The same
+/// holds for a background sub-agent whose end was not reported to the caller; if it was lost before
+/// it began, the caller is notified of that.
 ///
 /// # Order
 ///
-/// It changes no calls, so its place among hooks does not matter; but what should hold for the sub-agents must be said to
-/// cover them.
+/// It changes no calls, so its position among hooks does not matter; but middleware that should
+/// apply to the sub-agents must be registered for all descendants.
 ///
 /// ```text
 /// // right: a person is asked about the helper's tools too
@@ -111,12 +118,13 @@ pub struct Delegation {
 }
 
 impl Delegation {
-    /// No agents yet: no tool either.
+    /// Creates a delegation without agents, which offers no tool.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an agent under `key`. Two agents with one key are refused when the agent that has this middleware is built.
+    /// Adds an agent under `key`. Duplicate keys are refused when the agent with this middleware is
+    /// built.
     #[must_use]
     pub fn to<S>(self, key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
     where
@@ -127,59 +135,60 @@ impl Delegation {
         self.agent(SubAgent::new(key, description, agent))
     }
 
-    /// As [`to`](Self::to), for an agent of which more is said: such as its share of the caller's budget
-    /// ([`SubAgent::with_caps`]).
+    /// As [`to`](Self::to), for an agent with further settings, such as its share of the caller's
+    /// budget ([`SubAgent::with_caps`]).
     #[must_use]
     pub fn agent(mut self, agent: SubAgent) -> Self {
         self.agents.push(agent);
         self
     }
 
-    /// Sets the name of the one tool. Default: `delegate`.
+    /// Sets the name of the shared tool. Default: `delegate`.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>) -> Self {
         self.config.tool = name.into();
         self
     }
 
-    /// Offers each agent as a tool of its own, named by its key.
+    /// Offers each agent as a separate tool, named by its key.
     #[must_use]
     pub fn one_tool_per_agent(mut self) -> Self {
         self.config.one_tool_per_agent = true;
         self
     }
 
-    /// Tells the model the ids of its sub-agents, and lets it go on with one that it called before. Without, each call is a
-    /// new one. (An id is another one each time, so that two runs that do the same are not told the same.)
+    /// Shows the model the ids of its sub-agents, and lets it resume one that it called before.
+    /// Otherwise each call starts a new one. (Ids are random, so that the prompts of two otherwise
+    /// equal runs differ.)
     #[must_use]
     pub fn recall(mut self) -> Self {
         self.config.recall = true;
         self
     }
 
-    /// Lets the model begin a sub-agent with a copy of the conversation. That makes sense for agents with the same system
-    /// prompt and tools above all: their providers have the beginning in their caches.
+    /// Lets the model start a sub-agent with a copy of the conversation. This is most useful for
+    /// agents with the same system prompt and tools: the prefix is in their provider's cache.
     #[must_use]
     pub fn fork(mut self) -> Self {
         self.config.fork = true;
         self
     }
 
-    /// Lets the model go on while a sub-agent runs.
+    /// Lets the model continue while a sub-agent runs.
     #[must_use]
     pub fn background(mut self) -> Self {
         self.config.background = true;
         self
     }
 
-    /// Sets how deep agents may be nested. Default: 5.
+    /// Sets the maximum nesting depth of agents. Default: 5.
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.config.max_depth = depth;
         self
     }
 
-    /// Sets the most sub-agents that one run has at once; at least 1. Default: 5.
+    /// Sets the maximum number of concurrent sub-agents of one run; at least 1. Default: 5.
     #[must_use]
     pub fn max_concurrent(mut self, most: usize) -> Self {
         self.config.max_concurrent = Some(most);
@@ -219,7 +228,7 @@ impl Middleware for Delegation {
         self.agents.clone()
     }
 
-    /// Goes on with what ran in the background when an earlier attempt stopped.
+    /// Resumes the background sub-agents of an earlier attempt.
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         for mut background in
             SubRuns::of(cx).take_background(|run| self.agents.iter().any(|agent| agent.key == run.key))

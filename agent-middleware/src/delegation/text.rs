@@ -1,16 +1,17 @@
-//! What a model is told of its sub-agents.
+//! Messages to the model about its sub-agents.
 
 use agent_core::{Error, ExitReason, Finished, Part, ToolOutput};
 use serde_json::json;
 
 use super::ask_parent::ASK_PARENT;
 
-/// What a sub-agent answered, and what its caller should know beside it.
+/// Returns the answer of a sub-agent, with notes for its caller.
 pub(super) fn answered(key: &str, finished: &Finished, recall: bool) -> ToolOutput {
     let Finished { answer, reason, ids, .. } = finished;
     let note = match reason {
         ExitReason::Tool(tool) if tool == ASK_PARENT => {
-            // Without its id the next call is a new sub-agent, which knows nothing of the question.
+            // Without its id, the next call starts a new sub-agent, which does not know the
+            // question.
             let again =
                 if recall { "with its id and your answer" } else { "with the whole task and your answer in it" };
             Some(format!("asks this before it goes on: call it again, {again}"))
@@ -32,12 +33,12 @@ pub(super) fn answered(key: &str, finished: &Finished, recall: bool) -> ToolOutp
     ToolOutput::value(value).shown_as(vec![Part::text(shown.join("\n\n"))])
 }
 
-/// That a sub-agent failed. Its caller may go on with what it did so far.
+/// Reports that a sub-agent failed. Its caller may resume it with its work so far.
 pub(super) fn failed(key: &str, id: &str, e: Error) -> Error {
     Error::tool(format!("Sub-agent '{key}' failed (id {id}): {}", e.message())).with_source(e)
 }
 
-/// That a sub-agent runs in the background now.
+/// Reports that a sub-agent now runs in the background.
 pub(super) fn started(key: &str, id: &str, run_id: &str, tool: &str) -> ToolOutput {
     let text = format!(
         "Sub-agent '{key}' runs in the background (id {id}). You will be told when it is done; to wait for it call \
@@ -47,13 +48,13 @@ pub(super) fn started(key: &str, id: &str, run_id: &str, tool: &str) -> ToolOutp
     ToolOutput::value(value).shown_as(vec![Part::text(text)])
 }
 
-/// How a sub-agent in the background ended, as a message.
+/// Reports how a background sub-agent ended, as a message.
 pub(super) fn report(key: &str, id: &str, output: &ToolOutput) -> String {
     let how = if output.is_error() { "failed" } else { "is done" };
     format!("[Sub-agent '{key}' (id {id}), which ran in the background, {how}:]\n\n{}", output.to_text())
 }
 
-/// That a sub-agent was lost with its process before it began.
+/// Reports that a sub-agent was lost with its process before it began.
 pub(super) fn lost(key: &str) -> String {
     format!(
         "[A sub-agent '{key}' that was to run in the background was lost before it began. Call it again if you need it.]"

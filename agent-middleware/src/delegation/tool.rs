@@ -19,12 +19,12 @@ use super::{
 /// Runs a sub-agent as a tool call.
 pub(super) struct Delegate {
     spec: ToolSpec,
-    /// The key of the one agent that it runs; a parameter if unset.
+    /// Key of the only agent that it runs; a parameter of the call if unset.
     key: Option<String>,
     offer: Arc<Offer>,
 }
 
-/// What all tools of one [`Delegation`](super::Delegation) share.
+/// Shared by all tools of one [`Delegation`](super::Delegation).
 pub(super) struct Offer {
     pub(super) config: DelegationConfig,
     pub(super) agents: SubAgents,
@@ -36,7 +36,7 @@ impl Offer {
         self.families.of(cx, || Family::new(&self.config))
     }
 
-    /// What every call of an agent takes.
+    /// Returns the parameters that every call of an agent accepts.
     fn parameters(&self) -> Value {
         let mut properties = json!({
             "message": {"type": "string", "description": "The task, complete in itself."},
@@ -76,7 +76,7 @@ struct Args {
 }
 
 impl Delegate {
-    /// One tool for all agents.
+    /// Creates one tool for all agents.
     pub(super) fn any(agents: &[SubAgent], offer: Arc<Offer>) -> Self {
         let keys: Vec<_> = agents.iter().map(|a| a.key.as_str()).collect();
         let list: String = agents.iter().map(|a| format!("\n- **{}**: {}", a.key, a.description)).collect();
@@ -94,7 +94,7 @@ impl Delegate {
         Self { spec: ToolSpec::new(&offer.config.tool, description, parameters), key: None, offer }
     }
 
-    /// A tool of one agent.
+    /// Creates a tool for one agent.
     pub(super) fn one(agent: &SubAgent, offer: Arc<Offer>) -> Self {
         let spec = ToolSpec::new(&agent.key, &agent.description, offer.parameters());
         Self { spec, key: Some(agent.key.clone()), offer }
@@ -113,7 +113,7 @@ impl Delegate {
         }
     }
 
-    /// Starts the sub-agent and goes on.
+    /// Starts the sub-agent in the background.
     async fn start(&self, req: &ToolRequest, call: SubAgentCall) -> Result<ToolOutput> {
         let (family, config) = (self.offer.family(&req.cx), &self.offer.config);
         let place = family.place_now(&call.key)?;
@@ -156,13 +156,13 @@ impl Tool for Delegate {
         }
     }
 
-    /// That a sub-agent starts is durable before it does anything: one of which nothing is known did nothing.
+    /// The start of a sub-agent is durable before it does anything: an unrecorded one did nothing.
     async fn reconcile(&self, _: ToolRequest) -> Result<Reconciled> {
         Ok(Reconciled::DidNot)
     }
 }
 
-/// What is not the sub-agent's failure alone.
+/// True for errors that concern the caller and not only the sub-agent.
 fn ends_the_caller(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Interrupted | ErrorKind::Cancelled | ErrorKind::Store | ErrorKind::NonDeterminism)
 }
