@@ -1,4 +1,4 @@
-//! What was written is what is read.
+//! Entries are read as they were written.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     sample::{ODD_JSON, full_answer, heard, numbers},
 };
 
-/// Every field of every kind of entry, those of unknown kinds and newer versions too.
+/// Covers every field of every kind of entry, including unknown kinds and newer versions.
 pub async fn every_kind_of_entry_survives_unchanged(journal: Arc<dyn Journal>) {
     let mut entries = every_kind("s", "a");
     entries[1].version = 7;
@@ -24,7 +24,8 @@ pub async fn every_kind_of_entry_survives_unchanged(journal: Arc<dyn Journal>) {
     assert!(read.iter().map(|entry| &**entry).eq(&entries), "{read:#?}\n is not \n{entries:#?}");
 }
 
-/// A provider's JSON comes back byte for byte: it would refuse its own message otherwise.
+/// A provider's raw JSON comes back byte for byte: the provider would reject its own message
+/// otherwise.
 pub async fn bytes_of_a_provider_survive_unchanged(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     let body = EntryBody::ModelAccepted { step: 1, message: Some(full_answer()), exit: None };
@@ -38,7 +39,7 @@ pub async fn bytes_of_a_provider_survive_unchanged(journal: Arc<dyn Journal>) {
     }
 }
 
-/// A long text in every script.
+/// A long text in many scripts.
 pub async fn an_entry_of_a_megabyte_survives(journal: Arc<dyn Journal>) {
     let text = "aé日\u{1f600}\"\\\n\u{1}".repeat(1 << 17);
     assert!(text.len() >= 1 << 20);
@@ -47,7 +48,7 @@ pub async fn an_entry_of_a_megabyte_survives(journal: Arc<dyn Journal>) {
     assert_eq!(super::sample::text(&read_all(&*journal, "s").await[1]), text);
 }
 
-/// The same large texts in several entries, sessions and places of one entry, beside small ones.
+/// The same large texts in several entries, sessions and fields of one entry, beside small ones.
 pub async fn large_payloads_are_the_same_wherever_they_are_read(journal: Arc<dyn Journal>) {
     let large = |n: usize| format!("{n}\"\\é\n").repeat(3000);
     let mut wanted = Vec::new();
@@ -70,7 +71,7 @@ pub async fn large_payloads_are_the_same_wherever_they_are_read(journal: Arc<dyn
     assert!(bodies == wanted, "what the deleted session shared with it is still there");
 }
 
-/// A decision must be the same when it is read back, to the last bit of a number.
+/// A replayed decision must be the same to the last bit of a number.
 pub async fn numbers_survive_to_the_last_bit(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     let body = EntryBody::Decided { name: "n".into(), value: numbers(), beginning: false };
@@ -78,7 +79,7 @@ pub async fn numbers_survive_to_the_last_bit(journal: Arc<dyn Journal>) {
     assert_eq!(read_all(&*journal, "s").await[0].body, body);
 }
 
-/// What the entries mean does not depend on where they are kept.
+/// The fold of the entries does not depend on the store.
 pub async fn the_fold_is_the_same_as_in_memory(journal: Arc<dyn Journal>) {
     let memory = MemoryJournal::default();
     let (ours, theirs) = (open(&*journal, "s", "a").await, open(&memory, "s", "a").await);

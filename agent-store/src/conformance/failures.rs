@@ -1,4 +1,4 @@
-//! What a journal does when it cannot keep a batch.
+//! Failures to store a batch.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use super::{
     sample::{heard, text},
 };
 
-/// A text that a journal under test fails to keep.
+/// Text that a journal under test fails to store.
 pub const UNKEPT: &str = "this cannot be kept";
 
 async fn texts(journal: &dyn Journal, session: &str) -> Vec<String> {
     read_all(journal, session).await.iter().map(|entry| text(entry)).collect()
 }
 
-/// One append fails, and nothing that was handed over behind it is kept, before or after the failure is known: a log with a
-/// hole has an effect done again.
+/// After a failed append, nothing enqueued behind it is stored, before or after the failure is
+/// known: a gap in the log would cause an effect to be repeated.
 pub async fn a_writer_whose_append_failed_refuses_what_follows(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     append(&*writer, vec![heard("r", "1")]).await;
@@ -40,7 +40,7 @@ pub async fn a_writer_whose_append_failed_refuses_what_follows(journal: Arc<dyn 
     assert_eq!(texts(&*journal, "s").await, ["1", "2", "3"]);
 }
 
-/// Neither one of the same session nor one of another, though their batches are on their way together.
+/// Neither for the same session nor for another one, even with both batches in flight.
 pub async fn a_failed_append_concerns_no_other_writer(journal: Arc<dyn Journal>) {
     let failing = open(&*journal, "s", "a").await;
     let others = [open(&*journal, "s", "b").await, open(&*journal, "t", "a").await];

@@ -1,4 +1,4 @@
-//! What every ledger must do.
+//! Conformance tests of ledgers.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use agent_core::{
 };
 use futures::future::join_all;
 
-/// Makes a test of each claim about a [`Ledger`](agent_core::budget::Ledger). It takes a closure that gives a way to open handles on
-/// the same fresh accounts, and whatever must live as long as they.
+/// Generates one test per claim about a [`Ledger`](agent_core::budget::Ledger). Takes a closure
+/// that returns a function to open handles on the same fresh accounts, and a guard that must
+/// outlive them.
 ///
 /// ```
 /// mod in_memory {
@@ -53,7 +54,7 @@ async fn balance(ledger: &dyn Ledger, account: &str) -> Balance {
     ledger.balance(account).await.expect("reads")
 }
 
-/// What is settled and set aside is the same for every handle.
+/// Settled and reserved amounts are the same for every handle.
 pub async fn all_who_open_an_account_see_the_same(open: Open<'_>) {
     let (a, b, caps) = (open(), open(), Caps::default().tokens(100));
     let first = reserve(&a, "x", &caps, tokens(60)).await.expect("fits");
@@ -65,7 +66,7 @@ pub async fn all_who_open_an_account_see_the_same(open: Open<'_>) {
     assert_eq!(reserve(&open(), "x", &caps, tokens(1)).await, None);
 }
 
-/// Accounts may have any names, and know nothing of each other.
+/// Accounts may have any names and are isolated from each other.
 pub async fn accounts_are_kept_apart(open: Open<'_>) {
     let (ledger, caps) = (open(), Caps::default().tokens(100));
     let names = ["x", "X", "x ", "é", "a/b", "'; DROP TABLE account; --"];
@@ -80,7 +81,7 @@ pub async fn accounts_are_kept_apart(open: Open<'_>) {
     assert_eq!(balance(&ledger, "nobody's").await, Balance::default());
 }
 
-/// Each amount has its cap, and whoever reserves brings it.
+/// Each amount has its cap, which the reservation passes.
 pub async fn what_does_not_fit_is_not_set_aside(open: Open<'_>) {
     let ledger = open();
     for (caps, fits, too_much) in [
@@ -97,7 +98,7 @@ pub async fn what_does_not_fit_is_not_set_aside(open: Open<'_>) {
     }
 }
 
-/// A second settling, and one of a receipt that nobody gave, change nothing.
+/// A second settlement, and one of an unknown reservation, change nothing.
 pub async fn a_reservation_ends_once(open: Open<'_>) {
     let (a, b) = (open(), open());
     let receipt = reserve(&a, "x", &Caps::default(), tokens(9)).await.expect("fits");
@@ -109,16 +110,17 @@ pub async fn a_reservation_ends_once(open: Open<'_>) {
     assert_eq!(balance(&b, "x").await, Balance::new(tokens(5), Amounts::none()));
 }
 
-/// A settling is handed over when it is called.
+/// A settlement is enqueued when the method is called.
 pub async fn a_settling_that_nobody_waits_for_is_done_all_the_same(open: Open<'_>) {
     let (ledger, watcher) = (open(), open());
     let receipt = reserve(&ledger, "x", &Caps::default(), tokens(9)).await.expect("fits");
     drop(ledger.settle("x", receipt, tokens(5)));
-    drop(ledger); // one that has a thread waits for it
+    drop(ledger); // a ledger with a thread waits for it
     assert_eq!(balance(&watcher, "x").await, Balance::new(tokens(5), Amounts::none()));
 }
 
-/// Those go that begin with the prefix and sort before the oldest, byte by byte, and no others.
+/// Deletes exactly the accounts that begin with the prefix and sort before the oldest, byte by
+/// byte.
 pub async fn past_accounts_are_forgotten_unless_something_is_set_aside_in_them(open: Open<'_>) {
     let (ledger, caps) = (open(), Caps::default());
     let past = ["b/day/2026-01-01", "b/day/2026-01-02", "b/day/10", "b/day/"];
@@ -148,7 +150,7 @@ pub async fn past_accounts_are_forgotten_unless_something_is_set_aside_in_them(o
     assert_eq!(balance(&ledger, past[1]).await, Balance::default());
 }
 
-/// What was really used is booked, and added up.
+/// The real usage is booked and summed.
 pub async fn all_amounts_are_booked_even_more_than_was_set_aside(open: Open<'_>) {
     let ledger = open();
     let used = tokens(7).cost(1 << 40).model_calls(2).tool_calls(3);
@@ -159,7 +161,7 @@ pub async fn all_amounts_are_booked_even_more_than_was_set_aside(open: Open<'_>)
     assert_eq!(balance(&ledger, "x").await, Balance::new(used.plus(used), Amounts::none()));
 }
 
-/// A cap holds however many reserve at once.
+/// A cap holds under concurrent reservations.
 pub async fn budgets_over_one_account_never_pass_the_cap_together(open: Open<'_>) {
     let workers = (0..4).map(|worker| {
         let ledger = open();

@@ -1,10 +1,10 @@
-//! What every store of memories must do.
+//! Conformance tests of memory stores.
 
 use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore, ScoredMemory};
 use serde_json::json;
 
-/// Makes a test of each claim about a [`MemoryStore`](agent_core::memory::MemoryStore). It takes a closure that gives a fresh one and
-/// whatever must live as long as it.
+/// Generates one test per claim about a [`MemoryStore`](agent_core::memory::MemoryStore). Takes a
+/// closure that returns a fresh store and a guard that must outlive it.
 ///
 /// ```
 /// mod in_memory {
@@ -27,7 +27,7 @@ macro_rules! memory_store_conformance {
     };
 }
 
-/// Enough texts that a word of one or two of them is rare.
+/// Enough texts that a word in one or two of them is rare.
 async fn filled(store: &dyn MemoryStore) {
     let memories = [
         ("bees", "Ada keeps bees in her garden.", json!({"topic": "garden", "year": 2021})),
@@ -54,7 +54,8 @@ async fn ids(store: &dyn MemoryStore, query: MemoryQuery) -> Vec<String> {
     search(store, &query).await.into_iter().map(|found| found.memory.id.expect("an id")).collect()
 }
 
-/// More of the words, and rarer ones, are better; letters may be large or small; what has none is not found.
+/// More matching words, and rarer ones, rank higher; case is ignored; texts without a match are not
+/// found.
 pub async fn what_fits_best_comes_first(store: &dyn MemoryStore) {
     filled(store).await;
     assert_eq!(ids(store, MemoryQuery::new("Which NUTS?")).await, ["nuts"]);
@@ -70,7 +71,7 @@ pub async fn what_fits_best_comes_first(store: &dyn MemoryStore) {
     );
 }
 
-/// Five unless said otherwise.
+/// Five by default.
 pub async fn no_more_than_wanted_are_found(store: &dyn MemoryStore) {
     filled(store).await;
     assert_eq!(ids(store, MemoryQuery::new("bees clover").top_k(1)).await, ["honey"]);
@@ -79,7 +80,7 @@ pub async fn no_more_than_wanted_are_found(store: &dyn MemoryStore) {
     assert_eq!(ids(store, MemoryQuery::new("").top_k(99)).await.len(), 6);
 }
 
-/// The filter comes before the number that is wanted.
+/// The filter applies before the limit.
 pub async fn filters_choose_among_what_fits(store: &dyn MemoryStore) {
     filled(store).await;
     let bees = || MemoryQuery::new("bees").top_k(1);
@@ -105,7 +106,7 @@ pub async fn without_a_word_the_newest_are_found(store: &dyn MemoryStore) {
     }
 }
 
-/// Whatever the words mean elsewhere.
+/// Operators of query languages have no meaning.
 pub async fn a_query_is_words_and_nothing_else(store: &dyn MemoryStore) {
     filled(store).await;
     for text in
@@ -121,7 +122,7 @@ pub async fn a_query_is_words_and_nothing_else(store: &dyn MemoryStore) {
     }
 }
 
-/// Not by searching, not by an id that they know.
+/// Neither by a search nor by a known id.
 pub async fn users_do_not_see_each_other(store: &dyn MemoryStore) {
     filled(store).await;
     let theirs = store.add("bob", vec![Memory::new("Bob keeps bees.").with_id("bees")]).await.expect("adds");
@@ -138,7 +139,7 @@ pub async fn users_do_not_see_each_other(store: &dyn MemoryStore) {
     assert_eq!(ids(store, MemoryQuery::new("bees")).await.len(), 2);
 }
 
-/// What it said before is not found any more.
+/// The previous text is no longer found.
 pub async fn a_memory_can_be_changed_and_deleted(store: &dyn MemoryStore) {
     filled(store).await;
     let metadata = json!({"topic": "games"}).as_object().cloned().expect("an object");
@@ -154,7 +155,7 @@ pub async fn a_memory_can_be_changed_and_deleted(store: &dyn MemoryStore) {
     assert!(ids(store, MemoryQuery::new("bees")).await.is_empty() && ids(store, MemoryQuery::new("")).await.is_empty());
 }
 
-/// And without an id it gets one of its own.
+/// A memory without an id gets a new one.
 pub async fn a_memory_of_a_known_id_takes_its_place(store: &dyn MemoryStore) {
     filled(store).await;
     store.add("ada", vec![Memory::new("No nuts at all.").with_id("nuts")]).await.expect("adds");

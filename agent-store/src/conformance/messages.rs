@@ -1,4 +1,4 @@
-//! What every store of chats must do.
+//! Conformance tests of chat stores.
 
 use agent_core::{
     AssistantMessage, Block, Message, ToolMessage,
@@ -7,8 +7,9 @@ use agent_core::{
 
 use super::sample::full_answer;
 
-/// Makes a test of each claim about a [`ChatMessageStore`](agent_core::memory::ChatMessageStore) that leaves system messages out. It
-/// takes a closure that gives a fresh one and whatever must live as long as it.
+/// Generates one test per claim about a [`ChatMessageStore`](agent_core::memory::ChatMessageStore)
+/// that does not store system messages. Takes a closure that returns a fresh store and a guard that
+/// must outlive it.
 ///
 /// ```
 /// mod in_memory {
@@ -39,7 +40,7 @@ fn turn(call: &str, result: &str) -> Vec<Message> {
     vec![Message::Assistant(asks), Message::Tool(ToolMessage::text(call, "search", result, false))]
 }
 
-/// Three rounds: a plain one, one with two turns of calls, and one that has no answer yet.
+/// Three rounds: a plain one, one with two turns of calls, and one without an answer yet.
 fn three_rounds() -> Vec<Message> {
     let mut messages = vec![Message::user("Hi."), Message::assistant("Hello."), Message::user("Find bees.")];
     messages.extend([turn("c1", "none"), turn("c2", "three bees")].concat());
@@ -60,7 +61,7 @@ async fn texts(store: &dyn ChatMessageStore, chat: &str, query: ChatQuery) -> Ve
     read(store, chat, query).await.into_iter().map(|m| m.message.text()).collect()
 }
 
-/// In order, over several writes, each with an id of its own.
+/// In order, over several writes, each message with its own id.
 pub async fn a_chat_is_given_back_as_it_was_written_with_ids(store: &dyn ChatMessageStore) {
     assert_eq!(write(store, "c", three_rounds()).await, 11);
     assert_eq!(write(store, "c", vec![Message::assistant("One.")]).await, 1);
@@ -72,7 +73,7 @@ pub async fn a_chat_is_given_back_as_it_was_written_with_ids(store: &dyn ChatMes
     assert_eq!((ids.len(), store.count("c").await.expect("counts")), (12, 12));
 }
 
-/// Whoever reads a chat and writes it back, with more, writes only the more.
+/// Writing back a chat that was read, with new messages, stores only the new ones.
 pub async fn what_is_written_again_adds_nothing(store: &dyn ChatMessageStore) {
     write(store, "c", three_rounds()).await;
     let mut again = read(store, "c", ChatQuery::default()).await;
@@ -82,7 +83,8 @@ pub async fn what_is_written_again_adds_nothing(store: &dyn ChatMessageStore) {
     assert_eq!(store.count("c").await.expect("counts"), 12);
 }
 
-/// The first of two messages of one id counts, within a write too, and a given number goes round those that are taken.
+/// The first of two messages with one id wins, also within one write, and generated ids skip those
+/// in use.
 pub async fn ids_of_the_writer_are_kept_and_never_given_twice(store: &dyn ChatMessageStore) {
     let named = |id: &str| ChatMessage::new(id, Message::user(id));
     let nameless = || ChatMessage::from(Message::user("nameless"));
@@ -97,16 +99,16 @@ pub async fn ids_of_the_writer_are_kept_and_never_given_twice(store: &dyn ChatMe
     assert_eq!(ids.len(), 6, "{ids:?}");
 }
 
-/// They are the agent's, and may be others the next time.
+/// System messages belong to the agent and may change.
 pub async fn system_messages_are_left_out(store: &dyn ChatMessageStore) {
     assert_eq!(write(store, "c", vec![Message::system("Be kind."), Message::user("Hi.")]).await, 1);
     assert_eq!(texts(store, "c", ChatQuery::default()).await, ["Hi."]);
 }
 
-/// A round is never torn, however many are wanted; none is no message.
+/// A round is never split, whatever the limit; a limit of zero returns no messages.
 pub async fn the_last_rounds_are_whole(store: &dyn ChatMessageStore) {
     for message in three_rounds() {
-        write(store, "c", vec![message]).await; // one by one, as a run goes
+        write(store, "c", vec![message]).await; // one by one, as in a run
     }
     let starts = [(0, 11), (1, 8), (2, 2), (3, 0), (4, 0)];
     for (k, from) in starts {
@@ -115,7 +117,7 @@ pub async fn the_last_rounds_are_whole(store: &dyn ChatMessageStore) {
     }
 }
 
-/// What a person says between a call's result and the answer.
+/// A user message between a call's result and the answer.
 pub async fn a_note_during_a_turn_stays_in_its_round(store: &dyn ChatMessageStore) {
     let mut messages = vec![Message::user("Hi."), Message::assistant("Hello."), Message::user("Find bees.")];
     messages.extend(turn("c1", "none"));
@@ -125,7 +127,7 @@ pub async fn a_note_during_a_turn_stays_in_its_round(store: &dyn ChatMessageStor
     assert!(last.into_iter().map(|m| m.message).eq(messages.into_iter().skip(2)));
 }
 
-/// Each page ends where the one after it begins.
+/// Each page ends where the next one begins.
 pub async fn older_rounds_are_found_page_by_page(store: &dyn ChatMessageStore) {
     write(store, "c", three_rounds()).await;
     let mut pages = Vec::new();
@@ -146,7 +148,7 @@ pub async fn older_rounds_are_found_page_by_page(store: &dyn ChatMessageStore) {
     assert!(read(store, "c", ChatQuery::default().before("no such id")).await.is_empty());
 }
 
-/// The whole round in which it was said, by whomever.
+/// Returns the whole round of a matching message, whatever its role.
 pub async fn rounds_are_found_by_their_text(store: &dyn ChatMessageStore) {
     write(store, "c", three_rounds()).await;
     assert_eq!(read(store, "c", ChatQuery::default().containing("three bees")).await.len(), 6);
@@ -158,7 +160,7 @@ pub async fn rounds_are_found_by_their_text(store: &dyn ChatMessageStore) {
     assert!(read(store, "c", ChatQuery::default().containing("%")).await.is_empty());
 }
 
-/// Nor does an unknown one have anything.
+/// An unknown chat is empty.
 pub async fn chats_do_not_see_each_other(store: &dyn ChatMessageStore) {
     for chat in ["", "a", "a' OR 1=1 --", "A", "a%"] {
         write(store, chat, vec![Message::user(chat)]).await;
@@ -170,7 +172,7 @@ pub async fn chats_do_not_see_each_other(store: &dyn ChatMessageStore) {
     assert_eq!(store.count("b").await.expect("counts"), 0);
 }
 
-/// One or all, and a chat can begin again.
+/// Deletes one chat or all of them; a deleted chat can be started again.
 pub async fn a_deleted_chat_is_gone(store: &dyn ChatMessageStore) {
     for chat in ["a", "b", "c"] {
         write(store, chat, three_rounds()).await;
@@ -185,7 +187,7 @@ pub async fn a_deleted_chat_is_gone(store: &dyn ChatMessageStore) {
     assert!(read(store, "b", ChatQuery::default()).await.is_empty());
 }
 
-/// A provider's own JSON too.
+/// Including a provider's raw JSON.
 pub async fn messages_survive_to_the_last_byte(store: &dyn ChatMessageStore) {
     let messages = vec![Message::user("\u{0}\u{1f600} 'quoted' \\ \n"), Message::Assistant(full_answer())];
     write(store, "c", messages.clone()).await;

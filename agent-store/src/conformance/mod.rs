@@ -1,11 +1,14 @@
-//! What every journal must do, as tests; and every [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
-//! [`MemoryStore`](agent_core::memory::MemoryStore), by [`message_store_conformance!`](crate::message_store_conformance) and
-//! [`memory_store_conformance!`](crate::memory_store_conformance), and every
-//! [`VectorStore`](agent_core::retrieval::VectorStore), by [`vector_store_conformance!`](crate::vector_store_conformance); and (feature
-//! `queue`) every queue, by `queue_conformance!`.
+//! Conformance tests of journals ([`journal_conformance!`](crate::journal_conformance)), of
+//! [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
+//! [`MemoryStore`](agent_core::memory::MemoryStore)
+//! ([`message_store_conformance!`](crate::message_store_conformance),
+//! [`memory_store_conformance!`](crate::memory_store_conformance)), of
+//! [`VectorStore`](agent_core::retrieval::VectorStore)
+//! ([`vector_store_conformance!`](crate::vector_store_conformance)), and (feature `queue`) of
+//! queues (`queue_conformance!`).
 //!
-//! [`journal_conformance!`](crate::journal_conformance) makes one test of each claim. It takes a closure that gives a fresh
-//! journal and whatever must live as long as it.
+//! [`journal_conformance!`](crate::journal_conformance) generates one test per claim. It takes a
+//! closure that returns a fresh journal and a guard that must outlive it.
 //!
 //! ```
 //! mod memory {
@@ -48,7 +51,7 @@ pub use self::{
     writers::*,
 };
 
-/// Makes a test of each claim of the [suite](crate::conformance).
+/// Generates one test per claim of the [suite](crate::conformance).
 #[macro_export]
 macro_rules! journal_conformance {
     ($make:expr) => {
@@ -88,8 +91,9 @@ macro_rules! journal_conformance {
     };
 }
 
-/// Makes a test of each claim about a journal that fails. It takes a closure that gives a fresh journal which fails to keep any
-/// entry that holds the text [`UNKEPT`], and whatever must live as long as it. A journal that cannot fail needs none of it.
+/// Generates one test per claim about a failing journal. Takes a closure that returns a fresh
+/// journal that fails to store any entry with the text [`UNKEPT`], and a guard that must outlive
+/// it. A journal that cannot fail does not need these tests.
 ///
 /// ```
 /// # #[cfg(feature = "sqlite")]
@@ -119,7 +123,7 @@ macro_rules! journal_failure_conformance {
     };
 }
 
-/// A test of each claim, about a journal by value or a store by reference.
+/// Generates the tests of a list of claims, each about a journal by value or a store by reference.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! claims {
@@ -137,7 +141,7 @@ macro_rules! claims {
     )*};
 }
 
-/// Runs one claim on a fresh journal, in a runtime of its own.
+/// Runs one claim on a fresh journal, in its own runtime.
 ///
 /// # Panics
 /// If the claim does not hold, or is not decided within two minutes.
@@ -145,7 +149,7 @@ pub fn run<J: Journal, G>(make: impl FnOnce() -> (J, G), claim: impl AsyncFnOnce
     run_with(make, async |journal| claim(Arc::new(journal)).await);
 }
 
-/// Runs one claim on a fresh store, in a runtime of its own.
+/// Runs one claim on a fresh store, in its own runtime.
 ///
 /// # Panics
 /// If the claim does not hold, or is not decided within two minutes.
@@ -158,7 +162,7 @@ pub fn run_with<S, G>(make: impl FnOnce() -> (S, G), claim: impl AsyncFnOnce(S))
     });
 }
 
-/// Appends a batch and waits; gives the first sequence number.
+/// Appends a batch and waits; returns the first sequence number.
 async fn append(writer: &dyn JournalWriter, entries: Vec<Entry>) -> u64 {
     writer.append(entries).await.expect("appends")
 }
@@ -167,7 +171,7 @@ async fn open(journal: &dyn Journal, session: &str, agent: &str) -> Arc<dyn Jour
     journal.open(session, agent).await.expect("is free")
 }
 
-/// A whole session, read in pages.
+/// Reads a whole session in pages.
 async fn read_by(journal: &dyn Journal, session: &str, page: usize) -> Vec<Arc<Entry>> {
     let mut entries: Vec<Arc<Entry>> = Vec::new();
     loop {

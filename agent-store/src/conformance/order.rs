@@ -1,4 +1,4 @@
-//! Numbers and order.
+//! Sequence numbers and order.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,8 @@ pub async fn sequence_numbers_begin_at_1_and_have_no_gaps(journal: Arc<dyn Journ
     assert!(entries.iter().all(|e| text(e) == e.seq.to_string()), "each has the place that it was given");
 }
 
-/// Whatever many writers append at once, each batch is there, once, in one piece and at the place it was told.
+/// Under many concurrent writers, each batch is stored once, contiguously, at the acknowledged
+/// position.
 pub async fn batches_of_many_writers_are_kept_whole(journal: Arc<dyn Journal>) {
     const WRITERS: u64 = 16;
     const BATCHES: u64 = 12;
@@ -57,7 +58,7 @@ pub async fn batches_of_many_writers_are_kept_whole(journal: Arc<dyn Journal>) {
     }
 }
 
-/// What is known of a session without reading it is what reading it would tell, whatever the batches were.
+/// The session metadata equals what reading the session yields, whatever the batches.
 pub async fn what_is_known_of_a_session_is_what_its_entries_say(journal: Arc<dyn Journal>) {
     assert_eq!(journal.info("s").await.expect("reads"), None);
     let titled = |title: &str| EntryBody::Titled { title: title.to_owned() };
@@ -91,7 +92,8 @@ pub async fn what_is_known_of_a_session_is_what_its_entries_say(journal: Arc<dyn
     assert_eq!((anew.entries, anew.runs, anew.agents.len(), anew.title), (1, 0, 0, None));
 }
 
-/// The index of a session is what all of its entries mean, whatever was known of it before, also of one that was deleted.
+/// The index of a session is the fold of all its entries, whatever was cached before, also after a
+/// deletion.
 pub async fn the_index_of_a_session_is_what_its_entries_mean(journal: Arc<dyn Journal>) {
     for batches in [7, 2, 3] {
         let writer = open(&*journal, "s", "a").await;
@@ -106,7 +108,7 @@ pub async fn the_index_of_a_session_is_what_its_entries_mean(journal: Arc<dyn Jo
     }
 }
 
-/// Whether an id was used is known however long ago that was, and of the session that is asked alone.
+/// The use of a run id is known however long ago it was, and only for the requested session.
 pub async fn a_run_is_found_by_its_id_before_and_after_an_anchor(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     let run = |id: &str| {
@@ -135,8 +137,8 @@ pub async fn a_run_is_found_by_its_id_before_and_after_an_anchor(journal: Arc<dy
     }
 }
 
-/// A session is read from its anchor by those who see it for the first time, and from its beginning by those who want what is
-/// before, and when something before is undone.
+/// A new reader starts at the snapshot; readers of earlier entries, and reads after an undo of
+/// earlier entries, start at the beginning.
 pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_must(journal: Arc<dyn Journal>) {
     let run = |text: &str| {
         let ids = Arc::new(RunIds::root("a", "s"));
@@ -180,7 +182,7 @@ fn meaning(index: &SessionIndex) -> (SessionView, SessionInfo, Vec<RunRecord>, O
     (index.view("a"), index.info().clone(), index.runs("a").to_vec(), index.unfinished("a"))
 }
 
-/// 64 tasks share a writer: what was called first stands first.
+/// 64 tasks share a writer: entries are stored in the order of the calls.
 pub async fn entries_stand_in_the_order_of_the_calls(journal: Arc<dyn Journal>) {
     const TASKS: usize = 64;
     const EACH: usize = 8;
@@ -205,7 +207,7 @@ pub async fn entries_stand_in_the_order_of_the_calls(journal: Arc<dyn Journal>) 
     assert!(entries.iter().all(|e| text(e) == e.seq.to_string()));
 }
 
-/// An answer that nobody waits for changes nothing: the entries are kept, before those of later calls.
+/// An append whose future is dropped is stored anyway, before those of later calls.
 pub async fn entries_are_handed_over_when_append_is_called(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     drop(writer.append(vec![heard("r", "1")]));
@@ -216,7 +218,7 @@ pub async fn entries_are_handed_over_when_append_is_called(journal: Arc<dyn Jour
     assert_eq!(texts, ["1", "2", "3"]);
 }
 
-/// Who waited for the answer reads the entry.
+/// An entry can be read once its append is acknowledged.
 pub async fn what_is_acknowledged_can_be_read(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     for n in 1..=50 {
@@ -239,13 +241,13 @@ pub async fn pages_of_any_size_read_the_same(journal: Arc<dyn Journal>) {
     assert!(journal.read("s", 0, 0).await.expect("reads").is_empty());
 }
 
-/// A session that was never written to has no entries, and reading it does not create it.
+/// A session that was never written to has no entries, and reading does not create it.
 pub async fn an_unknown_session_is_empty(journal: Arc<dyn Journal>) {
     assert!(journal.read("nobody", 0, 10).await.expect("reads").is_empty());
     assert!(journal.sessions().await.expect("lists").is_empty());
 }
 
-/// Each session counts for itself.
+/// Each session has its own numbers.
 pub async fn sessions_are_numbered_apart(journal: Arc<dyn Journal>) {
     let one = open(&*journal, "one", "a").await;
     let two = open(&*journal, "two", "a").await;

@@ -1,5 +1,5 @@
-//! What every queue must do.
-// Over 500 lines: one claim after another of one contract, in the order of the list that makes tests of them.
+//! Conformance tests of queues.
+// Over 500 lines: the claims of one contract, in the order of the list that generates their tests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,8 +19,9 @@ use serde_json::json;
 
 use crate::QueueLimits;
 
-/// Makes a test of each claim about a queue ([`Upkeep`](agent_core::dispatch::Upkeep)). It takes a closure that gives a way to open one fresh queue
-/// with given limits, and whatever must live as long as it.
+/// Generates one test per claim about a queue ([`Upkeep`](agent_core::dispatch::Upkeep)). Takes a
+/// closure that returns a function to open one fresh queue with given limits, and a guard that must
+/// outlive it.
 ///
 /// ```
 /// mod in_memory {
@@ -106,7 +107,7 @@ async fn next(queue: &dyn Upkeep) -> Claimed {
     claim(queue).await.expect("there is one")
 }
 
-/// The runs that are claimed until there are none.
+/// Claims all available jobs and returns their runs.
 async fn rest(queue: &dyn Upkeep) -> Vec<String> {
     let mut runs = Vec::new();
     while let Some(claimed) = claim(queue).await {
@@ -131,7 +132,7 @@ async fn standing(queue: &dyn Upkeep, run: &RunAddress) -> Option<Standing> {
     queue.standing(run).await.expect("reads")
 }
 
-/// The same run changes nothing when it comes again, at whatever time.
+/// Dispatching the same run again, at any time, changes nothing.
 pub async fn a_run_that_is_sent_twice_is_queued_once(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -147,7 +148,7 @@ pub async fn a_run_that_is_sent_twice_is_queued_once(open: Open<'_>) {
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::Done), None));
 }
 
-/// Nothing of a job is lost, and no name is looked into.
+/// Jobs survive without loss, and names are opaque.
 pub async fn a_job_comes_as_it_was_sent_whatever_its_names_are(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for name in ["", "'; DROP TABLE job; --", "日本 \u{1f600}", "nul\0in", "%_"] {
@@ -164,7 +165,7 @@ pub async fn a_job_comes_as_it_was_sent_whatever_its_names_are(open: Open<'_>) {
     }
 }
 
-/// One with many jobs does not hold up one with few.
+/// A tenant with many jobs does not delay one with few.
 pub async fn tenants_take_turns_however_many_jobs_each_has(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for n in 0..4 {
@@ -176,7 +177,7 @@ pub async fn tenants_take_turns_however_many_jobs_each_has(open: Open<'_>) {
     assert_eq!(rest(&*queue).await, ["big0", "small0", "big1", "small1", "big2", "big3"]);
 }
 
-/// Whatever the order in which they were sent.
+/// Independently of the order of dispatch.
 pub async fn higher_priorities_of_a_tenant_go_first_and_then_who_came_first(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for (run, priority) in [("a", 0), ("b", -5), ("c", 7), ("d", 0), ("e", 7)] {
@@ -185,7 +186,7 @@ pub async fn higher_priorities_of_a_tenant_go_first_and_then_who_came_first(open
     assert_eq!(rest(&*queue).await, ["c", "e", "a", "d", "b"]);
 }
 
-/// Also by one that was begun, failed, and is to be run again later.
+/// Also while a job that was begun and failed waits for its retry.
 pub async fn a_session_has_one_run_out_at_a_time_in_order_of_arrival(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for (session, run) in [("s", "s1"), ("s", "s2"), ("t", "t1"), ("s", "s3")] {
@@ -203,7 +204,7 @@ pub async fn a_session_has_one_run_out_at_a_time_in_order_of_arrival(open: Open<
     assert_eq!(&*next(&*queue).await.job.at.run, "s3", "one at rest is not out");
 }
 
-/// A job of tomorrow lets one of today by.
+/// A job scheduled for tomorrow does not block one for today.
 pub async fn what_is_not_due_waits_and_holds_up_nobody(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let tomorrow = u64::MAX >> 2;
@@ -214,7 +215,7 @@ pub async fn what_is_not_due_waits_and_holds_up_nobody(open: Open<'_>) {
     assert_eq!(listed.iter().map(|job| job.ready_at).collect::<Vec<_>>(), [tomorrow]);
 }
 
-/// Agents that nobody has wait.
+/// Jobs of agents without a worker wait.
 pub async fn a_worker_gets_the_jobs_of_its_agents_alone(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for agent in ["a", "b", "c"] {
@@ -228,7 +229,7 @@ pub async fn a_worker_gets_the_jobs_of_its_agents_alone(open: Open<'_>) {
     assert_eq!(agents, ["b", "c"]);
 }
 
-/// And no session is out twice meanwhile.
+/// Meanwhile no session is claimed twice.
 pub async fn many_who_claim_at_once_get_each_job_once(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for n in 0..40 {
@@ -250,7 +251,7 @@ pub async fn many_who_claim_at_once_get_each_job_once(open: Open<'_>) {
     assert_eq!((claimed.len(), sessions.len(), receipts.len()), (20, 20, 20));
 }
 
-/// Its failure is counted, and says which worker it was.
+/// The expiry counts as a failure whose error names the worker.
 pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -266,7 +267,7 @@ pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(o
     assert!(!queue.release(heir.receipt, Outcome::Done, &[], true).await.expect("works"), "it was given back");
 }
 
-/// Its holder goes on having it.
+/// The holder keeps the lease.
 pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     send(&*queue, job("r")).await;
@@ -276,7 +277,7 @@ pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
     release(&*queue, &held, Outcome::Done).await;
 }
 
-/// Though nobody has claimed anything since.
+/// Even if nothing was claimed since.
 pub async fn a_job_whose_lease_ran_out_is_no_workers_and_can_be_removed(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -286,7 +287,8 @@ pub async fn a_job_whose_lease_ran_out_is_no_workers_and_can_be_removed(open: Op
     assert!(!queue.release(lost.receipt, Outcome::Done, &[], true).await.expect("works"));
 }
 
-/// However often it fails, is given up and is retried after that; of a worker that died nobody knows.
+/// Whatever happens in between: failures, dead letters and retries. Unknown after the death of a
+/// worker.
 pub async fn whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_journal(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -307,7 +309,7 @@ pub async fn whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_j
     assert!(next(&*queue).await.stands, "a worker died with it");
 }
 
-/// A worker that dies with them hands them on.
+/// The answers of a worker that dies are handed to the next one.
 pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -328,7 +330,7 @@ pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
     assert_eq!(next(&*queue).await.answers, Some(BTreeMap::new()));
 }
 
-/// Who reads the journal sees the question before the queue knows of it.
+/// A reader of the journal sees the question before the queue is updated.
 pub async fn an_answer_that_comes_before_its_run_rests_is_not_lost(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -338,7 +340,7 @@ pub async fn an_answer_that_comes_before_its_run_rests_is_not_lost(open: Open<'_
     assert_eq!(next(&*queue).await.answers, Some(answers("early")));
 }
 
-/// A question that ends needs no process until then.
+/// A question with a deadline needs no process until then.
 pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -351,7 +353,7 @@ pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(op
     assert_eq!((claimed.answers, claimed.failures), (None, 0));
 }
 
-/// The error says that it is out of date.
+/// The error kind is `Stale`.
 pub async fn what_waits_for_nothing_takes_no_answer(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let stale = async |run: &RunAddress| {
@@ -365,7 +367,7 @@ pub async fn what_waits_for_nothing_takes_no_answer(open: Open<'_>) {
     stale(&run).await;
 }
 
-/// What was heard before is not told again, and what was not is told to the next worker.
+/// Acknowledged signals are not delivered again; others are delivered to the next worker.
 pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -389,12 +391,12 @@ pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>
     }
 }
 
-/// The signals that the worker of this job is told.
+/// Returns the signals that the worker of this job receives.
 async fn told(queue: &dyn Upkeep, claimed: &Claimed) -> Vec<Signal> {
     queue.signals(&[claimed.receipt]).await.expect("reads").into_iter().map(|told| told.signal).collect()
 }
 
-/// Another worker tells it.
+/// Another worker delivers the cancellation.
 pub async fn a_run_that_was_cancelled_as_it_came_to_rest_does_not_rest(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -407,7 +409,7 @@ pub async fn a_run_that_was_cancelled_as_it_came_to_rest_does_not_rest(open: Ope
     assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
 }
 
-/// It does not go on by itself, as if nobody had cancelled it.
+/// The run does not resume as if it had not been cancelled.
 pub async fn a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -427,7 +429,7 @@ pub async fn a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told(open
     assert_eq!(standing(&*queue, &paused).await, Some(Standing::Done), "it never began");
 }
 
-/// It keeps no worker busy, and is not lost when the job is given up either.
+/// The message does not occupy a worker, and survives a dead letter.
 pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let (run, brief) = (send(&*queue, job("r")).await, Signal::Steer(Message::user("and be brief")));
@@ -445,7 +447,7 @@ pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(ope
     assert_eq!(told(&*queue, &next(&*queue).await).await, [brief]);
 }
 
-/// Whoever cancelled it was told that it ends.
+/// The sender of the cancellation was promised the end of the run.
 pub async fn a_pause_does_not_take_back_that_a_run_was_cancelled(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -457,7 +459,7 @@ pub async fn a_pause_does_not_take_back_that_a_run_was_cancelled(open: Open<'_>)
     assert_eq!(told(&*queue, &claimed).await.first(), Some(&Signal::Cancel));
 }
 
-/// No worker is needed for it.
+/// No worker is needed.
 pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let [cancelled, paused] = [send(&*queue, job("c")).await, send(&*queue, job("p")).await];
@@ -470,7 +472,8 @@ pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open
     assert_eq!(next(&*queue).await.job.at, paused);
 }
 
-/// Its end is not taken back: a retry does not go on with what was cancelled. One that was given up is cancelled for the retry.
+/// The cancellation is kept: a retry does not resume a cancelled run. Cancelling a dead letter
+/// applies to its retry.
 pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_given_up(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let [before, after] = [send(&*queue, job("before")).await, send(&*queue, job("after")).await];
@@ -488,7 +491,7 @@ pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_gi
     }
 }
 
-/// However it goes on.
+/// By a retry or by an answer.
 pub async fn a_job_that_was_paused_before_its_time_still_waits_for_it(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let [retried, answered] = ["r", "a"].map(|run| job(run).not_before(u64::MAX >> 1));
@@ -505,7 +508,7 @@ pub async fn a_job_that_was_paused_before_its_time_still_waits_for_it(open: Open
     assert_eq!(claim(&*queue).await, None);
 }
 
-/// What was put back without a failure does not count.
+/// Releases without a failure do not count.
 pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
@@ -522,7 +525,7 @@ pub async fn failures_are_counted_until_a_run_rests(open: Open<'_>) {
     assert_eq!(next(&*queue).await.failures, 0);
 }
 
-/// A dead letter is kept until somebody decides.
+/// A dead letter is kept until an operator retries or removes it.
 pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let (run, other) = (send(&*queue, job("r")).await, send(&*queue, job("s")).await);
@@ -541,7 +544,7 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
 }
 
-/// However many others came later.
+/// However many other jobs were added later.
 pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     for (agent, session, run) in [("a", "s", "1"), ("a", "s", "2"), ("b", "r", "3"), ("a", "r", "4")] {
@@ -558,7 +561,7 @@ pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'
     assert_eq!(found.iter().map(|job| &*job.job.at.run).collect::<Vec<_>>(), ["2"]);
 }
 
-/// What is forgotten can be sent again.
+/// A purged run can be dispatched again.
 pub async fn jobs_that_are_done_are_purged_and_others_are_not(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let done = send(&*queue, job("done")).await;
@@ -573,7 +576,7 @@ pub async fn jobs_that_are_done_are_purged_and_others_are_not(open: Open<'_>) {
     assert_eq!(rest(&*queue).await.len(), 2);
 }
 
-/// Of all, and of each tenant; a run that is known is always known.
+/// Limits in all and per tenant; a known run is always accepted.
 pub async fn no_more_is_taken_than_the_limits_allow(open: Open<'_>) {
     let queue = open(QueueLimits::default().queued(3).queued_per_tenant(2));
     let refused = async |job: Job| queue.dispatch(job).await.expect_err("full");
@@ -588,7 +591,7 @@ pub async fn no_more_is_taken_than_the_limits_allow(open: Open<'_>) {
     send(&*queue, job("4").tenant("z")).await;
 }
 
-/// Of each tenant and each agent; what was given back makes way.
+/// Limits per tenant and per agent; a released job frees its place.
 pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
     let limits = QueueLimits::default().running_per_tenant(2).running_of_tenant("large", 3).running_of_agent("a", 4);
     let queue = open(limits);
@@ -619,7 +622,8 @@ pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
     assert_eq!(rest(&*queue).await, ["large"]);
 }
 
-/// Its run has an id of the schedule's name and the time; what was missed is made up for once. Workers that have no room fire it too.
+/// The run's id consists of the schedule's name and the time; missed times are made up for once.
+/// Workers without capacity also fire schedules.
 pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let hello = Job::new("a", &RunRequest::user("hello")).expect("data");
@@ -633,7 +637,7 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert_eq!(schedules[0].0, each_second);
     let due = schedules[0].1;
     let waiting = Wanted::default().standing(StandingKind::Queued);
-    // The queue's clock cannot be paused: each comes within a second.
+    // The queue's clock cannot be paused: each due time comes within a second.
     while queue.jobs(&waiting).await.expect("lists").len() < 2 {
         queue.fire().await.expect("works");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -648,7 +652,8 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert_eq!(queue.schedules().await.expect("lists").len(), 1);
 }
 
-/// As programs do that set their schedules whenever they begin, perhaps with another job. Other times count from now.
+/// Programs set their schedules on every start, perhaps with another job. A changed cron expression
+/// counts from now.
 pub async fn a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let says = |text: &str| Job::new("a", &RunRequest::user(text)).expect("data");
@@ -665,7 +670,7 @@ pub async fn a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again(open:
     assert!(queue.schedules().await.expect("lists")[0].1 > due + 1_000);
 }
 
-/// Else nobody could read it, and it would be in the way of others.
+/// An unreadable job would block others.
 pub async fn what_is_nested_too_deeply_is_refused_when_it_is_sent(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));

@@ -1,4 +1,4 @@
-//! Entries to keep.
+//! Sample entries.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,12 +12,12 @@ use agent_core::{
 };
 use serde_json::{Value, json};
 
-/// What `run` heard: the text is all that tells such entries apart.
+/// Returns an entry of `run` that is identified by its text.
 pub(super) fn heard(run: &str, text: impl Into<String>) -> Entry {
     Entry::new(run.into(), 1_700_000_000_123, EntryBody::MessageAppended { message: Message::user(text) })
 }
 
-/// The text of a [`heard`] entry.
+/// Returns the text of a [`heard`] entry.
 pub(super) fn text(entry: &Entry) -> String {
     match &entry.body {
         EntryBody::MessageAppended { message } => message.text(),
@@ -25,10 +25,11 @@ pub(super) fn text(entry: &Entry) -> String {
     }
 }
 
-/// JSON as no serialiser would write it: spaces, an order of its own, a trailing zero, escapes that need not be.
+/// JSON unlike any serialiser's output: spaces, unusual order, a trailing zero, unnecessary
+/// escapes.
 pub(super) const ODD_JSON: &str = "{\"z\" :1.50,\t\"a\":\"\\u00e9\\/\",\n \"big\": 123456789012345678901234567890 }";
 
-/// An answer of every kind of block.
+/// An answer with every kind of block.
 pub(super) fn full_answer() -> AssistantMessage {
     let raw = || Raw::parse(Origin::new("wire", "provider", "model"), ODD_JSON).expect("valid JSON");
     let reasoning = Reasoning {
@@ -52,7 +53,7 @@ pub(super) fn full_answer() -> AssistantMessage {
     AssistantMessage::from_provider(blocks, raw())
 }
 
-/// One run of `agent` with an entry of every kind.
+/// Returns one run of `agent` with an entry of every kind.
 ///
 /// # Panics
 /// Never: the samples are valid.
@@ -119,7 +120,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
     (1..).zip(bodies).map(|(time, body)| Entry::new(ids.run_id.clone(), time, body)).collect()
 }
 
-/// What another session's entries mean, one of whose agents is in the middle of something.
+/// Returns a snapshot of another session, one of whose agents has a run in progress.
 fn anchor(session: &str, agent: &str) -> Anchor {
     let ids = Arc::new(RunIds::root(agent, session));
     let run = ids.run_id.clone();
@@ -150,7 +151,7 @@ fn anchor(session: &str, agent: &str) -> Anchor {
     index.anchor(1).expect("can be read back")
 }
 
-/// Numbers whose last bit is easily lost, and the ends of the ranges.
+/// Returns numbers whose last bit is easily lost, and the limits of the ranges.
 pub(super) fn numbers() -> Value {
     let fractions: Vec<_> = (1..500).map(|n| f64::from(n).sqrt().exp()).collect();
     json!({"fractions": fractions, "ends": [5e-324, f64::MAX, -0.0, u64::MAX, i64::MIN]})

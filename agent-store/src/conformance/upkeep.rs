@@ -1,4 +1,4 @@
-//! What is done to journals as a whole: they are moved, looked at, and rid of what is old.
+//! Operations on whole journals: transfer, integrity check and retention.
 
 use std::{
     sync::Arc,
@@ -22,7 +22,7 @@ async fn lines(journal: &dyn Journal) -> Vec<String> {
     export(journal, sessions).try_collect().await.expect("exports")
 }
 
-/// Lines that are exported and imported elsewhere give the same entries, there and back; and nothing is missing then.
+/// Export and import yield the same entries, there and back, without loss.
 pub async fn a_journal_moves_to_another_and_back_and_is_whole(journal: Arc<dyn Journal>) {
     for session in ["s", "t\n\"odd\""] {
         let writer = open(&*journal, session, "a").await;
@@ -44,7 +44,7 @@ pub async fn a_journal_moves_to_another_and_back_and_is_whole(journal: Arc<dyn J
     assert_eq!(check(&*journal).await.expect("checks"), []);
 }
 
-/// Retention deletes sessions by their newest entry, and none that somebody writes to.
+/// Retention deletes sessions by their newest entry, except those with an active writer.
 pub async fn sessions_that_are_too_old_go_and_one_in_use_stays(journal: Arc<dyn Journal>) {
     const DAY: u64 = 24 * 60 * 60 * 1000;
     let at = |day: u64| Entry::new("r".into(), day * DAY, EntryBody::MessageAppended { message: Message::user("x") });

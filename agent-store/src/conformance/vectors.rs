@@ -1,4 +1,4 @@
-//! What every store of vectors must do.
+//! Conformance tests of vector stores.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use agent_core::{
 use futures::future::join_all;
 use serde_json::json;
 
-/// Makes a test of each claim about a [`VectorStore`](agent_core::retrieval::VectorStore). It takes a closure that gives a fresh one in an
-/// [`Arc`] and whatever must live as long as it.
+/// Generates one test per claim about a [`VectorStore`](agent_core::retrieval::VectorStore). Takes
+/// a closure that returns a fresh store in an [`Arc`] and a guard that must outlive it.
 ///
 /// ```
 /// mod in_memory {
@@ -55,7 +55,7 @@ fn vector(values: &[f32]) -> Vector {
     Vector::of(EMBEDDER, values.to_vec())
 }
 
-/// Five records, of which the last is the newest.
+/// Five records, oldest first.
 fn records() -> Vec<Record> {
     let records = [
         ("bees", "Ada keeps bees in her garden.", [1.0, 0.1, 0.0], json!({"topic": "garden", "year": 2021})),
@@ -88,7 +88,7 @@ fn owned(ids: &[&str]) -> Vec<String> {
     ids.iter().map(|id| (*id).to_owned()).collect()
 }
 
-/// Text, metadata and vectors, in the order that is asked for; what is not there is left out.
+/// Text, metadata and vectors come back in the requested order; missing records are left out.
 pub async fn what_is_kept_comes_back_to_the_last_bit(store: Store<'_>) {
     let values = [0.1, -1e-20, 3.402_823e38, f32::MIN_POSITIVE, 1.0 / 3.0];
     let odd = Record::new("odd id '; --\n\"é", "Äpfel, 猫\t\\ 'x' \"y\"\n")
@@ -104,7 +104,7 @@ pub async fn what_is_kept_comes_back_to_the_last_bit(store: Store<'_>) {
     assert_eq!(store.space("other").await.expect("reads"), None);
 }
 
-/// What it said before is found no more, and it is the newest.
+/// The previous text is no longer found, and the record counts as the newest.
 pub async fn a_record_of_a_known_id_takes_its_place(store: Store<'_>) {
     fill(store, "c").await;
     let changed = |text| Record::new("bees", text).with("topic", "sea").vector(vector(&[0.0, 0.0, 1.0]));
@@ -117,7 +117,7 @@ pub async fn a_record_of_a_known_id_takes_its_place(store: Store<'_>) {
     assert_eq!(ids(store, VectorQuery::newest().top_k(1)).await, owned(&["bees"]));
 }
 
-/// A batch with one vector that does not fit changes nothing.
+/// A batch with one invalid vector changes nothing.
 pub async fn a_batch_is_kept_whole_or_not_at_all(store: Store<'_>) {
     let wrong = Record::new("wrong", "wrong").vector(vector(&[1.0, 2.0]));
     let batch = |first: Record| vec![first, wrong.clone(), Record::new("last", "last")];
@@ -132,7 +132,7 @@ pub async fn a_batch_is_kept_whole_or_not_at_all(store: Store<'_>) {
     assert_eq!(store.count("c", None).await.expect("counts"), 6);
 }
 
-/// To keep, and to search by; the error says what both are.
+/// On upsert and on search; the error names both spaces.
 pub async fn vectors_of_another_embedder_or_length_are_refused(store: Store<'_>) {
     fill(store, "c").await;
     for other in [Vector::of("other:model", vec![1.0, 0.0, 0.0]), vector(&[1.0, 0.0]), vector(&[1.0; 4])] {
@@ -146,7 +146,7 @@ pub async fn vectors_of_another_embedder_or_length_are_refused(store: Store<'_>)
     assert_eq!(store.count("c", None).await.expect("counts"), 5);
 }
 
-/// Nothing is like them.
+/// No similarity is defined for them.
 pub async fn vectors_without_a_direction_are_refused(store: Store<'_>) {
     for values in [vec![], vec![0.0; 3], vec![1.0, f32::NAN, 0.0], vec![f32::INFINITY, 0.0, 0.0]] {
         let kept = store.upsert("c", vec![Record::new("x", "x").vector(vector(&values))]).await;
@@ -156,7 +156,7 @@ pub async fn vectors_without_a_direction_are_refused(store: Store<'_>) {
     }
 }
 
-/// However long the vectors are.
+/// Whatever the length of the vectors.
 pub async fn the_nearest_come_first_with_their_cosines(store: Store<'_>) {
     fill(store, "c").await;
     let found = search(store, &VectorQuery::nearest(vector(&[5.0, 0.0, 0.0]))).await;
@@ -170,7 +170,7 @@ pub async fn the_nearest_come_first_with_their_cosines(store: Store<'_>) {
     }
 }
 
-/// With any number wanted, and a filter.
+/// With any limit, and with a filter.
 pub async fn the_nearest_of_many_are_those_of_brute_force(store: Store<'_>) {
     let mut state = 7_u32;
     let mut next = || {
@@ -200,7 +200,7 @@ pub async fn the_nearest_of_many_are_those_of_brute_force(store: Store<'_>) {
     }
 }
 
-/// In any form of names, and in any case.
+/// In any notation of identifiers, ignoring case.
 pub async fn words_are_found_and_rare_ones_count_more(store: Store<'_>) {
     fill(store, "c").await;
     assert_eq!(ids(store, VectorQuery::text("Which NUTS?")).await, owned(&["nuts"]));
@@ -216,7 +216,7 @@ pub async fn words_are_found_and_rare_ones_count_more(store: Store<'_>) {
     }
 }
 
-/// Whatever the words mean elsewhere.
+/// Operators of query languages have no meaning.
 pub async fn a_text_is_words_and_nothing_else(store: Store<'_>) {
     fill(store, "c").await;
     for text in
@@ -233,7 +233,7 @@ pub async fn a_text_is_words_and_nothing_else(store: Store<'_>) {
     }
 }
 
-/// What stands high in both comes before what is first in one.
+/// A record that ranks high in both searches comes before the first of only one.
 pub async fn both_searches_are_fused_by_their_places(store: Store<'_>) {
     fill(store, "c").await;
     // By words: honey, bees. By vector: honey, nuts, bees, train, cold.
@@ -261,7 +261,7 @@ pub async fn without_a_question_the_newest_are_found_first(store: Store<'_>) {
     assert_eq!(ids(store, VectorQuery::newest()).await.len(), 5);
 }
 
-/// And come before the number that is wanted.
+/// The filter applies before the limit.
 pub async fn filters_hold_for_every_search(store: Store<'_>) {
     fill(store, "c").await;
     let near = || VectorQuery::nearest(vector(&[1.0, 0.0, 0.0])).top_k(1);
@@ -281,7 +281,7 @@ pub async fn filters_hold_for_every_search(store: Store<'_>) {
     assert_eq!(store.count("c", Some(&Filter::not(far))).await.expect("counts"), 4);
 }
 
-/// Every comparison with every kind of value, and every way to combine them.
+/// Every comparison with every kind of value, in every combination.
 pub async fn any_filter_means_what_it_means_in_memory(store: Store<'_>) {
     let values = [
         json!(null),
@@ -326,7 +326,7 @@ pub async fn any_filter_means_what_it_means_in_memory(store: Store<'_>) {
     }
 }
 
-/// By cosine, for what is found by its vector; by score, for all.
+/// By cosine similarity for vector matches, by score for all.
 pub async fn thresholds_leave_out_what_is_too_far(store: Store<'_>) {
     fill(store, "c").await;
     let near = || VectorQuery::nearest(vector(&[1.0, 0.0, 0.0]));
@@ -338,7 +338,7 @@ pub async fn thresholds_leave_out_what_is_too_far(store: Store<'_>) {
     assert!(ids(store, VectorQuery::text("nuts").min_score(1e9)).await.is_empty());
 }
 
-/// Tenants apart: not by a search, not by an id that they know, not by a name that looks like another's.
+/// Isolation of tenants: by search, by a known id and by a similar name.
 pub async fn collections_know_nothing_of_each_other(store: Store<'_>) {
     fill(store, "c").await;
     let theirs = Record::new("bees", "Bob keeps bees.").vector(Vector::of("other:model", vec![1.0, 0.0]));
@@ -359,7 +359,7 @@ pub async fn collections_know_nothing_of_each_other(store: Store<'_>) {
     assert_eq!(store.count("c", None).await.expect("counts"), 5);
 }
 
-/// What is gone is found by nothing.
+/// No search finds a deleted record.
 pub async fn records_are_deleted_by_id_and_by_filter(store: Store<'_>) {
     fill(store, "c").await;
     assert_eq!(store.delete("c", &owned(&["nuts", "nowhere", "nuts"])).await.expect("deletes"), 1);
@@ -373,7 +373,7 @@ pub async fn records_are_deleted_by_id_and_by_filter(store: Store<'_>) {
     assert_eq!(store.space("c").await.expect("reads"), Some(VectorSpace::new(EMBEDDER, 3)), "it stays what it is");
 }
 
-/// Before, and after.
+/// Before and after.
 pub async fn a_cleared_collection_takes_vectors_of_another_embedder(store: Store<'_>) {
     fill(store, "c").await;
     assert_eq!(store.clear("c").await.expect("clears"), 5);
@@ -383,7 +383,7 @@ pub async fn a_cleared_collection_takes_vectors_of_another_embedder(store: Store
     assert_eq!(ids(store, VectorQuery::text("bees").vector(other)).await, owned(&["new"]));
 }
 
-/// And a collection of them alone has no space.
+/// A collection without vectors has no vector space.
 pub async fn records_without_a_vector_are_found_by_their_words_alone(store: Store<'_>) {
     store.upsert("c", vec![Record::new("plain", "plain bees")]).await.expect("keeps");
     assert_eq!(store.space("c").await.expect("reads"), None);
@@ -395,7 +395,7 @@ pub async fn records_without_a_vector_are_found_by_their_words_alone(store: Stor
     );
 }
 
-/// Batches of many writers are seen whole, and nothing is lost.
+/// Concurrent batches are atomic, and nothing is lost.
 pub async fn many_writers_and_readers_do_not_disturb_each_other(store: Store<'_>) {
     const BATCH: usize = 5;
     let writers = (0..4).map(|writer| {
@@ -406,7 +406,7 @@ pub async fn many_writers_and_readers_do_not_disturb_each_other(store: Store<'_>
                     let record = Record::new(format!("{writer}/{round}/{n}"), "bees").with("writer", writer);
                     record.vector(vector(&[1.0, writer as f32, round as f32]))
                 };
-                // One record that all write, so that they meet.
+                // One record that all tasks write, to provoke conflicts.
                 let mut batch: Vec<_> = (0..BATCH - 1).map(record).collect();
                 batch.push(Record::new("shared", "bees").with("writer", -1));
                 store.upsert("c", batch).await.expect("keeps");

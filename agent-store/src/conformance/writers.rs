@@ -1,4 +1,4 @@
-//! Who may write, and what sessions there are.
+//! Leases of writers, and the list of sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,8 @@ async fn is_busy(journal: &dyn Journal, session: &str, agent: &str) -> bool {
     }
 }
 
-/// A second writer for the same session and agent is refused; another agent's or session's is not.
+/// A second writer for the same session and agent is rejected; one for another agent or session is
+/// not.
 pub async fn a_session_and_agent_have_one_writer(journal: Arc<dyn Journal>) {
     let _held = open(&*journal, "s", "a").await;
     assert!(is_busy(&*journal, "s", "a").await);
@@ -37,7 +38,7 @@ pub async fn agents_of_one_session_share_its_numbers(journal: Arc<dyn Journal>) 
     assert_eq!(runs, ["ra", "ra", "rb", "ra"]);
 }
 
-/// As often as it is asked, and before and after it wrote.
+/// Repeatedly, before and after an append.
 pub async fn a_writer_proves_that_the_session_is_its_own(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     for n in 1..=3 {
@@ -46,7 +47,7 @@ pub async fn a_writer_proves_that_the_session_is_its_own(journal: Arc<dyn Journa
     }
 }
 
-/// The place is free when the last reference to the writer is gone, and not before.
+/// The lease is released when the last reference to the writer is dropped, and not before.
 pub async fn a_writer_that_is_dropped_frees_its_place(journal: Arc<dyn Journal>) {
     for _ in 0..3 {
         let writer = open(&*journal, "s", "a").await;
@@ -60,7 +61,7 @@ pub async fn a_writer_that_is_dropped_frees_its_place(journal: Arc<dyn Journal>)
     assert_eq!(read_all(&*journal, "s").await.len(), 3, "what was handed over before the end is kept");
 }
 
-/// Deleting is refused while anybody may write.
+/// Deletion is rejected while a writer is active.
 pub async fn a_session_in_use_is_not_deleted(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     append(&*writer, vec![heard("r", "x")]).await;
@@ -70,7 +71,7 @@ pub async fn a_session_in_use_is_not_deleted(journal: Arc<dyn Journal>) {
     assert!(journal.delete("s").await.expect("deletes"));
 }
 
-/// Nothing of a deleted session is left, and others keep what they have.
+/// Nothing of a deleted session remains, and other sessions keep their content.
 pub async fn a_deleted_session_is_gone_and_can_begin_again(journal: Arc<dyn Journal>) {
     for session in ["s", "t"] {
         append(&*open(&*journal, session, "a").await, vec![heard("r", "x"), heard("r", "y")]).await;
@@ -84,7 +85,7 @@ pub async fn a_deleted_session_is_gone_and_can_begin_again(journal: Arc<dyn Jour
     assert_eq!((read_all(&*journal, "s").await.len(), read_all(&*journal, "t").await.len()), (1, 2));
 }
 
-/// The newest entry is the last of the session's own.
+/// The newest entry is the last one of the session itself.
 pub async fn the_newest_entry_is_found(journal: Arc<dyn Journal>) {
     assert!(journal.newest("nobody").await.expect("reads").is_none());
     let (s, t) = (open(&*journal, "s", "a").await, open(&*journal, "t", "a").await);
@@ -97,7 +98,8 @@ pub async fn the_newest_entry_is_found(journal: Arc<dyn Journal>) {
     }
 }
 
-/// Of a session that there is and of one that begins, and of those alone; who goes away while they wait is in nobody's way.
+/// For existing and new sessions, and only for the requested one; a cancelled waiter disturbs
+/// nobody.
 pub async fn who_waits_for_entries_hears_of_them_whoever_writes(journal: Arc<dyn Journal>) {
     let (s, t) = (open(&*journal, "s", "a").await, open(&*journal, "t", "a").await);
     append(&*s, vec![heard("r", "1")]).await;
@@ -120,7 +122,7 @@ pub async fn who_waits_for_entries_hears_of_them_whoever_writes(journal: Arc<dyn
     of_t.await.expect("hears");
 }
 
-/// By name, as bytes compare.
+/// By name, in byte order.
 pub async fn sessions_are_listed_in_order(journal: Arc<dyn Journal>) {
     for session in ["b", "a", "é", "B", "a1", "10", "2"] {
         append(&*open(&*journal, session, "a").await, vec![heard("r", "x")]).await;
@@ -128,7 +130,7 @@ pub async fn sessions_are_listed_in_order(journal: Arc<dyn Journal>) {
     assert_eq!(journal.sessions().await.expect("lists"), ["10", "2", "B", "a", "a1", "b", "é"]);
 }
 
-/// Those that begin so, after a name, and no more than wanted; whatever characters the beginning has.
+/// By prefix, after a name, up to a limit; the prefix may contain any characters.
 pub async fn sessions_are_listed_by_how_they_begin_and_in_pages(journal: Arc<dyn Journal>) {
     for session in ["a/1", "a/2", "a/3", "a", "ab/1", "A/1", "b%/1", "b_/1", "bé/1", "é/1", "\u{1f600}/1"] {
         append(&*open(&*journal, session, "a").await, vec![heard("r", "x")]).await;
@@ -146,7 +148,7 @@ pub async fn sessions_are_listed_by_how_they_begin_and_in_pages(journal: Arc<dyn
     assert!(list("", "", 0).await.is_empty() && list("x", "", 9).await.is_empty());
 }
 
-/// Names of sessions, agents and runs are not looked into.
+/// Names of sessions, agents and runs are opaque.
 pub async fn names_may_be_any_text(journal: Arc<dyn Journal>) {
     let names = ["", " ", "a/b\\c", "'; DROP TABLE entry; --", "%_*?", "日本 \u{1f600}", "line\nbreak", "nul\0in"];
     for name in names {

@@ -1,4 +1,4 @@
-//! A thread with a runtime of its own.
+//! Background thread with its own runtime.
 
 use std::thread::{self, JoinHandle};
 
@@ -10,8 +10,8 @@ use tokio::{
 
 use crate::error::thread_ended;
 
-/// A thread that does work of one kind, with a runtime of its own that drives all connections: a busy application does not
-/// keep what must be renewed from being renewed. Dropping it waits until the queue is empty.
+/// Background thread for one kind of work, with its own runtime that drives all connections: a busy
+/// application cannot delay renewals. Dropping it waits until the queue is empty.
 pub(super) struct Background<W> {
     queue: Option<mpsc::UnboundedSender<W>>,
     runtime: Handle,
@@ -19,7 +19,7 @@ pub(super) struct Background<W> {
 }
 
 impl<W: Send + 'static> Background<W> {
-    /// Starts the thread. It is there when `begin` is done, and ends when `run` does.
+    /// Starts the thread. The thread is ready when `begin` completes, and ends when `run` does.
     pub(super) async fn start<S, B, R>(
         name: &str,
         begin: impl FnOnce() -> B + Send + 'static,
@@ -72,7 +72,7 @@ impl<W> Background<W> {
 impl<W> Drop for Background<W> {
     fn drop(&mut self) {
         self.queue = None;
-        // The last handle may go in a task that the thread itself wakes.
+        // The last handle may be dropped in a task that the thread itself wakes.
         if let Some(handle) = self.handle.take()
             && handle.thread().id() != thread::current().id()
             && handle.join().is_err()

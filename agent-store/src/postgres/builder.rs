@@ -1,4 +1,4 @@
-//! How a journal is opened.
+//! Builder of a journal in PostgreSQL.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::writing::{Writing, writing_setters};
 
-/// Settings of a [`PostgresJournal`].
+/// Builder of a [`PostgresJournal`].
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -50,32 +50,35 @@ impl PostgresBuilder {
         }
     }
 
-    /// Sets the schema that holds the journal's tables; it is created if it is missing. Default: `agent_journal`.
+    /// Sets the schema of the journal's tables, which is created if missing. Default:
+    /// `agent_journal`.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// Sets how long one connection is waited for. Default: the URL's `connect_timeout`, or 10 seconds.
+    /// Sets the timeout for opening one connection. Default: the URL's `connect_timeout`, or 10
+    /// seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = Some(timeout);
         self
     }
 
-    /// Sets how many connections read at once, at most; they are made when they are needed. Default: 4; at least one.
+    /// Sets the maximum number of read connections, which are opened on demand. Default: 4;
+    /// minimum: one.
     pub fn read_connections(mut self, most: usize) -> Self {
         self.reading.connections = most.max(1);
         self
     }
 
-    /// Sets how long a read waits for a connection, and then for its answer. Default: 30 seconds. A read that was not answered
-    /// is tried once more, over a new connection.
+    /// Sets the timeout of a read, first for a free connection and then for its answer. Default: 30
+    /// seconds. A read without an answer is retried once, over a new connection.
     pub fn read_timeout(mut self, timeout: Duration) -> Self {
         self.reading.timeout = timeout;
         self
     }
 
-    /// Sets how long a connection that reads is kept when nobody uses it. Default: 5 minutes.
+    /// Sets the time after which an idle read connection is closed. Default: 5 minutes.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.reading.idle_timeout = timeout;
         self
@@ -83,12 +86,13 @@ impl PostgresBuilder {
 
     writing_setters!();
 
-    /// Connects, and creates the tables or brings older ones up to date.
+    /// Connects, and creates or migrates the tables.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, or has tables of a
-    /// newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a setting that cannot work. Each
-    /// says what to do, and none shows the URL.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached,
+    /// rejects the connection, or has tables of a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid URL or setting. Each
+    /// message says what to do, and none contains the URL.
     pub async fn connect(self) -> Result<PostgresJournal> {
         let writing = self.writing;
         writing.check()?;
@@ -109,7 +113,7 @@ impl PostgresBuilder {
 }
 
 impl fmt::Debug for PostgresBuilder {
-    /// Without the URL, which may hold a password.
+    /// Omits the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresBuilder")
             .field("schema", &self.schema)

@@ -1,4 +1,4 @@
-//! Connecting: where the database is, and what a connection is given.
+//! Address of the database and setup of connections.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,34 +14,34 @@ use super::{
     tls, url,
 };
 
-/// How long a connection is waited for, unless somebody said so.
+/// Default timeout for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// After how long a silence a peer is asked whether it is still there, and again and again.
+/// Idle time before the first TCP keepalive probe, and the interval and number of probes.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long what was sent may stay without a receipt.
+/// Maximum time for sent data to be acknowledged (TCP user timeout).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
-/// What the client takes where a URL has no `keepalives_idle`.
+/// The client's default where the URL has no `keepalives_idle`.
 const UNSET_KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Where the database is and how its connections are set up. No connection keeps a setting of its own: a pooler may give each
-/// transaction another one.
+/// Address of the database and settings of its connections. No connection has session settings: a
+/// pooler may assign another connection to each transaction.
 #[derive(Clone)]
 pub(super) struct Location {
     config: Config,
     tls: MakeRustlsConnect,
-    /// As it stands in SQL.
+    /// Schema name, quoted for SQL.
     schema: String,
-    /// How long one connection is waited for.
+    /// Timeout for opening one connection.
     connect_timeout: Duration,
-    /// How long a lost connection is tried again.
+    /// Time during which a lost connection is retried.
     patience: Duration,
-    /// True if a pooler gives each transaction another connection.
+    /// True if a pooler assigns another connection to each transaction.
     is_pooled: bool,
 }
 
-/// A connection with its statements.
+/// Connection with its statements.
 pub(super) struct Db {
     pub(super) client: Client,
     pub(super) statements: Statements,
@@ -50,19 +50,19 @@ pub(super) struct Db {
 impl Location {
     pub(super) fn new(url: &str, schema: &str, patience: Duration) -> Result<Self> {
         let (rest, asked) = url::split(url);
-        // The parser's message does not repeat the URL, which may hold a password.
+        // The parser's message does not repeat the URL, which may contain a password.
         let mut config = rest.parse::<Config>().map_err(|e| {
-            let message = "the database's URL cannot be read: write postgres://user:password@host/database";
+            let message = "invalid database URL: expected postgres://user:password@host/database";
             Error::config(message).with_context("postgres", e.to_string())
         })?;
         let tls = tls::configure(&mut config, &asked)?;
         let is_pooled = match asked.pooled.as_deref() {
             Some("true") => true,
             None | Some("false") => false,
-            Some(_) => return Err(Error::config("pooled is neither true nor false in the database's URL")),
+            Some(_) => return Err(Error::config("invalid value of 'pooled' in the database URL: expected true or false")),
         };
         if schema.is_empty() || schema.contains('\0') {
-            return Err(Error::config("the schema needs a name"));
+            return Err(Error::config("the schema name must not be empty"));
         }
         config.application_name(format!("agent-journal {schema}"));
         if config.get_keepalives_idle() == UNSET_KEEPALIVE {
@@ -75,36 +75,37 @@ impl Location {
         Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, is_pooled })
     }
 
-    /// Sets how long one connection is waited for, if somebody said so.
+    /// Sets the timeout for opening a connection, if given.
     pub(super) fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.connect_timeout = timeout.unwrap_or(self.connect_timeout);
         self
     }
 
-    /// True if a pooler gives each transaction another connection.
+    /// True if a pooler assigns another connection to each transaction.
     pub(super) fn is_pooled(&self) -> bool {
         self.is_pooled
     }
 
-    /// The schema's name as it stands in SQL.
+    /// Returns the schema name, quoted for SQL.
     pub(super) fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// SQL that names its tables as `{schema}.table`, with the schema's name; and its advisory locks in `{lock_space}`, with a
-    /// number of the schema's own: the server has one space of such locks for all schemas of a database.
+    /// Replaces `{schema}` in SQL by the schema's name, and `{lock_space}` by a number of the
+    /// schema: the server has one space of advisory locks for all schemas of a database.
     pub(super) fn sql(&self, text: &str) -> String {
         let lock_space = format!("hashtextextended({}, 0)", literal(&self.schema));
         text.replace("{schema}", &self.schema).replace("{lock_space}", &lock_space)
     }
 
-    /// A connection with its statements; on the runtime that is to drive the connection. To prepare one takes its tables' locks,
-    /// so a connection that only reads does without: it would wait for tables that its own reads do not need.
+    /// Opens a connection with unprepared statements, on the runtime that is to drive it. Preparing
+    /// a statement locks its tables, so read connections do without: they would wait for tables
+    /// that their reads do not need.
     pub(super) async fn connect(&self) -> Result<Db> {
         Ok(Db { client: self.attach().await?, statements: Statements::new(self) })
     }
 
-    /// As [`connect`](Self::connect), with the statements prepared that write.
+    /// Like [`connect`](Self::connect), with the write statements prepared.
     pub(super) async fn connect_writer(&self) -> Result<Db> {
         let mut db = self.connect().await?;
         if !self.is_pooled {
@@ -115,7 +116,8 @@ impl Location {
         Ok(db)
     }
 
-    /// As [`connect_writer`](Self::connect_writer) or [`attach`](Self::attach), tried again and again while there is patience.
+    /// Retries [`connect_writer`](Self::connect_writer) or [`attach`](Self::attach) until the
+    /// patience has run out.
     pub(super) async fn reconnect<T>(&self, connect: impl AsyncFn(&Self) -> Result<T>) -> Result<T> {
         const PAUSE: Duration = Duration::from_millis(100);
         let trying = async {
@@ -130,17 +132,18 @@ impl Location {
         timeout(self.patience, trying).await.map_err(|_| lost_connection())
     }
 
-    /// A connection; on the runtime that is to drive it.
+    /// Opens a connection, on the runtime that is to drive it.
     pub(super) async fn attach(&self) -> Result<Client> {
         let connecting = timeout(self.connect_timeout, self.config.connect(self.tls.clone())).await;
         let connected = connecting.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
         let (client, connection) = connected.map_err(|e| cannot_connect(&e))?;
-        // Its end is seen by whoever uses the client next.
+        // The next user of the client notices the end of the connection.
         drop(tokio::spawn(connection));
         Ok(client)
     }
 
-    /// Listens on a channel until the connection is lost, and says so whenever something was heard, and once at the beginning.
+    /// Listens on a channel until the connection is lost; calls `heard` once at the beginning and
+    /// for each notification.
     pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<()> {
         let connecting = timeout(self.connect_timeout, self.config.connect(self.tls.clone())).await;
         let connected = connecting.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
@@ -166,18 +169,19 @@ impl Location {
         }
     }
 
-    /// Asks the server to end what a connection waits for, if the server can be asked.
+    /// Asks the server to cancel the current statement of a connection, if the server can be
+    /// reached.
     pub(super) async fn cancel(&self, waiting: CancelToken) {
         let _ = timeout(self.connect_timeout, waiting.cancel_query(self.tls.clone())).await;
     }
 }
 
-/// A name within SQL.
+/// Quotes a name for SQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as it stands in SQL, whatever the server is set to take a backslash for.
+/// Quotes a text as a SQL literal, independently of the server's `standard_conforming_strings`.
 fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }

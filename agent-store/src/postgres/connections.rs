@@ -1,4 +1,4 @@
-//! Connections, and transactions over them.
+//! Connection pool and transactions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,21 +18,22 @@ use super::{
 };
 use crate::answer::ask;
 
-/// How long a connection of the pool is waited for, and a lost one tried again.
+/// Timeout for a free connection of the pool, and time during which a lost connection is retried.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// A transaction whose client is not heard of is ended after these milliseconds, so that a machine that was lost or stopped is not in the way of others
-/// with what it locked.
+/// The server ends a transaction whose client is silent for 10 seconds, so that the locks of a lost
+/// or suspended machine do not block others.
 pub(super) const SETTINGS: &str = "SET LOCAL idle_in_transaction_session_timeout = 10000";
-/// How often a transaction is tried that others were in the way of.
+/// Maximum number of attempts at a transaction that conflicts with others.
 const TRIES: u32 = 5;
 
-/// What a transaction gives: an error of the database's undoes it and may be tried again, one of ours undoes it.
+/// Result of a transaction: a database error rolls it back and may lead to a retry, an error of
+/// ours only rolls it back.
 pub(super) type Done<T> = Result<Result<T>, tokio_postgres::Error>;
 
-/// Work of a transaction.
+/// Work of one attempt at a transaction.
 pub(super) type Attempt<'a, T> = BoxFuture<'a, Done<T>>;
 
-/// A pool of connections, which a thread of its own drives, and what is asked over them.
+/// Connection pool, driven by a thread of its own, with the statements to execute.
 pub(super) struct Connections<S> {
     pool: Pool<Connector>,
     statements: Arc<S>,
@@ -60,19 +61,19 @@ impl Manager for Connector {
     }
 }
 
-/// What is done again if the connection broke on the way.
+/// Retry policy after a broken connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It sees one moment, and changes nothing.
+    /// Consistent read without changes.
     Read,
-    /// It must not be done twice.
+    /// Not idempotent.
     Once,
-    /// It comes to the same however often it is done.
+    /// Idempotent write.
     Again,
 }
 
 impl<S: Send + Sync + 'static> Connections<S> {
-    /// At most so many connections, over which is asked what `set_up` gives.
+    /// Opens a pool of limited size, with the statements that `set_up` returns.
     pub(super) async fn open<F>(
         location: Location,
         thread: &str,
@@ -89,12 +90,12 @@ impl<S: Send + Sync + 'static> Connections<S> {
         Ok(Self { pool, statements, thread })
     }
 
-    /// What drives the connections, until the last clone is gone.
+    /// Returns the runtime that drives the connections, until the last clone is dropped.
     pub(super) fn runtime(&self) -> &Handle {
         self.thread.runtime()
     }
 
-    /// Reads as of one moment, once more if the connection broke.
+    /// Reads a consistent snapshot; retried once if the connection broke.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl for<'a> Fn(&'a Client, &'a S) -> Attempt<'a, T> + Send + Sync + 'static,
@@ -102,7 +103,7 @@ impl<S: Send + Sync + 'static> Connections<S> {
         self.transact(Kind::Read, work).await
     }
 
-    /// Changes all that `work` does, or nothing.
+    /// Applies all changes of `work`, or none.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl for<'a> Fn(&'a Client, &'a S) -> Attempt<'a, T> + Send + Sync + 'static,
@@ -110,7 +111,8 @@ impl<S: Send + Sync + 'static> Connections<S> {
         self.transact(Kind::Once, work).await
     }
 
-    /// As [`write`](Self::write), once more if the connection broke: the work comes to the same however often it is done.
+    /// Like [`write`](Self::write), retried once if the connection broke: the work must be
+    /// idempotent.
     pub(super) async fn write_again<T: Send + 'static>(
         &self,
         work: impl for<'a> Fn(&'a Client, &'a S) -> Attempt<'a, T> + Send + Sync + 'static,
@@ -128,7 +130,7 @@ impl<S: Send + Sync + 'static> Connections<S> {
     }
 }
 
-/// Does work on the thread; it goes on if the caller goes away.
+/// Runs work on the thread; the work continues if the caller is cancelled.
 async fn on<T: Send + 'static>(
     thread: &Background<BoxFuture<'static, ()>>,
     work: impl Future<Output = Result<T>> + Send + 'static,
@@ -136,7 +138,7 @@ async fn on<T: Send + 'static>(
     ask(|reply| thread.push(Box::pin(async move { drop(reply.send(work.await)) }))).await
 }
 
-/// Does what comes, side by side, until nothing more can come and all is done.
+/// Runs all incoming work concurrently, until the queue is closed and all work is done.
 async fn drive(mut work: tokio::sync::mpsc::UnboundedReceiver<BoxFuture<'static, ()>>) {
     let mut running = JoinSet::new();
     while let Some(work) = work.recv().await {
@@ -164,7 +166,7 @@ async fn transact<S, T>(
             let begin = client.build_transaction().isolation_level(isolation).read_only(reads);
             let transaction = begin.start().await?;
             is_begun = true;
-            // Both are sent at once.
+            // Pipelined: both are sent at once.
             let (settings, work) = (transaction.batch_execute(SETTINGS), work(transaction.client(), statements));
             let ((), done) = try_join(settings, work).await?;
             match &done {
@@ -177,9 +179,9 @@ async fn transact<S, T>(
         match done {
             Ok(done) => return done,
             Err(e) if is_conflict(&e) && attempt < TRIES => {}
-            // The connection was broken before.
+            // The connection was already broken before.
             Err(e) if is_fatal(&e) && !is_begun && attempt < TRIES => {}
-            // What was not acknowledged may have been done.
+            // Work without an acknowledgement may have been done.
             Err(e) if is_fatal(&e) && kind != Kind::Once && attempt == 1 => {}
             Err(e) => return Err(store_error(&e)),
         }
@@ -187,7 +189,7 @@ async fn transact<S, T>(
     unreachable!("the last attempt returns")
 }
 
-/// Others use all connections.
+/// All connections are in use.
 fn busy(connections: usize) -> Error {
     let message = format!("all {connections} connections to the database are busy: connect with more");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))

@@ -1,4 +1,4 @@
-//! Deleting a session.
+//! Deletion of a session.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use super::{
 };
 use crate::error::in_use;
 
-/// Keeps everybody from taking a lease of the session until the transaction ends; those who are taking one are waited for.
+/// Blocks new leases of the session until the transaction ends, and waits for those being taken.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), {lock_space}))";
 
-/// Deletes a session that nobody holds, with all that refers to it: gives how many there were; nothing if it is held.
+/// Deletes a session without active leases, with everything that refers to it. Returns the number
+/// of deleted sessions; no row if the session is leased.
 const DELETE: &str = "
 WITH held AS (
     SELECT FROM {schema}.lease WHERE session = $1 AND expires > clock_timestamp()
@@ -28,14 +29,15 @@ WITH held AS (
 )
 SELECT (SELECT count(*) FROM deleted) WHERE NOT EXISTS (SELECT FROM held)";
 
-/// A session that is to be deleted, and who waits for it.
+/// Session to delete, with the reply channel.
 pub(super) struct Delete {
     pub(super) session: Arc<str>,
     pub(super) reply: oneshot::Sender<Result<bool>>,
 }
 
 impl Delete {
-    /// Deletes it over a connection of its own: a large session takes long, and nobody who writes to another waits for it.
+    /// Deletes the session over a connection of its own: deleting a large session takes long and
+    /// must not block writers of other sessions.
     pub(super) async fn run(self, location: Location) {
         let deleted = delete(&location, &self.session).await;
         drop(self.reply.send(deleted));
@@ -56,7 +58,8 @@ async fn delete(location: &Location, session: &str) -> Result<bool> {
     }
 }
 
-/// One try. A statement sees what was committed before it began, so the leases are looked at after the lock is there.
+/// Makes one attempt. A statement sees only what was committed before it began, so the leases are
+/// read after the lock is held.
 async fn attempt(
     client: &mut tokio_postgres::Client,
     [lock, delete]: &[Query; 2],

@@ -1,4 +1,4 @@
-//! What PostgreSQL's failures mean, and what to do about them.
+//! Mapping of PostgreSQL's failures to error messages.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use super::tls;
 
-/// The failure of the journal. The URL is not shown, since it may hold a password.
+/// Converts a failure of the journal. Never contains the URL, which may contain a password.
 pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     let Some(code) = e.code() else {
         let cause = std::error::Error::source(e).map(ToString::to_string);
@@ -16,7 +16,7 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     let message = match *code {
         SqlState::DISK_FULL => "the database's disk is full: make room and run it again",
         SqlState::READ_ONLY_SQL_TRANSACTION => "the database is read-only: connect to the primary",
-        SqlState::INSUFFICIENT_PRIVILEGE => "the user may not do that: grant it the use of the journal's schema",
+        SqlState::INSUFFICIENT_PRIVILEGE => "the user lacks privileges: grant it USAGE and CREATE on the journal's schema",
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             "the database refuses the user: check the user and the password of the URL"
         }
@@ -29,9 +29,9 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
         SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
             "a pooler gives each transaction another connection: write pooled=true in the URL"
         }
-        SqlState::LOCK_NOT_AVAILABLE => "others were in the way for too long: try again",
+        SqlState::LOCK_NOT_AVAILABLE => "a lock could not be acquired in time: try again",
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
-            "this process was not heard of in the middle of a transaction, which is undone: try again"
+            "this process was idle in a transaction for too long, and the server rolled it back: try again"
         }
         SqlState::PROGRAM_LIMIT_EXCEEDED => "an entry is larger than the journal can hold",
         _ => "the journal failed",
@@ -49,7 +49,7 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     Error::new(ErrorKind::Store, message).with_retry(retry).with_context("postgres", describe(e))
 }
 
-/// There is no connection: nothing was sent.
+/// Converts a failure to connect: nothing was sent.
 pub(super) fn cannot_connect(e: &tokio_postgres::Error) -> Error {
     if e.code().is_some() {
         return store_error(e);
@@ -75,49 +75,51 @@ fn with_causes(e: &tokio_postgres::Error) -> String {
     })
 }
 
-/// True if the transaction was undone because of another one, and may be done again.
+/// True if the transaction was rolled back because of a conflict with another one, and can be
+/// retried.
 pub(super) fn is_conflict(e: &tokio_postgres::Error) -> bool {
     let conflicts = [
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::T_R_SERIALIZATION_FAILURE,
-        // A large string went with its last entry just as another entry was about to have it.
+        // A large string was deleted with its last entry just as another entry was about to refer
+        // to it.
         SqlState::FOREIGN_KEY_VIOLATION,
     ];
     e.code().is_some_and(|code| conflicts.contains(code))
 }
 
-/// True if the connection is of no use any more: it broke, or the server or a pooler ended it.
+/// True if the connection is unusable: it broke, or the server or a pooler closed it.
 pub(super) fn is_fatal(e: &tokio_postgres::Error) -> bool {
     e.as_db_error().is_none_or(|said| matches!(said.parsed_severity(), Some(Severity::Fatal | Severity::Panic)))
 }
 
-/// True if a statement failed only because one before it did.
+/// True if a statement failed only because an earlier one of the transaction did.
 pub(super) fn is_consequence(e: &tokio_postgres::Error) -> bool {
     e.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION)
 }
 
-/// Nobody knows what the server did with what it was sent last.
+/// The connection was lost, so that the outcome of the last request is unknown.
 pub(super) fn lost_connection() -> Error {
     let message = "the connection to the database failed: what was not acknowledged may or may not be kept; \
                    check that it is up, and open the session again";
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }
 
-/// Nobody answered a connection that was begun.
+/// Opening a connection timed out.
 pub(super) fn connecting_takes_too_long(waited: Duration) -> Error {
     let message =
         format!("the database did not answer within {waited:?}: check that it is up, and host and port of the URL");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }
 
-/// Nobody answered a read.
+/// A read timed out.
 pub(super) fn read_takes_too_long(waited: Duration) -> Error {
     let message =
         format!("the database did not answer a read within {waited:?}: check that it is up, or raise read_timeout");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }
 
-/// Others read over all connections.
+/// All read connections are in use.
 pub(super) fn all_busy(connections: usize) -> Error {
     let message = format!("all {connections} connections that read are busy: raise read_connections");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))

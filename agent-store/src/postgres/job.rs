@@ -1,4 +1,4 @@
-//! What the thread is asked to do.
+//! Jobs of the writer thread.
 
 use std::sync::{
     Arc,
@@ -16,18 +16,18 @@ use crate::{
     error::{earlier_failed, lost},
 };
 
-/// Something to do in a transaction that it shares with others. Its statement gives one number, or none where it was not to
-/// be.
+/// Job that shares a transaction with others. Its statement returns one number, or none if the job
+/// was rejected.
 pub(super) enum Job {
     Append(Append),
     Open { session: Arc<str>, agent: Arc<str>, deliver: Deliver<i64> },
     Release { session: Arc<str>, epoch: i64 },
 }
 
-/// Who waits for the answer.
+/// Callback that receives the answer.
 pub(super) type Deliver<T> = Box<dyn FnOnce(Result<T>) + Send>;
 
-/// The number that a job's statement gave.
+/// Number that a job's statement returned.
 pub(super) type Given = Result<Option<i64>, PgError>;
 
 /// Entries of one writer.
@@ -39,7 +39,7 @@ pub(super) struct Append {
     pub(super) waiting: Waiting,
 }
 
-/// Bytes that count as waiting until this is dropped.
+/// Guard that counts bytes as waiting until it is dropped.
 pub(super) struct Waiting {
     all: Arc<AtomicUsize>,
     bytes: usize,
@@ -66,12 +66,13 @@ impl Job {
         }
     }
 
-    /// True if the end of a run is in it, which is on disk when it is acknowledged, however lazy the journal is.
+    /// True if the job contains the end of a run, which must be on disk before it is acknowledged,
+    /// even in an asynchronous journal.
     pub(super) fn ends_run(&self) -> bool {
         matches!(self, Self::Append(append) if append.batch.ends_run)
     }
 
-    /// The lease that it gives back.
+    /// Returns the lease that the job releases.
     pub(super) fn released(&self) -> Option<i64> {
         match self {
             Self::Release { epoch, .. } => Some(*epoch),
@@ -79,17 +80,18 @@ impl Job {
         }
     }
 
-    /// The lease that it took, if that was what it was given.
+    /// Returns the lease that the job took, if its result is one.
     pub(super) fn lease(&self, given: Option<i64>) -> Option<i64> {
         given.filter(|_| matches!(self, Self::Open { .. }))
     }
 
-    /// True if it can only fail.
+    /// True if the job can only fail.
     pub(super) fn is_behind_a_failure(&self) -> bool {
         matches!(self, Self::Append(append) if append.batch.receipt.place.is_behind_a_failure())
     }
 
-    /// Its requests, each sent when it is first polled. `sync` says whether the commit waits for the disk.
+    /// Returns the job's requests, each sent when first polled. `sync` decides whether the commit
+    /// waits for the disk.
     pub(super) fn requests<'a>(
         &'a self,
         db: &'a Db,
@@ -110,7 +112,7 @@ impl Job {
         }
     }
 
-    /// Answers whoever waits.
+    /// Sends the answer.
     pub(super) fn finish(self, given: Result<Option<i64>>) {
         match self {
             Self::Append(Append { session, agent, batch, waiting, .. }) => {
@@ -138,7 +140,7 @@ impl Job {
         }));
     }
 
-    /// Answers that an append before it failed.
+    /// Answers that an earlier append failed.
     pub(super) fn refuse(self) {
         self.finish(Err(earlier_failed()));
     }
@@ -197,12 +199,12 @@ impl Append {
     }
 }
 
-/// A size within an entry, which is smaller than a gigabyte.
+/// Converts an offset within an entry, which is smaller than a gigabyte.
 fn small(size: usize) -> i32 {
     i32::try_from(size).unwrap_or(i32::MAX)
 }
 
-/// Somebody else has the lease, or the session is about to be gone.
+/// Another writer has the lease, or the session is being deleted.
 fn held(session: &str, agent: &str) -> Error {
     let message = format!("agent '{agent}' already runs in session '{session}', or the session is being deleted");
     Error::new(ErrorKind::Busy, message)

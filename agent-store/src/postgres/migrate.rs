@@ -1,16 +1,17 @@
-//! How the tables change from release to release.
+//! Schema migrations.
 
 use agent_core::{Error, ErrorKind, Result};
 use tokio_postgres::{Client, types::Type};
 
 use super::{connect::Location, error::store_error};
 
-/// Keeps two processes from migrating at once: "AGJL".
+/// Advisory lock that serialises the migrations of processes: "AGJL".
 const MIGRATION_LOCK: i64 = 0x4147_4a4c;
 
 impl Location {
-    /// Creates the tables, or brings older ones up to date. The migrations lead from nothing to format 1, from 1 to 2, and so
-    /// on; the schema's `format` says how many of them it has seen. What was released is never edited.
+    /// Creates or migrates the tables. The migrations lead from an empty schema to format 1, from 1
+    /// to 2, and so on; the schema's `format` is the number of migrations applied. Released
+    /// migrations are never edited.
     pub(super) async fn migrate(&self, migrations: &[&str]) -> Result<()> {
         let format = i32::try_from(migrations.len()).unwrap_or(i32::MAX);
         let mut client = self.attach().await?;
@@ -29,11 +30,11 @@ impl Location {
         Ok(())
     }
 
-    /// Gives the format that was found, or made.
+    /// Returns the format that was found or reached.
     async fn set_up(&self, client: &mut Client, migrations: &[&str]) -> Result<i32, tokio_postgres::Error> {
         let schema = self.schema();
         let transaction = client.transaction().await?;
-        // The migrations name their tables alone.
+        // The migrations use unqualified table names.
         let begin = format!("SET LOCAL search_path TO {schema}; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
         transaction.batch_execute(&begin).await?;
         let find = "SELECT to_regclass($1)::text";
@@ -57,7 +58,7 @@ impl Location {
             transaction.batch_execute(migration).await?;
             reached = from + 1;
         }
-        // A database that is up to date may be read-only.
+        // An up-to-date database may be read-only.
         if reached > version {
             transaction.batch_execute(&format!("UPDATE format SET version = {reached}")).await?;
             transaction.commit().await?;

@@ -1,4 +1,4 @@
-//! [`PostgresJournal`]: sessions in a PostgreSQL database.
+//! Journal in a PostgreSQL database: [`PostgresJournal`].
 
 mod background;
 mod builder;
@@ -45,52 +45,60 @@ use self::{
 };
 use crate::{answer::ask, stats::Stats};
 
-/// Sessions in a PostgreSQL database, for processes on several machines. Cheap to clone; every clone is the same journal.
+/// Journal in a PostgreSQL database, for processes on several machines. Cheap to clone; clones
+/// share one journal.
 ///
-/// It needs PostgreSQL 12 or newer and a database in UTF-8. However many runs there are, one connection writes and a few read. An
-/// append is acknowledged when its transaction is on the server's disk (see [`Durability`](crate::Durability)). What was handed over
-/// while the last one was on its way shares the next one, and all of it is sent at once: a thousand runs cost a few round
-/// trips and not a thousand.
+/// Requires PostgreSQL 12 or newer and a database in UTF-8. Independently of the number of runs,
+/// one connection writes and a few read. An append is acknowledged when its transaction is on the
+/// server's disk (see [`Durability`](crate::Durability)). Appends that arrive while a transaction
+/// is in flight share the next one, which is pipelined: a thousand runs cost a few round trips
+/// instead of a thousand.
 ///
-/// A writer holds a lease on its session and agent, which is renewed. Other processes find the pair
-/// [`Busy`](agent_core::ErrorKind::Busy), and take it over when its holder has been dead for the lease's time, by the
-/// server's clock. A holder that was only asleep then fails at its next append, which writes nothing: each looks for its
-/// lease in its own transaction. And a run that had its acknowledgement fails before the effect: it asks first, if its lease may have run out by
-/// the process's clock, which goes on while a process is stopped, and not while its machine sleeps.
+/// A writer holds a lease on its session and agent, which is renewed. Other processes get
+/// [`Busy`](agent_core::ErrorKind::Busy) for a held pair, and take it over once its holder has been
+/// dead for the duration of the lease, by the server's clock. If the holder was only suspended, its
+/// next append fails and writes nothing: each append checks its lease in its own transaction. A run
+/// that already had an acknowledgement fails before its next effect, because it verifies the lease
+/// first if the lease may have expired by the process's clock, which continues while a process is
+/// stopped, but not while its machine sleeps.
 ///
-/// A lost connection is made again. Appends that were on their way fail, since nobody can say whether they were kept; and a
-/// writer whose append failed refuses all that follow: drop it, open the session again and read what is there.
+/// Lost connections are reopened. Appends in flight fail, since their outcome is unknown; and a
+/// writer whose append failed rejects all further appends: drop it, open the session again and read
+/// its entries.
 ///
-/// Dropping the last handle (journal or writer) waits until everything handed over is written. The journal can be read at
-/// any time with `psql -c 'select * from agent_journal.history'`.
+/// Dropping the last handle (journal or writer) waits until all accepted appends are written. The
+/// journal can be read at any time with `psql -c 'select * from agent_journal.history'`.
 ///
-/// A read that was not answered in time, or whose connection broke, is tried once more over a new connection. The server is asked
-/// now and then whether it is still there, so that no firewall forgets a connection unseen: every 30 seconds, unless the URL's
-/// `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or `tcp_user_timeout` say otherwise.
+/// A read that times out, or whose connection breaks, is retried once over a new connection. TCP
+/// keepalive probes every 30 seconds prevent firewalls from silently dropping idle connections,
+/// unless the URL's `keepalives_idle`, `keepalives_interval`, `keepalives_retries` or
+/// `tcp_user_timeout` say otherwise.
 ///
 /// # Poolers
 ///
-/// The journal and the [ledger](PostgresLedger) keep nothing in the server's session: no settings, no locks beyond a transaction, no
-/// `LISTEN`. So they work behind a pooler that gives each transaction another connection (PgBouncer with
-/// `pool_mode = transaction`), and none of their work needs a direct one. What such a pooler may not know is prepared statements:
-/// write `pooled=true` into the URL, and nothing is prepared, unless yours follows them, as PgBouncer does from 1.21 on with
-/// `max_prepared_statements`. The ledger has none; a [queue](PostgresQueue) does not `LISTEN` then.
+/// The journal and the [ledger](PostgresLedger) keep no state in the server's session: no settings,
+/// no locks beyond a transaction, no `LISTEN`. They therefore work behind a pooler in transaction
+/// mode (PgBouncer with `pool_mode = transaction`) and need no direct connection. Prepared
+/// statements are the exception: write `pooled=true` into the URL to disable them, unless the
+/// pooler supports them, as PgBouncer does from 1.21 on with `max_prepared_statements`. The ledger
+/// uses none; a [queue](PostgresQueue) does not `LISTEN` with `pooled=true`.
 ///
 /// # Encryption
 ///
-/// The URL's `sslmode` says what libpq's does, but that a connection which was to be encrypted is never made without:
+/// The URL's `sslmode` has the meaning that libpq gives it, except that a connection that should be
+/// encrypted never falls back to plain text:
 ///
-/// | `sslmode` | encrypted | the server's certificate | holds against |
+/// | `sslmode` | encrypted | check of the server's certificate | protects against |
 /// |---|---|---|---|
-/// | `disable` | never | | nobody |
-/// | `prefer`, the default | if the server offers it | is not looked at | those who only listen |
-/// | `require` | always | is not looked at, unless there is a `sslrootcert`: then as `verify-ca` | those who only listen |
-/// | `verify-ca` | always | is of a trusted authority | also those who stand between, if the authority is your own |
-/// | `verify-full` | always | is of a trusted authority, and of the URL's host | also those who stand between |
+/// | `disable` | never | | nothing |
+/// | `prefer`, the default | if the server offers it | none | passive eavesdropping |
+/// | `require` | always | none, unless there is a `sslrootcert`: then as `verify-ca` | passive eavesdropping |
+/// | `verify-ca` | always | signed by a trusted authority | also active interception, if the authority is your own |
+/// | `verify-full` | always | signed by a trusted authority, for the URL's host | also active interception |
 ///
-/// `sslrootcert` names a file of the authorities that are trusted, in PEM; without it, and for `system`, they are those that
-/// browsers trust. Across a network that is not your own, use `verify-full`. A Unix socket is never encrypted: modes from
-/// `require` on refuse it.
+/// `sslrootcert` names a PEM file of trusted certificate authorities; without it, and for `system`,
+/// those that browsers trust are used. Use `verify-full` across a network that is not your own. A
+/// Unix socket is never encrypted: modes from `require` on reject it.
 ///
 /// ```no_run
 /// use agent_store::PostgresJournal;
@@ -114,21 +122,22 @@ struct Inner {
 }
 
 impl PostgresJournal {
-    /// Connects to the database at `url`, with the defaults of [`PostgresBuilder`]: `postgres://user:password@host/database`,
-    /// or libpq's `host=.. user=.. dbname=..`. See [above](Self#encryption) for its `sslmode`.
+    /// Connects to the database at `url`, with the defaults of [`PostgresBuilder`]:
+    /// `postgres://user:password@host/database`, or libpq's `host=.. user=.. dbname=..`. See
+    /// [above](Self#encryption) for `sslmode`.
     ///
     /// # Errors
-    /// As [`PostgresBuilder::connect`].
+    /// The errors of [`PostgresBuilder::connect`].
     pub async fn connect(url: &str) -> Result<Self> {
         Self::builder(url).connect().await
     }
 
-    /// Settings for a journal at `url`.
+    /// Returns a builder for a journal at `url`.
     pub fn builder(url: &str) -> PostgresBuilder {
         PostgresBuilder::new(url)
     }
 
-    /// What was written since this handle's journal was opened.
+    /// Returns the write statistics since this handle's journal was opened.
     pub fn stats(&self) -> Stats {
         self.0.thread.stats()
     }
@@ -139,7 +148,8 @@ impl Journal for PostgresJournal {
     async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
         let (session, agent) = (Arc::<str>::from(session), Arc::<str>::from(agent));
         let opening = ask(|reply| {
-            // The lease is made by the thread, and not here, where the caller may have gone away: it is then given back at once.
+            // The thread creates the lease, not the caller, which may have been cancelled: the
+            // lease is then released immediately.
             let (queue, held) = (self.0.thread.queue()?, session.clone());
             let deliver = Box::new(move |epoch: Result<i64>| {
                 drop(reply.send(epoch.map(|epoch| Lease::new(epoch, held, queue))));
@@ -186,7 +196,8 @@ impl Journal for PostgresJournal {
         self.0.readers.info(session).await
     }
 
-    /// Looks ten times a second, and less often where a look takes long, down to once a second: one look for all that this process waits for.
+    /// Polls ten times a second, and less often where a query is slow, down to once a second; one
+    /// query serves all waiters of this process.
     async fn news(&self, session: &str, after: u64) -> Result<()> {
         self.0.news.after(session, after).await
     }

@@ -1,4 +1,4 @@
-//! Word of new entries: one look for all who wait in this process.
+//! Notification of new entries: one query for all waiters of this process.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,11 @@ use tokio::sync::watch::{Receiver, Sender};
 
 use super::readers::Readers;
 
-/// How long there is between two looks: ten times as long as one takes, within this.
+/// Minimum and maximum pause between two queries; within this range, ten times the duration of a
+/// query.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// Who waits for entries of which session.
+/// Waiters for new entries, by session.
 #[derive(Clone)]
 pub(super) struct News(Arc<Inner>);
 
@@ -25,7 +26,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Waiting {
-    /// The newest entries as they were last seen, of sessions that somebody waits for.
+    /// Newest sequence number seen, of sessions with waiters.
     heads: HashMap<Arc<str>, Sender<u64>>,
     is_looking: bool,
 }
@@ -42,7 +43,7 @@ impl News {
             if head.wait_for(|head| *head > after).await.is_ok() {
                 return Ok(());
             }
-            // A look failed. This one's own says why.
+            // A query failed. A query of this waiter reports the reason.
             self.0.readers.heads(&[session.into()]).await?;
         }
     }
@@ -56,7 +57,7 @@ impl News {
         head
     }
 
-    /// Looks again and again while anybody waits.
+    /// Polls as long as there are waiters.
     async fn look(self) {
         while let Some(sessions) = self.wanted() {
             let began = Instant::now();
@@ -71,7 +72,7 @@ impl News {
         }
     }
 
-    /// The sessions that somebody waits for. If there are none, whoever comes next looks.
+    /// Returns the sessions with waiters. Without any, polling stops until the next waiter.
     fn wanted(&self) -> Option<Vec<Arc<str>>> {
         let mut waiting = self.lock();
         waiting.heads.retain(|_, head| head.receiver_count() > 0);

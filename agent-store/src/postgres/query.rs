@@ -1,17 +1,18 @@
-//! A statement, and how it is sent.
+//! SQL statement, prepared or not.
 
 use tokio_postgres::{
     Client, Error, Row, Statement,
     types::{ToSql, Type},
 };
 
-/// A value that a statement is given.
+/// Parameter value of a statement.
 pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
 
-/// A statement with the types of its parameters.
+/// SQL statement with the types of its parameters.
 ///
-/// A prepared one has a name in the server's session and is planned once, which makes an append four times as fast. Another
-/// one is parsed and planned whenever it is sent, and can be sent over whichever session a pooler picks.
+/// A prepared statement has a name in the server's session and is planned once, which makes an
+/// append four times as fast. An unprepared one is parsed and planned whenever it is sent, over any
+/// session that a pooler picks.
 pub(super) struct Query {
     sql: String,
     types: &'static [Type],
@@ -28,7 +29,7 @@ impl Query {
         Ok(())
     }
 
-    /// The rows that it gives. It is sent when this is first polled.
+    /// Returns the resulting rows. The statement is sent when the future is first polled.
     pub(super) async fn rows(&self, client: &Client, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Error> {
         match &self.prepared {
             Some(statement) => client.query(statement, parameters).await,
@@ -39,7 +40,7 @@ impl Query {
         }
     }
 
-    /// The number in the first row, if there is one.
+    /// Returns the number in the first row, if there is one.
     pub(super) async fn number(&self, client: &Client, parameters: &[Parameter<'_>]) -> Result<Option<i64>, Error> {
         Ok(self.rows(client, parameters).await?.first().map(|row| row.get(0)))
     }

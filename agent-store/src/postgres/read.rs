@@ -1,4 +1,4 @@
-//! What is read.
+//! Read operations.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::readers::{Parameters, Readers};
 use crate::{blob::Blob, encode::Encoded, prefix::above};
 
 impl Readers {
-    /// At most `limit` entries of a session after `after`, oldest first.
+    /// Returns at most `limit` entries of a session after `after`, oldest first.
     pub(super) async fn entries(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -25,14 +25,14 @@ impl Readers {
         rows.iter().map(decode).collect()
     }
 
-    /// The newest entry of a session.
+    /// Returns the newest entry of a session.
     pub(super) async fn newest(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let rows = self.rows(|s| &s.newest, vec![bytes(session)]).await?;
         let newest = rows.first().map_or(0, |row| row.get::<_, i64>(0).cast_unsigned());
         Ok(self.entries(session, newest.saturating_sub(1), 1).await?.pop())
     }
 
-    /// The newest anchor of a session.
+    /// Returns the newest snapshot of a session.
     pub(super) async fn anchor(&self, session: &str) -> Result<Option<Arc<Entry>>> {
         let rows = self.rows(|s| &s.anchor, vec![bytes(session)]).await?;
         let anchor = rows.first().and_then(|row| row.get::<_, Option<i64>>(0));
@@ -46,7 +46,7 @@ impl Readers {
         Ok(rows.first().is_some_and(|row| row.get(0)))
     }
 
-    /// What is known of a session without its entries.
+    /// Returns the metadata of a session, without its entries.
     pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
@@ -60,20 +60,21 @@ impl Readers {
         Ok(Some(info))
     }
 
-    /// The names of all sessions, sorted.
+    /// Returns the names of all sessions, sorted.
     pub(super) async fn sessions(&self) -> Result<Vec<String>> {
         let rows = self.rows(|s| &s.sessions, Parameters::new()).await?;
         names(&rows)
     }
 
-    /// The numbers of the newest entries of these sessions, of those that have any.
+    /// Returns the newest sequence numbers of these sessions, of those with entries.
     pub(super) async fn heads(&self, sessions: &[Arc<str>]) -> Result<Vec<(String, u64)>> {
         let names: Vec<_> = sessions.iter().map(|name| name.as_bytes().to_vec()).collect();
         let rows = self.rows(|s| &s.heads, vec![Box::new(names)]).await?;
         rows.iter().map(|row| Ok((name(row, 0)?.to_owned(), row.get::<_, i64>(1).cast_unsigned()))).collect()
     }
 
-    /// At most `limit` names of sessions that begin with `prefix` and come after `after`, sorted.
+    /// Returns at most `limit` session names that begin with `prefix` and sort after `after`,
+    /// sorted.
     pub(super) async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let range: Parameters = vec![bytes(after), bytes(prefix), Box::new(above(prefix)), Box::new(limit)];
@@ -85,24 +86,24 @@ fn names(rows: &[Row]) -> Result<Vec<String>> {
     rows.iter().map(|row| name(row, 0).map(ToOwned::to_owned)).collect()
 }
 
-/// A name as it is kept.
+/// Encodes a name as a parameter.
 fn bytes(name: &str) -> Box<dyn ToSql + Send + Sync> {
     Box::new(name.as_bytes().to_vec())
 }
 
-/// A row, whose run is shared with the row before if it is the same.
+/// Decodes a row; consecutive rows of the same run share its id.
 fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)> {
     let name = name(row, 1)?;
     let run = match last_run {
         Some(run) if **run == *name => run.clone(),
         _ => last_run.insert(name.into()).clone(),
     };
-    let version = u16::try_from(row.get::<_, i32>(3)).map_err(|_| damaged("a version that no release has"))?;
+    let version = u16::try_from(row.get::<_, i32>(3)).map_err(|_| damaged("an invalid entry version"))?;
     let places: Vec<i32> = row.get::<_, Option<_>>(6).unwrap_or_default();
     let hashes: Vec<&[u8]> = row.get::<_, Option<_>>(7).unwrap_or_default();
     let contents: Vec<String> = row.get::<_, Option<_>>(8).unwrap_or_default();
     let blobs = places.into_iter().zip(hashes).zip(contents).map(|((at, hash), text)| {
-        let hash = hash.try_into().map_err(|_| damaged("a hash of another length"))?;
+        let hash = hash.try_into().map_err(|_| damaged("a hash of invalid length"))?;
         Ok(Blob { at: usize::try_from(at).unwrap_or(usize::MAX), hash, text })
     });
     let encoded = Encoded {

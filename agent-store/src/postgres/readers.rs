@@ -1,4 +1,4 @@
-//! Connections that read, apart from the one that writes.
+//! Read connections, apart from the writing one.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::error::thread_ended;
 
-/// How many connections read, and how long each is waited for and kept.
+/// Number of read connections, with their timeouts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) connections: usize,
@@ -32,13 +32,13 @@ impl Default for Reading {
     }
 }
 
-/// What a read is given.
+/// Parameters of a read.
 pub(super) type Parameters = Vec<Box<dyn ToSql + Send + Sync>>;
 
-/// A pool of connections, made when they are needed.
+/// Pool of read connections, opened on demand.
 ///
-/// A read is done on the thread's runtime, whose clock runs even where the caller's is paused, and goes on if the caller goes
-/// away: a connection comes back to the pool with nothing left to be answered.
+/// A read runs on the thread's runtime, whose clock runs even where the caller's is paused, and
+/// continues if the caller is cancelled: a connection returns to the pool without pending answers.
 #[derive(Clone)]
 pub(super) struct Readers {
     pool: Pool<Connector>,
@@ -46,7 +46,7 @@ pub(super) struct Readers {
     runtime: Handle,
 }
 
-/// Makes the pool's connections, and knows which are of no use any more.
+/// Opens the pool's connections and detects unusable ones.
 struct Connector {
     location: Location,
     idle_timeout: Duration,
@@ -72,7 +72,7 @@ fn is_of_use(db: &Db, metrics: Metrics, idle_timeout: Duration) -> bool {
     !db.client.is_closed() && metrics.last_used() < idle_timeout
 }
 
-/// Why a connection is of no use any more.
+/// Error of an unusable connection.
 struct Broken(agent_core::Error);
 
 impl Readers {
@@ -92,12 +92,12 @@ impl Readers {
         &self.pool.manager().location
     }
 
-    /// Where what reads in the background runs.
+    /// Returns the runtime for background reads.
     pub(super) fn runtime(&self) -> &Handle {
         &self.runtime
     }
 
-    /// The rows of a statement that changes nothing.
+    /// Returns the rows of a read-only statement.
     pub(super) async fn rows(&self, pick: fn(&Statements) -> &Query, parameters: Parameters) -> Result<Vec<Row>> {
         let readers = self.clone();
         let reading = self.runtime.spawn(async move {
@@ -105,7 +105,7 @@ impl Readers {
                 Ok(rows) => rows,
                 Err(Broken(e)) => {
                     tracing::debug!(error = %e, "a connection that reads broke; reading again over another one");
-                    // What broke one has most likely broken the others.
+                    // The event that broke one connection has most likely broken the others.
                     drop(readers.pool.retain(|_, _| false));
                     readers.attempt(pick, &parameters).await.unwrap_or_else(|Broken(e)| Err(e))
                 }
@@ -142,7 +142,7 @@ impl Readers {
     }
 }
 
-/// Closes what nobody has used for so long, as long as there is a runtime.
+/// Closes idle connections periodically, as long as the pool exists.
 async fn close_idle(pool: Pool<Connector>, idle_timeout: Duration) {
     let pool = pool.weak();
     loop {

@@ -1,12 +1,13 @@
-//! The SQL.
+//! SQL statements of the journal.
 
 use futures::future::try_join_all;
 use tokio_postgres::{Client, Error, types::Type};
 
 use super::{connect::Location, query::Query};
 
-/// Takes the lease of a session and an agent, if it is free or has expired, and nobody deletes the session: gives its epoch.
-/// The clock is the server's, so that those of the processes may differ.
+/// Takes the lease of a session and an agent, if it is free or has expired, and the session is not
+/// being deleted. Returns the epoch. Uses the server's clock, since those of the processes may
+/// differ.
 const OPEN: &str = "
 INSERT INTO {schema}.lease (session, agent, holder, expires)
 SELECT $1, $2, $3, clock_timestamp() + $4::float8 * interval '1 second'
@@ -16,14 +17,15 @@ SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
 WHERE lease.expires <= clock_timestamp()
 RETURNING epoch";
 
-/// Gives those of the leases that are not another's by now.
+/// Renews leases and returns those that are still held.
 const RENEW: &str = "
 UPDATE {schema}.lease SET expires = clock_timestamp() + $2::float8 * interval '1 second' WHERE epoch = ANY($1)
 RETURNING epoch";
 
 const RELEASE: &str = "DELETE FROM {schema}.lease WHERE epoch = $1 RETURNING epoch";
 
-/// Keeps large strings, unless they are there. In order, so that two processes do not wait for each other.
+/// Stores large strings that are not there yet. In a fixed order, so that two processes do not
+/// deadlock.
 const KEEP: &str = "
 INSERT INTO {schema}.blob (hash, content)
 SELECT DISTINCT ON (hash) hash, content FROM unnest($2::bytea[], $3::text[]) AS b (hash, content)
@@ -31,8 +33,8 @@ WHERE EXISTS (SELECT FROM {schema}.lease WHERE epoch = $1)
 ORDER BY hash
 ON CONFLICT (hash) DO NOTHING";
 
-/// Appends to a session and gives the first sequence number; nothing if the lease is another's by now. The lock on the
-/// lease's row keeps it from being taken over before this is committed.
+/// Appends to a session and returns the first sequence number; no row if the lease was lost. The
+/// lock on the lease's row prevents a takeover before the commit.
 const APPEND: &str = "
 WITH held AS (
     SELECT FROM {schema}.lease WHERE epoch = $1 FOR UPDATE
@@ -57,29 +59,29 @@ WITH held AS (
 )
 SELECT before + 1 FROM advanced, set_config('synchronous_commit', $18, true)";
 
-/// The parameters of [`APPEND`].
+/// Parameters of [`APPEND`].
 const APPENDED: &[Type] = &[
-    Type::INT8,        // the lease's epoch
-    Type::BYTEA,       // the session
-    Type::INT8,        // how many entries
-    Type::BYTEA_ARRAY, // their runs,
-    Type::INT8_ARRAY,  // times,
-    Type::INT4_ARRAY,  // versions,
-    Type::TEXT_ARRAY,  // bodies,
-    Type::INT4_ARRAY,  // and how many parts each has
-    Type::INT8_ARRAY,  // the parts' entries, counted from 1,
-    Type::INT4_ARRAY,  // places
-    Type::BYTEA_ARRAY, // and hashes
-    Type::INT8,        // the first entry's time
-    Type::INT8,        // the newest time
-    Type::INT8,        // how many runs began
-    Type::BYTEA,       // the newest title
-    Type::BYTEA_ARRAY, // the runs' agents
-    Type::INT8,        // which entry is the newest anchor, counted from 1
+    Type::INT8,        // lease epoch
+    Type::BYTEA,       // session
+    Type::INT8,        // number of entries
+    Type::BYTEA_ARRAY, // per entry: run,
+    Type::INT8_ARRAY,  // time,
+    Type::INT4_ARRAY,  // version,
+    Type::TEXT_ARRAY,  // body
+    Type::INT4_ARRAY,  // and number of parts
+    Type::INT8_ARRAY,  // per part: entry, counted from 1,
+    Type::INT4_ARRAY,  // offset
+    Type::BYTEA_ARRAY, // and hash
+    Type::INT8,        // time of the first entry
+    Type::INT8,        // newest time
+    Type::INT8,        // number of runs that began
+    Type::BYTEA,       // newest title
+    Type::BYTEA_ARRAY, // agents of the runs
+    Type::INT8,        // position of the newest snapshot, counted from 1
     Type::TEXT,        // whether the commit waits for the disk
 ];
 
-/// One statement, so that an entry is read with its parts or not at all.
+/// One statement, so that an entry is read consistently with its parts.
 const READ: &str = "
 SELECT page.seq, page.run, page.time, page.version, page.body, page.parts, p.places, p.hashes, p.contents
 FROM (
@@ -99,7 +101,7 @@ const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM {schema}.entry WHERE ses
 
 const ANCHOR: &str = "SELECT anchor FROM {schema}.session WHERE name = $1";
 
-/// Its condition is that of the index `run_started`.
+/// The condition matches that of the index `run_started`.
 const HAS_RUN: &str = r#"SELECT EXISTS (
     SELECT FROM {schema}.entry
     WHERE session = (SELECT id FROM {schema}.session WHERE name = $1)
@@ -115,7 +117,7 @@ const HEADS: &str = "SELECT name, head FROM {schema}.session WHERE name = ANY($1
 const LIST: &str = "
 SELECT name FROM {schema}.session WHERE name > $1 AND name >= $2 AND name < $3 ORDER BY name LIMIT $4";
 
-/// What a connection can do.
+/// Statements of a connection.
 pub(super) struct Statements {
     pub(super) open: Query,
     pub(super) renew: Query,
@@ -152,7 +154,7 @@ impl Statements {
         }
     }
 
-    /// Prepares those that write, in one way to the server and back.
+    /// Prepares the write statements in one round trip.
     pub(super) async fn prepare(&mut self, client: &Client) -> Result<(), Error> {
         let Self { open, renew, release, keep, append, .. } = self;
         let writing = [open, renew, release, keep, append];

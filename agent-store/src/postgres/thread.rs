@@ -1,4 +1,4 @@
-//! The thread that writes: groups of jobs in, one transaction each, and the heartbeat of the leases.
+//! Writer thread: commits groups of jobs and renews the leases.
 
 use std::{
     collections::BTreeSet,
@@ -36,21 +36,21 @@ use crate::{
     writing::Writing,
 };
 
-/// From nothing to format 1, and so on.
+/// Migrations from an empty schema to format 1, and so on.
 const MIGRATIONS: &[&str] =
     &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql"), include_str!("runs.sql")];
 
-/// What the thread is asked to do.
+/// Requests to the thread.
 pub(super) enum Work {
-    /// In its next transaction, with what else there is.
+    /// Job of the next transaction.
     Write(Job),
-    /// All leases, at once, to know whether this one is still held.
+    /// Immediate renewal of all leases, to verify that this one is still held.
     Renew(i64, oneshot::Sender<Result<bool>>),
-    /// On the side, when all that was asked before is done.
+    /// Deletion, beside the transactions, once all earlier requests are done.
     Delete(Delete),
 }
 
-/// The thread, and what waits for it.
+/// Handle of the thread, and the size of its queue in bytes.
 pub(super) struct JournalThread {
     thread: Background<Work>,
     waiting: Arc<AtomicUsize>,
@@ -60,7 +60,7 @@ pub(super) struct JournalThread {
 }
 
 impl JournalThread {
-    /// Starts the thread, which connects and brings the tables up to date.
+    /// Starts the thread, which connects and migrates the tables.
     pub(super) async fn start(location: Location, writing: Writing) -> Result<Self> {
         let counters = Arc::<Counters>::default();
         let begun = std::time::Instant::now();
@@ -91,17 +91,18 @@ impl JournalThread {
         self.thread.queue()
     }
 
-    /// Room for entries of `bytes`, until they are written.
+    /// Reserves space for entries of `bytes`, until they are written.
     pub(super) fn room(&self, bytes: usize) -> Result<Waiting> {
         let waiting = self.waiting.load(Ordering::Acquire);
-        // Entries larger than the limit are taken when nothing else waits: they could never be written otherwise.
+        // Accept entries larger than the limit when nothing else waits: they could never be written
+        // otherwise.
         if waiting > 0 && waiting + bytes > self.queue_bytes {
             return Err(cannot_keep_up(waiting));
         }
         Ok(Waiting::new(self.waiting.clone(), bytes))
     }
 
-    /// Those that the thread renews.
+    /// Returns the leases that the thread renews.
     pub(super) fn leases(&self) -> &Leases {
         &self.leases
     }
@@ -117,22 +118,22 @@ impl JournalThread {
 
 struct Writer {
     location: Location,
-    /// None after the connection failed, until there is another.
+    /// None after the connection failed, until it is reconnected.
     db: Option<Db>,
     work: mpsc::UnboundedReceiver<Work>,
     counters: Arc<Counters>,
     holder: String,
-    /// The leases to renew. One that nobody knows was taken expires.
+    /// Leases to renew. One whose acquisition was not acknowledged expires.
     leases: Leases,
     writing: Writing,
     renewed: Instant,
 }
 
-/// Why a transaction came to nothing.
+/// Failure of a transaction.
 enum Failure {
-    /// The job at this place was refused.
+    /// The job at this position was rejected.
     Job(usize, Error),
-    /// Others were in the way; it may be done again.
+    /// Conflict with other transactions; can be retried.
     Conflict(Error),
     /// Everything failed.
     All(Error),
@@ -158,7 +159,7 @@ impl Writer {
                 let held = self.renew().await;
                 for (epoch, reply) in asked {
                     let is_held = held.as_ref().map(|held| held.contains(&epoch));
-                    let _ = reply.send(is_held.ok_or_else(lost_connection)); // who asked may be gone
+                    let _ = reply.send(is_held.ok_or_else(lost_connection)); // the caller may be gone
                 }
             }
             if !group.is_empty() {
@@ -170,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// The connection, made anew if it is gone.
+    /// Returns the connection, reopened if it is closed.
     async fn db(&mut self) -> Result<&Db> {
         if self.db.as_ref().is_some_and(|db| db.client.is_closed()) {
             self.db = None;
@@ -182,7 +183,7 @@ impl Writer {
         Ok(self.db.insert(db))
     }
 
-    /// Renews all leases; gives those that are held, or nothing if nobody can say.
+    /// Renews all leases and returns those still held, or `None` if unknown.
     async fn renew(&mut self) -> Option<BTreeSet<i64>> {
         let (leases, writing) = (self.leases.all(), self.writing);
         let (began, asked) = (Instant::now(), self.leases.now());
@@ -199,7 +200,7 @@ impl Writer {
                 self.renewed = began;
                 Some(held)
             }
-            // Not yet a loss, and never a wrong append: every append looks whether its lease is still there.
+            // No lease is lost yet, and no append can go wrong: every append checks its lease.
             Err(e) => {
                 tracing::warn!(error = %e, "the leases could not be renewed; trying again");
                 None
@@ -207,12 +208,12 @@ impl Writer {
         }
     }
 
-    /// Does a group in one transaction. A job that the database refuses is left out, and the others are done again without
-    /// it.
+    /// Runs a group of jobs in one transaction. A job that the database rejects is excluded, and
+    /// the others are repeated without it.
     async fn commit(&mut self, mut group: Vec<Job>) {
         const TRIES: u32 = 5;
         group.iter().filter_map(Job::released).for_each(|epoch| self.leases.give_back(epoch));
-        // All processes lock sessions in the same order; what concerns one session stays in its order.
+        // All processes lock sessions in the same order; the order within a session is kept.
         group.sort_by(|a, b| a.session().cmp(b.session()));
         let mut tries = 0;
         loop {
@@ -237,7 +238,7 @@ impl Writer {
         }
     }
 
-    /// One try: everything is sent at once, and so costs one way to the server and back.
+    /// Makes one attempt: everything is pipelined, in one round trip.
     async fn attempt(&mut self, group: &[Job]) -> Result<Vec<Option<i64>>, Failure> {
         let (ttl, holder) = (self.writing.lease_ttl, self.holder.clone());
         let is_sync = self.writing.durability == Durability::Sync || group.iter().any(Job::ends_run);
@@ -250,7 +251,7 @@ impl Writer {
             owners.extend(of_job.iter().map(|_| Some(at)));
             requests.extend(of_job);
         }
-        // One request, which is the most frequent case, is a transaction by itself.
+        // A single request, the most frequent case, is a transaction of its own.
         if requests.len() > 1 {
             let simple = |sql| Box::pin(async move { db.client.batch_execute(sql).await.map(|()| None) });
             requests.insert(0, simple(&begin));
@@ -259,7 +260,7 @@ impl Writer {
             owners.push(None);
         }
 
-        // A lease that was not renewed for so long is lost anyway.
+        // A lease that was not renewed for that long is lost anyway.
         let Ok(answers) = timeout(ttl, pipelined(requests)).await else {
             self.db = None;
             return Err(Failure::All(lost_connection()));
@@ -270,7 +271,7 @@ impl Writer {
         });
         match cause {
             None => {
-                // The last answer of each job is the number that it asked for.
+                // The last answer of each job is its result.
                 let mut given = vec![None; group.len()];
                 for (owner, answer) in owners.into_iter().zip(answers) {
                     if let (Some(at), Ok(number)) = (owner, answer) {

@@ -1,4 +1,4 @@
-//! Looking whether the tables are whole.
+//! Integrity check and repair of the tables.
 
 use agent_core::Result;
 use tokio_postgres::{Client, Row};
@@ -8,7 +8,7 @@ use crate::{Problem, error::thread_ended};
 
 const WRONG: &str = "SELECT encode(hash, 'hex') FROM {schema}.blob WHERE sha256(convert_to(content, 'UTF8')) <> hash";
 
-/// A log whose last entries are gone has no gap.
+/// A log whose last entries are missing has no gap.
 const CUT: &str = "
 SELECT session.name, coalesce(max(entry.seq), 0) FROM {schema}.session LEFT JOIN {schema}.entry ON entry.session = session.id
 GROUP BY session.id HAVING session.head <> coalesce(max(entry.seq), 0) ORDER BY session.name";
@@ -18,9 +18,9 @@ const UNUSED: &str = "FROM {schema}.blob WHERE NOT EXISTS (SELECT FROM {schema}.
 const EXPIRED: &str = "FROM {schema}.lease WHERE expires <= clock_timestamp()";
 
 impl PostgresJournal {
-    /// Looks for what is wrong: in the numbers of entries, in entries and large strings that cannot be read or are not what
-    /// was written, and what dead writers left. Reads everything; nothing is changed. For damage of the database itself there
-    /// is `pg_amcheck`.
+    /// Checks the sequence numbers and whether entries and large strings can be read and match
+    /// their hashes, and reports the remains of dead writers. Reads everything; changes nothing.
+    /// Use `pg_amcheck` to check the database itself.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be read at all.
@@ -42,8 +42,9 @@ impl PostgresJournal {
         Ok(problems)
     }
 
-    /// Removes what [`check`](Self::check) finds and what loses nothing when it goes: large strings of no entry, and leases
-    /// that have expired. Gives what it removed. The space of what is deleted is given back by PostgreSQL's own `VACUUM`.
+    /// Removes the harmless problems that [`check`](Self::check) reports, without loss of data:
+    /// unreferenced large strings and expired leases. Returns the removed problems. PostgreSQL's
+    /// `VACUUM` frees the space.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be written.
@@ -55,7 +56,7 @@ impl PostgresJournal {
         Ok(removed)
     }
 
-    /// A connection of its own: what is looked at may take long.
+    /// Opens a connection of its own: the checks may take long.
     async fn upkeep(&self) -> Result<Upkeep> {
         let location = self.0.readers.location().clone();
         let connecting = self.0.thread.runtime().spawn(async move {
@@ -66,7 +67,7 @@ impl PostgresJournal {
     }
 }
 
-/// A connection over which the tables are looked at.
+/// Connection for checks and repairs.
 struct Upkeep {
     client: Client,
     location: Location,

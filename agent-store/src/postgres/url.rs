@@ -1,14 +1,14 @@
-//! The settings in a URL, or in libpq's `key=value` form, that the client itself does not know, apart from the rest.
+//! Extraction of settings that the client does not know from a URL or libpq's `key=value` form.
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Asked {
     pub(super) sslmode: Option<String>,
     pub(super) sslrootcert: Option<String>,
-    /// Whether a pooler between gives each transaction another connection.
+    /// True if a pooler assigns another connection to each transaction.
     pub(super) pooled: Option<String>,
 }
 
-/// What is left for the client, and what was taken out.
+/// Splits the text into the settings for the client and the extracted ones.
 pub(super) fn split(text: &str) -> (String, Asked) {
     let mut asked = Asked::default();
     let rest = match ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
@@ -19,7 +19,7 @@ pub(super) fn split(text: &str) -> (String, Asked) {
 }
 
 impl Asked {
-    /// Takes a setting if it is one of these.
+    /// Stores a setting if it is one of these.
     fn take(&mut self, key: &str, value: impl FnOnce() -> String) -> bool {
         match key {
             "sslmode" => self.sslmode = Some(value()),
@@ -32,7 +32,7 @@ impl Asked {
 }
 
 fn of_url(url: &str, asked: &mut Asked) -> String {
-    // A password may hold a question mark.
+    // A password may contain a question mark.
     let host = url.find('@').map_or(0, |at| at + 1);
     let Some(query) = url[host..].find('?').map(|at| host + at) else { return url.to_owned() };
     let is_rest = |pair: &&str| match pair.split_once('=') {
@@ -43,7 +43,7 @@ fn of_url(url: &str, asked: &mut Asked) -> String {
     format!("{}?{}", &url[..query], rest.join("&")).trim_end_matches('?').to_owned()
 }
 
-/// A value of a query without its percent signs.
+/// Decodes the percent-encoding of a query value.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -56,8 +56,8 @@ fn decoded(value: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `key=value`s with spaces between them and perhaps around the sign; a value is bare or in quotes, with a backslash before a
-/// quote, a space or a backslash in it.
+/// Parses `key=value` pairs, separated by spaces, with optional spaces around the sign; a value is
+/// bare or quoted, with a backslash before a quote, a space or a backslash in it.
 fn of_pairs(text: &str, asked: &mut Asked) -> String {
     let (mut kept, mut rest) = (String::new(), text.trim_start());
     while let Some(sign) = rest.find('=') {
@@ -71,11 +71,11 @@ fn of_pairs(text: &str, asked: &mut Asked) -> String {
         }
         rest = after[end..].trim_start();
     }
-    // What is no pair is for the client to refuse.
+    // The client rejects malformed pairs.
     kept + rest
 }
 
-/// The value that the text begins with, and where it ends.
+/// Returns the value at the beginning of the text, and its end.
 fn value(text: &str) -> (String, usize) {
     let is_quoted = text.starts_with('\'');
     let (mut value, mut chars) = (String::new(), text.char_indices().skip(usize::from(is_quoted)));

@@ -1,4 +1,4 @@
-//! The right to append, and the writer that has it.
+//! Lease of a session, and its writer.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     error::{lost, thread_ended},
 };
 
-/// A lease on a session and an agent; given back when it is dropped.
+/// Lease on a session and an agent; released when dropped.
 pub(super) struct Lease {
     epoch: i64,
     session: Arc<str>,
@@ -33,14 +33,14 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // If the thread has ended the lease expires.
+        // If the thread has ended, the lease expires.
         let _ = self.queue.send(Work::Write(Job::Release { session: self.session.clone(), epoch: self.epoch }));
     }
 }
 
-/// Appends to one session.
+/// Writer of one session.
 pub(super) struct PostgresWriter {
-    // Before the thread, which may be waited for: the lease is then given back.
+    // Declared before the thread, whose drop may wait: the lease is then already released.
     lease: Lease,
     agent: Arc<str>,
     gate: Gate,

@@ -25,7 +25,7 @@ impl Times {
     /// Returns the first due time after `now`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no such time exists.
     pub(crate) fn after(&self, now: u64) -> Result<u64> {
         let never = || Error::config("the schedule is never due again: change its cron expression");
         let now = i64::try_from(now).ok().and_then(DateTime::from_timestamp_millis).ok_or_else(never)?;

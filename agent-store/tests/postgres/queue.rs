@@ -149,7 +149,7 @@ async fn a_claim_that_others_are_in_the_way_of_gives_its_connection_back_and_lea
     let renewing = tokio::time::timeout(Duration::from_secs(9), queue.renew(&receipts, Duration::from_secs(60)));
     assert_eq!(renewing.await.expect("in time").expect("works"), [held.receipt]);
     let e = queue.claim(&briefly("w")).await.expect_err("others are in the way");
-    assert!(e.is_retryable() && e.message().contains("in the way"), "{e}");
+    assert!(e.is_retryable() && e.message().contains("could not be acquired in time"), "{e}");
     other.batch_execute("COMMIT").await.expect("makes way");
     queue.claim(&briefly("w")).await.expect("works").expect("there is one");
 }

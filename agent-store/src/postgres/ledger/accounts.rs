@@ -1,4 +1,4 @@
-//! What is done to the tables.
+//! Operations on the ledger's tables.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -22,21 +22,22 @@ use crate::{
     },
 };
 
-/// From nothing to format 1, and so on; see the journal's.
+/// Migrations from an empty schema to format 1, and so on; see the journal's.
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
 
-/// A settlement is on disk when it is acknowledged. Others are not waited for so long that reservations could not be renewed meanwhile, and who is not heard
-/// of in the middle of a transaction loses it before those give up who wait for its account.
+/// A settlement is on disk when it is acknowledged. Lock waits are short enough that reservations
+/// can still be renewed, and the server ends the transaction of a silent client before others
+/// waiting for its account time out.
 const SETTINGS: &str = "SET LOCAL synchronous_commit TO on; SET LOCAL lock_timeout = {patience};
 SET LOCAL idle_in_transaction_session_timeout = {silence}";
 
-/// How long others are waited for at most.
+/// Maximum lock wait.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// One reservation of an account at a time, whoever makes it.
+/// Serialises reservations of an account across processes.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, {lock_space}))";
 
-/// Books as used what was set aside by those who did not say for too long that they live.
+/// Settles the expired reservations of dead processes in full.
 const BURY: &str = "
 WITH dead AS (
     DELETE FROM {schema}.reservation WHERE account = $1 AND dead_at < clock_timestamp()
@@ -49,7 +50,7 @@ ON CONFLICT (name) DO UPDATE SET
     tokens = account.tokens + excluded.tokens, cost = account.cost + excluded.cost,
     model_calls = account.model_calls + excluded.model_calls, tool_calls = account.tool_calls + excluded.tool_calls";
 
-/// What is settled, and what is reserved.
+/// Settled and reserved amounts.
 const BALANCE: &str = "
 SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
        coalesce(sum(tool_calls), 0)::int8
@@ -64,7 +65,7 @@ INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls
 VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second')
 RETURNING id";
 
-/// Ends a reservation, if it is there, and books what was used.
+/// Ends a reservation, if it exists, and books the usage.
 const SETTLE: &str = "
 WITH ended AS (
     DELETE FROM {schema}.reservation WHERE id = $6 AND account = $1 RETURNING id
@@ -78,8 +79,8 @@ ON CONFLICT (name) DO UPDATE SET
 const RENEW: &str =
     "UPDATE {schema}.reservation SET dead_at = clock_timestamp() + $2::float8 * interval '1 second' WHERE id = ANY($1)";
 
-/// Deletes accounts of the past, unless somebody who lives has set something aside in them. What the dead left there goes with
-/// them. Names sort here as they do in Rust.
+/// Deletes past accounts, except those with reservations of live processes; reservations of dead
+/// processes are deleted with them. Names sort here as they do in Rust.
 const FORGET: &str = r#"
 WITH dead AS (
     DELETE FROM {schema}.reservation
@@ -90,7 +91,7 @@ WHERE starts_with(name, $1) AND name < $2 COLLATE "C" AND NOT EXISTS (
     SELECT FROM {schema}.reservation WHERE reservation.account = name AND dead_at >= clock_timestamp()
 )"#;
 
-/// What is asked of the accounts.
+/// Requests to the thread.
 pub(super) enum Work {
     Balance { account: String, reply: oneshot::Sender<Result<Balance>> },
     Reserve { account: String, caps: Caps, wanted: Amounts, reply: oneshot::Sender<Result<Option<u64>>> },
@@ -98,19 +99,20 @@ pub(super) enum Work {
     Forget { prefix: String, oldest: String },
 }
 
-/// A connection, and what this process has set aside over it.
+/// Connection, and the reservations made over it.
 pub(super) struct Accounts {
     location: Location,
-    /// None after the connection failed, until there is another.
+    /// None after the connection failed, until it is reconnected.
     client: Option<Client>,
-    /// The reservations to renew. One that nobody knows was made, or that could not be settled, expires.
+    /// Reservations to renew. One whose creation was not acknowledged, or that could not be
+    /// settled, expires.
     held: BTreeSet<i64>,
     dead_after: Duration,
     renewed: Instant,
     statements: Arc<Statements>,
 }
 
-/// What is asked of the database.
+/// SQL statements.
 struct Statements {
     settings: String,
     lock: Query,
@@ -144,7 +146,8 @@ impl Statements {
         }
     }
 
-    /// What the account holds, after what the dead left was booked. Until the transaction ends, nobody else changes it.
+    /// Returns the balance, after settling expired reservations. Locks the account until the
+    /// transaction ends.
     async fn balance(&self, client: &Client, account: &str) -> Result<Balance, Error> {
         self.lock.rows(client, &[&account]).await?;
         self.bury.rows(client, &[&account]).await?;
@@ -163,7 +166,7 @@ impl Accounts {
     }
 
     pub(super) async fn run(mut self, mut work: mpsc::UnboundedReceiver<Work>) {
-        // A third of the time: two renewals can fail before it has run out.
+        // A third of the time: two renewals can fail before it expires.
         let heartbeat = self.dead_after / 3;
         loop {
             let came = timeout(heartbeat, work.recv()).await;
@@ -184,7 +187,7 @@ impl Accounts {
             Work::Reserve { account, caps, wanted, reply } => {
                 let reserved = self.reserve(&account, &caps, wanted).await;
                 if let Err(Ok(Some(receipt))) = reply.send(reserved) {
-                    // Whoever asked has gone away, and began nothing.
+                    // The caller was cancelled and has begun nothing.
                     drop(self.settle(&account, receipt, Amounts::none()).await);
                 }
             }
@@ -215,7 +218,7 @@ impl Accounts {
         Ok(id.map(i64::cast_unsigned))
     }
 
-    /// Done again if the connection is lost on the way: a reservation ends once.
+    /// Repeated if the connection is lost meanwhile: a reservation ends only once.
     async fn settle(&mut self, account: &str, receipt: u64, used: Amounts) -> Result<()> {
         let receipt = receipt.cast_signed();
         self.held.remove(&receipt);
@@ -246,8 +249,8 @@ impl Accounts {
         }
     }
 
-    /// Does it in one transaction, whose statements see what was committed before each of them, whatever the database's default
-    /// is: one that saw the account as it was before the lock would spend it twice.
+    /// Runs work in one transaction at isolation level READ COMMITTED, whatever the database's
+    /// default: a snapshot of the account from before the lock would allow double spending.
     async fn change<T>(&mut self, work: impl AsyncFn(&Statements, &Client) -> Result<T, Error>) -> Result<T> {
         const TRIES: u32 = 5;
         let (patience, statements) = (self.dead_after, self.statements.clone());
@@ -276,7 +279,7 @@ impl Accounts {
         Err(lost_connection())
     }
 
-    /// The connection, made anew if it is gone.
+    /// Returns the connection, reopened if it is closed.
     async fn client(&mut self) -> Result<&mut Client> {
         let client = match self.client.take().filter(|client| !client.is_closed()) {
             Some(client) => client,

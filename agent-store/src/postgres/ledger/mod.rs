@@ -1,4 +1,4 @@
-//! [`PostgresLedger`]: accounts of budgets that processes on several machines share.
+//! Budget accounts shared by processes on several machines: [`PostgresLedger`].
 
 mod accounts;
 
@@ -14,14 +14,15 @@ use self::accounts::{Accounts, Work};
 use super::{background::Background, connect::Location};
 use crate::{answer::ask, error::not_forgotten};
 
-/// Accounts in a PostgreSQL database: all processes that connect to it share what budgets allow.
+/// Budget accounts in a PostgreSQL database, shared by all processes that connect to it.
 ///
-/// Each reservation is renewed while its process lives. One of a process that died is settled as used when its time has run
-/// out, by the server's clock, since nobody knows how much of it was; so is one whose settling could not reach the database.
-/// A settlement is durable when its future says so. A lost connection is made again.
+/// Each reservation is renewed while its process lives. Reservations of a dead process are settled
+/// in full after a timeout by the server's clock, since their real usage is unknown; so is a
+/// reservation whose settlement could not reach the database. A settlement is durable when its
+/// future completes. Lost connections are reopened.
 ///
-/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, and can
-/// share its database: it has a schema of its own.
+/// Requirements and encryption are those of a [`PostgresJournal`](crate::PostgresJournal), and both
+/// can share a database: the ledger has a schema of its own.
 ///
 /// ```no_run
 /// use agent_core::{Budget, Caps, Window};
@@ -39,31 +40,31 @@ pub struct PostgresLedger {
 }
 
 impl PostgresLedger {
-    /// The shortest time after which a process counts as dead: saying that it lives must not come too late because the
-    /// network was slow once.
+    /// Shortest timeout of a dead process: a single network delay must not make a renewal late.
     const SOONEST: Duration = Duration::from_secs(1);
 
-    /// Connects to the database at `url`, and creates the tables in the schema `agent_ledger` if they are missing.
-    /// Reservations of a process that died are settled after 30 seconds.
+    /// Connects to the database at `url`, and creates the tables in the schema `agent_ledger` if
+    /// missing. Reservations of a dead process are settled after 30 seconds.
     ///
     /// # Errors
-    /// As [`connect_with`](Self::connect_with).
+    /// The errors of [`connect_with`](Self::connect_with).
     pub async fn connect(url: &str) -> Result<Self> {
         Self::connect_with(url, "agent_ledger", Duration::from_secs(30)).await
     }
 
-    /// As [`connect`](Self::connect), with another schema, and another time after which a process that does not renew its
-    /// reservations counts as dead: at least a second.
+    /// Like [`connect`](Self::connect), with another schema and another time, of at least a second,
+    /// after which a process that does not renew its reservations counts as dead.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, or has tables of a
-    /// newer release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a time that cannot work. None shows
-    /// the URL.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached,
+    /// rejects the connection, or has tables of a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid URL or time. No message
+    /// contains the URL.
     pub async fn connect_with(url: &str, schema: &str, dead_after: Duration) -> Result<Self> {
         if dead_after < Self::SOONEST {
             let least = Self::SOONEST;
             return Err(Error::config(format!(
-                "{dead_after:?} is too short a time to say that one lives: set {least:?} or more"
+                "dead_after of {dead_after:?} is too short: set {least:?} or more"
             )));
         }
         let location = Location::new(url, schema, dead_after / 3)?;
@@ -72,7 +73,7 @@ impl PostgresLedger {
         Ok(Self { schema: schema.to_owned(), thread })
     }
 
-    /// Hands work to the thread at once; the future is its answer.
+    /// Enqueues work on the thread immediately; the future resolves to its result.
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(oneshot::Sender<Result<T>>) -> Work,

@@ -1,4 +1,4 @@
-//! How a queue is opened.
+//! Builder of a queue in PostgreSQL.
 
 use std::{fmt, sync::Arc};
 
@@ -13,10 +13,10 @@ use crate::{
     queue::{News, QueueLimits},
 };
 
-/// From nothing to format 1, and so on; see the journal's.
+/// Migrations from an empty schema to format 1, and so on; see the journal's.
 const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("indexes.sql"), include_str!("stands.sql")];
 
-/// Settings of a [`PostgresQueue`].
+/// Builder of a [`PostgresQueue`].
 #[derive(Clone)]
 #[must_use]
 pub struct PostgresQueueBuilder {
@@ -33,37 +33,39 @@ impl PostgresQueueBuilder {
         Self { url, schema, connections: 4, listen: true, limits: QueueLimits::default() }
     }
 
-    /// Sets the schema that holds the queue's tables; it is created if it is missing. Default: `agent_queue`.
+    /// Sets the schema of the queue's tables, which is created if missing. Default: `agent_queue`.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
 
-    /// Sets how many connections there are at most, beside the one that listens. Default: 4; at least one.
+    /// Sets the maximum number of connections, beside the listening one. Default: 4; minimum: one.
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
         self
     }
 
-    /// Sets whether workers are woken by `LISTEN`. Default: true; who only sends jobs needs it not. Nobody listens through a
-    /// [pooler](crate::PostgresJournal#poolers) of which the URL says `pooled=true`: workers look once a second then.
+    /// Sets whether `LISTEN` wakes workers. Default: true; processes that only send jobs do not
+    /// need it. Disabled behind a [pooler](crate::PostgresJournal#poolers) whose URL says
+    /// `pooled=true`: workers then poll once a second.
     pub fn listen(mut self, listen: bool) -> Self {
         self.listen = listen;
         self
     }
 
-    /// Sets how much the queue takes, and how much of it runs at once. Default: any number.
+    /// Sets the limits on queued and running jobs. Default: unlimited.
     pub fn limits(mut self, limits: QueueLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Connects, and creates the tables or brings older ones up to date.
+    /// Connects, and creates or migrates the tables.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, or has tables of a newer release;
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL or a setting that cannot work. Each says what to do, and none shows
-    /// the URL.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached,
+    /// rejects the connection, or has tables of a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid URL or setting. Each
+    /// message says what to do, and none contains the URL.
     pub async fn connect(self) -> Result<PostgresQueue> {
         let location = Location::new(&self.url, &self.schema, PATIENCE)?;
         let set_up = |location: Location| async move {
@@ -74,7 +76,7 @@ impl PostgresQueueBuilder {
         let news = News::default();
         if self.listen && !location.is_pooled() {
             let channel = Statements::new(location.clone()).channel().to_owned();
-            // It ends with the runtime of the connections.
+            // Ends with the runtime of the connections.
             drop(connections.runtime().spawn(listen(location, channel, news.clone())));
         }
         Ok(PostgresQueue(Arc::new(Inner { schema: self.schema, limits: self.limits, connections, news })))
@@ -82,7 +84,7 @@ impl PostgresQueueBuilder {
 }
 
 impl fmt::Debug for PostgresQueueBuilder {
-    /// Without the URL, which may hold a password.
+    /// Omits the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresQueueBuilder")
             .field("schema", &self.schema)

@@ -1,4 +1,4 @@
-//! What workers ask of the queue.
+//! Statements of workers.
 
 use std::time::Duration;
 
@@ -21,19 +21,20 @@ use crate::{
     },
 };
 
-/// Those whose lease ran out, and those that rest for what has ended, that nobody is about to change.
+/// Jobs with expired leases and suspended jobs whose wait is over, except those locked by others.
 const OVERDUE: &str = "WHERE standing = 'running' AND expires <= $1 OR standing = 'at_rest' AND ready_at <= $1
     ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
-/// How many jobs a claim wakes, and how many it gives up, at most: what is left is for the next one.
+/// Maximum number of jobs that a claim wakes or marks as dead; the rest is left to the next claim.
 const AT_ONCE: i64 = 100;
 
 const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
 
-/// Others are waited for, or left out.
+/// Waits for locked rows, or skips them.
 const RENEW: &str = "UPDATE {schema}.job SET expires = (extract(epoch FROM clock_timestamp()) * 1000)::int8 + $2
     WHERE id IN (SELECT id FROM {schema}.job WHERE receipt = ANY($1) ORDER BY id FOR UPDATE {others}) RETURNING receipt";
 
-/// How long a claim waits for others at most, and others for it when it is not heard of any more.
+/// Returns the maximum lock wait of a claim, and the time after which the server ends a silent
+/// claim.
 fn patience(lease: Duration) -> Duration {
     (lease / 3).clamp(Duration::from_secs(1), Duration::from_secs(10))
 }
@@ -45,7 +46,7 @@ pub(super) async fn claim(
     limits: QueueLimits,
 ) -> Done<Option<Claimed>> {
     let wanted = candidates(&by, &limits);
-    // Workers that have nothing to do are in nobody's way.
+    // Idle workers take no locks.
     if !statements.may_have_jobs(client, &wanted.agents.0).await? {
         return Ok(Ok(None));
     }
@@ -72,20 +73,21 @@ pub(super) async fn claim(
     Ok(Ok(None))
 }
 
-/// The job. One that cannot be read is given up here, so that it is in nobody's way.
+/// Decodes the job. A job that cannot be decoded becomes a dead letter, so that it does not block
+/// others.
 async fn readable(client: &Client, statements: &Statements, stored: Stored) -> Result<Option<(i64, Record)>, Error> {
     let (id, now) = (stored.id, stored.now);
     match stored.record() {
         Ok(record) => Ok(Some((id, record))),
         Err(error) => {
-            tracing::error!(%error, "a job is given up");
+            tracing::error!(%error, "a job cannot be decoded: moved to the dead letters");
             statements.bury(client, id, &error.to_string(), now).await?;
             Ok(None)
         }
     }
 }
 
-/// Makes the jobs that are due. One that does not fit now stays due.
+/// Enqueues the jobs of schedules that are due. A job that the limits reject stays due.
 pub(super) async fn fire(client: &Client, statements: &Statements, limits: QueueLimits) -> Done<()> {
     let now = statements.now(client).await?;
     let mut fires = false;
@@ -102,7 +104,7 @@ pub(super) async fn fire(client: &Client, statements: &Statements, limits: Queue
             }
             Err(error) => {
                 let name = String::from_utf8_lossy(name);
-                tracing::error!(%name, %error, "a schedule cannot be read, and is not due any more: set it again");
+                tracing::error!(%name, %error, "a schedule cannot be decoded and is disabled: set it again");
                 Some(i64::MAX)
             }
         };
@@ -111,7 +113,7 @@ pub(super) async fn fire(client: &Client, statements: &Statements, limits: Queue
                 let sql = "UPDATE {schema}.schedule SET due = $2 WHERE name = $1";
                 statements.rows(client, sql, &[(&name, Type::BYTEA), (&next, Type::INT8)]).await?;
             }
-            // It is never due again.
+            // The schedule is never due again.
             None => {
                 let sql = "DELETE FROM {schema}.schedule WHERE name = $1";
                 statements.rows(client, sql, &[(&name, Type::BYTEA)]).await?;
@@ -145,10 +147,10 @@ pub(super) async fn renew(
         let sql = RENEW.replace("{others}", others);
         statements.rows(client, &sql, &[(&receipts, Type::INT8_ARRAY), (&millis, Type::INT8)]).await
     };
-    // Half of the time after which leases are renewed.
+    // Half of the renewal interval.
     statements.wait_for_others(client, lease / 6).await?;
     let rows = match renew("").await {
-        // One job is with somebody who is not heard of: its lease alone is lost.
+        // A silent client has locked one job: only that lease is lost.
         Err(e) if e.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
             statements.undo(client).await?;
             renew("SKIP LOCKED").await?

@@ -1,4 +1,4 @@
-//! [`PostgresQueue`]: a queue of runs that processes on several machines share.
+//! Job queue shared by processes on several machines: [`PostgresQueue`].
 
 mod builder;
 mod claims;
@@ -34,19 +34,23 @@ macro_rules! ours {
 }
 use ours;
 
-/// A queue of runs in a PostgreSQL database, for workers on several machines. Cheap to clone; every clone is the same queue.
+/// Job queue in a PostgreSQL database, for workers on several machines. Cheap to clone; clones
+/// share one queue.
 ///
-/// Any process sends, any worker runs, and a job whose worker died is noticed by its lease, by the server's clock. Claims are made one after the
-/// other, however many workers there are, so that turns and limits hold on all machines together: a claim takes a few round trips, which is little beside a
-/// run of an agent. A worker that finds nothing is in nobody's way, and one that is lost in the middle of a claim is so for a third of its lease: at least one
-/// second, and at most ten.
+/// Any process can send jobs and any worker can run them. The job of a dead worker is detected by
+/// its expired lease, by the server's clock. Claims are serialised across all workers, so that fair
+/// scheduling and limits hold on all machines together: a claim takes a few round trips, which is
+/// little beside a run of an agent. An idle worker takes no locks, and a worker that dies during a
+/// claim blocks others for a third of its lease: at least one second, and at most ten.
 ///
-/// Workers are woken by `LISTEN`, which takes a connection of its own. It needs a session: behind a pooler that gives each transaction another connection switch it
-/// [off](PostgresQueueBuilder::listen); workers then come to ask when their time to poll has gone. Everything else works there as it does for the
+/// `LISTEN` wakes workers, over a connection of its own. It needs a session: switch it
+/// [off](PostgresQueueBuilder::listen) behind a pooler in transaction mode; workers then poll at
+/// their interval. Everything else works behind a pooler as it does for the
 /// [journal](crate::PostgresJournal#poolers).
 ///
-/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, and can share its database: it has a
-/// schema of its own. It can be read at any time with `psql -c 'select * from agent_queue.jobs'`.
+/// Requirements and encryption are those of a [`PostgresJournal`](crate::PostgresJournal), and both
+/// can share a database: the queue has a schema of its own. It can be read at any time with
+/// `psql -c 'select * from agent_queue.jobs'`.
 ///
 /// ```no_run
 /// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
@@ -71,18 +75,19 @@ impl PostgresQueue {
     /// Connects to the database at `url`, with the defaults of [`PostgresQueueBuilder`].
     ///
     /// # Errors
-    /// As [`PostgresQueueBuilder::connect`].
+    /// The errors of [`PostgresQueueBuilder::connect`].
     pub async fn connect(url: &str) -> Result<Self> {
         Self::builder(url).connect().await
     }
 
-    /// Settings for a queue at `url`.
+    /// Returns a builder for a queue at `url`.
     pub fn builder(url: &str) -> PostgresQueueBuilder {
         PostgresQueueBuilder::new(url)
     }
 }
 
-/// Does work of this queue in a transaction. What it is given is cloned, since a transaction may be tried again.
+/// Runs work of this queue in a transaction. Clones its arguments, since a transaction may be
+/// retried.
 macro_rules! transaction {
     ($queue:expr, $kind:ident, $work:path $(, $given:ident)*) => {
         $queue.0.connections.$kind(move |client, statements| Box::pin($work(client, statements $(, $given.clone())*))).await

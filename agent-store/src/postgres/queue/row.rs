@@ -1,4 +1,4 @@
-//! A job's row.
+//! Row of a job.
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -10,23 +10,23 @@ use tokio_postgres::Row;
 
 use crate::queue::record::Record;
 
-/// What a [`Stored`] is read from.
+/// Columns of a [`Stored`].
 pub(super) const COLUMNS: &str = "
 SELECT id, (extract(epoch FROM clock_timestamp()) * 1000)::int8, agent, session, run, tenant, priority, body, answers, taken, standing,
     ready_at, failures, begun, receipt, worker, expires, error, created, changed, stands
 FROM {schema}.job ";
 
-/// A job's row as it was read.
+/// A job's row.
 pub(super) struct Stored {
     pub(super) id: i64,
-    /// The server's clock when it was read.
+    /// The server's clock when the row was read.
     pub(super) now: u64,
     record: Record,
-    /// Why the record is not whole.
+    /// Reason why the record is incomplete.
     unreadable: Option<String>,
 }
 
-/// What is read from texts: job and answers.
+/// Decoded texts: the job and its answers.
 type Read = (Job, Option<BTreeMap<String, Answer>>, Option<BTreeMap<String, Answer>>);
 
 impl Stored {
@@ -61,7 +61,7 @@ impl Stored {
         Ok(Self { id: row.try_get(0)?, now: row.try_get::<_, i64>(1)?.cast_unsigned(), record, unreadable })
     }
 
-    /// The job, to be changed.
+    /// Returns the record, for a change.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if it is damaged, or a newer release wrote it.
@@ -72,7 +72,7 @@ impl Stored {
         }
     }
 
-    /// The job, to be looked at: of one that cannot be read, what stands beside it.
+    /// Returns the record, for display; if it cannot be decoded, without its content.
     pub(super) fn shown(&self) -> &Record {
         &self.record
     }
@@ -83,7 +83,7 @@ fn read(body: &str, answers: Option<&str>, taken: Option<&str>) -> serde_json::R
     Ok((serde_json::from_str(body)?, optional(answers)?, optional(taken)?))
 }
 
-/// A job of this row's names, without what is in it.
+/// Returns a job with the names of this row and no content.
 fn nameable(row: &Row) -> Result<Job, tokio_postgres::Error> {
     let name = |at| row.try_get::<_, &[u8]>(at).map(|name| String::from_utf8_lossy(name).into_owned());
     let request = RunRequest::new(Vec::new()).session(name(3)?).run_id(name(4)?);
@@ -91,8 +91,8 @@ fn nameable(row: &Row) -> Result<Job, tokio_postgres::Error> {
     Ok(job.tenant(name(5)?).priority(row.try_get(6)?))
 }
 
-/// What stands in a row is not what this release writes.
+/// The row does not have the format of this release.
 pub(super) fn unreadable(why: impl Display) -> Error {
-    let message = "what is in the queue cannot be read: it is damaged, or a newer release wrote it; use the newer release, or remove it";
+    let message = "cannot decode a row of the queue: it is damaged, or a newer release wrote it; use the newer release, or remove the row";
     Error::new(ErrorKind::Store, message).with_context("queue", why.to_string())
 }

@@ -1,4 +1,4 @@
-//! What senders ask of the queue.
+//! Statements of senders.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,7 +32,7 @@ pub(super) async fn dispatch(
     Ok(Ok(dispatched))
 }
 
-/// Adds a job within the limits, unless there is one for its run.
+/// Inserts a job within the limits, unless there is one for its run.
 pub(super) async fn insert(
     client: &Client,
     statements: &Statements,

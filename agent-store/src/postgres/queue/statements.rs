@@ -1,4 +1,4 @@
-//! What is asked of the database.
+//! SQL statements of the queue.
 
 use std::time::Duration;
 
@@ -12,26 +12,27 @@ use crate::{
     queue::record::{Record, millis},
 };
 
-/// Claims are made one after the other: limits and turns hold on all machines together, and a session is out once. Who comes not to it gives up,
-/// and who is not heard of while it has it loses it.
+/// Serialises claims: limits and fair scheduling hold on all machines together, and a session is
+/// claimed once. A claim that does not get the lock in time fails, and the server ends the
+/// transaction of a silent holder.
 const LOCK: &str = "
 SET LOCAL lock_timeout = {patience}; SET LOCAL idle_in_transaction_session_timeout = {patience};
 SELECT pg_advisory_xact_lock(hashtextextended('claim', {lock_space}))";
 
-/// How long others are waited for at most, in milliseconds.
+/// Maximum lock wait in milliseconds.
 const LONGEST: u64 = 60_000;
 
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
-/// True if a claim may find something, as far as one who holds no lock sees.
+/// True if a claim may find a job, checked without locks.
 const LOOK: &str = "
 WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now)
 SELECT EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'queued' AND agent = ANY($1) AND ready_at <= now)
     OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'running' AND expires <= now)
     OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'at_rest' AND ready_at <= now)";
 
-/// The job that is next: of the tenant whose turn was longest ago, the first that fits. Tenants with nothing to do are passed over one by one, so
-/// what is asked of each is one look into an index.
+/// The next job: the first eligible one of the tenant whose last claim is the oldest. Tenants
+/// without jobs are skipped one by one, at one index lookup each.
 const CANDIDATE: &str = "
 WITH busy AS MATERIALIZED (
     SELECT agent, tenant FROM {schema}.job WHERE standing = 'running'
@@ -71,14 +72,14 @@ INSERT INTO {schema}.job (agent, session, run, tenant, priority, body, standing,
 VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, false, '', 0, $8, $8)
 ON CONFLICT (agent, session, run) DO NOTHING RETURNING id";
 
-/// How many are queued, in all and of a tenant; no more are counted than matter.
+/// Numbers of queued jobs, in all and of a tenant, counted only up to the limits.
 const QUEUED: &str = "
 SELECT (SELECT count(*) FROM (SELECT FROM {schema}.job WHERE standing = 'queued' LIMIT $2) AS all_queued),
        (SELECT count(*) FROM (SELECT FROM {schema}.job WHERE standing = 'queued' AND tenant = $1 LIMIT $3) AS of_tenant)";
 
 const FIND: &str = "WHERE agent = $1 AND session = $2 AND run = $3";
 
-/// The SQL of one schema, and the channel on which its workers are woken.
+/// SQL of one schema, and the channel that wakes its workers.
 pub(super) struct Statements {
     location: Location,
     channel: String,
@@ -109,14 +110,15 @@ impl Statements {
         rows.first().map_or(Ok(false), |row| row.try_get(0))
     }
 
-    /// Until the transaction ends, nobody else claims. Neither this nor a later statement of the transaction is waited for, nor a client between
-    /// two of them, for longer than `patience`.
+    /// Blocks other claims until the transaction ends. Limits the lock wait of this and later
+    /// statements of the transaction, and the silence of the client between them, to `patience`.
     pub(super) async fn lock_claims(&self, client: &Client, patience: Duration) -> Result<(), Error> {
         let sql = LOCK.replace("{patience}", &millis(patience).to_string());
         client.batch_execute(&self.location.sql(&sql)).await
     }
 
-    /// From here on others are not waited for longer than `patience`; what they were in the way of can be [undone](Self::undo).
+    /// Limits later lock waits to `patience`; statements that time out can be [rolled
+    /// back](Self::undo).
     pub(super) async fn wait_for_others(&self, client: &Client, patience: Duration) -> Result<(), Error> {
         let patience = millis(patience).clamp(1, LONGEST);
         client.batch_execute(&format!("SET LOCAL lock_timeout = {patience}; SAVEPOINT waits")).await
@@ -139,7 +141,7 @@ impl Statements {
         self.rows(client, sql, parameters).await?.first().map(|row| row.try_get(0)).transpose()
     }
 
-    /// Jobs, which nobody else changes until the transaction ends.
+    /// Reads jobs and locks them until the transaction ends.
     pub(super) async fn jobs(
         &self,
         client: &Client,
@@ -209,7 +211,7 @@ impl Statements {
         self.rows(client, STORE, &values).await.map(drop)
     }
 
-    /// Gives a job up that cannot be read, and leaves what is in it.
+    /// Turns a job that cannot be decoded into a dead letter, without changing its content.
     pub(super) async fn bury(&self, client: &Client, id: i64, why: &str, now: u64) -> Result<(), Error> {
         let sql = "UPDATE {schema}.job SET standing = 'dead', receipt = NULL, worker = '', expires = 0, error = $2, changed = $3
                    WHERE id = $1";
@@ -217,7 +219,7 @@ impl Statements {
         self.rows(client, sql, &[(&id, Type::INT8), (&why, Type::TEXT), (&now, Type::INT8)]).await.map(drop)
     }
 
-    /// What a run was told, by number, and has not heard. What a newer release wrote is left where it is.
+    /// Returns the pending signals of a run, by id. Skips signals that a newer release wrote.
     pub(super) async fn unheard(&self, client: &Client, job: i64) -> Result<Vec<(i64, Signal)>, Error> {
         let sql = "SELECT id, body FROM {schema}.signal WHERE job = $1 ORDER BY id";
         let rows = self.rows(client, sql, &[(&job, Type::INT8)]).await?;
@@ -229,7 +231,7 @@ impl Statements {
         Ok(signals)
     }
 
-    /// How many are queued, in all and of a tenant, as far as those limits ask.
+    /// Returns the numbers of queued jobs, in all and of a tenant, as far as the limits require.
     pub(super) async fn queued(
         &self,
         client: &Client,
@@ -245,7 +247,7 @@ impl Statements {
         Ok((count(0)?, count(1)?))
     }
 
-    /// Adds a job, unless there is one for its run.
+    /// Inserts a job, unless there is one for its run.
     pub(super) async fn insert(&self, client: &Client, record: &Record, body: &str) -> Result<bool, Error> {
         let tenant = record.job.tenant.as_bytes();
         let sql = "INSERT INTO {schema}.tenant (name) VALUES ($1) ON CONFLICT DO NOTHING";
@@ -265,23 +267,23 @@ impl Statements {
         Ok(self.number(client, INSERT, &values).await?.is_some())
     }
 
-    /// Wakes the workers, when the transaction ends.
+    /// Wakes the workers when the transaction commits.
     pub(super) async fn notify(&self, client: &Client) -> Result<(), Error> {
         self.rows(client, "SELECT pg_notify($1, '')", &[(&self.channel, Type::TEXT)]).await.map(drop)
     }
 }
 
-/// Whose jobs may be next, and how many of each may run.
+/// Agents and limits of a claim.
 pub(super) struct Candidates {
     pub(super) agents: (Vec<Vec<u8>>, Vec<i64>),
     pub(super) per_tenant: i64,
     pub(super) tenants: (Vec<Vec<u8>>, Vec<i64>),
 }
 
-/// A signal as it was kept; none if it cannot be read, which is said.
+/// Decodes a stored signal; logs and skips one that cannot be decoded.
 pub(super) fn signal(id: i64, body: &str) -> Option<Signal> {
     let read = serde_json::from_str(body);
-    read.inspect_err(|error| tracing::warn!(id, %error, "what a run was told cannot be read")).ok()
+    read.inspect_err(|error| tracing::warn!(id, %error, "cannot decode a signal to a run")).ok()
 }
 
 fn names(run: &RunAddress) -> [&[u8]; 3] {

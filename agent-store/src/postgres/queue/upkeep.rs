@@ -1,4 +1,4 @@
-//! What those ask of the queue who look after it.
+//! Statements of queue administration.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub(super) async fn remove(client: &Client, statements: &Statements, run: RunAdd
     Ok(Ok(!removed.is_empty()))
 }
 
-/// Tenants without jobs go, too.
+/// Also deletes tenants without jobs.
 pub(super) async fn purge(client: &Client, statements: &Statements, age: Duration) -> Done<u64> {
     let before = statements.now(client).await?.saturating_sub(millis(age)).cast_signed();
     let sql = "WITH gone AS (DELETE FROM {schema}.job WHERE standing = 'done' AND changed <= $1 RETURNING 1)
@@ -76,7 +76,8 @@ pub(super) async fn set_schedule(client: &Client, statements: &Statements, sched
     Ok(Ok(()))
 }
 
-/// When the schedule of this name is due, if its times are the same; none if there is none that can be read.
+/// Returns the due time of the schedule of this name, if its cron expression is unchanged; none if
+/// it does not exist or cannot be decoded.
 async fn due_before(client: &Client, statements: &Statements, schedule: &Schedule) -> Result<Option<i64>, Error> {
     let (sql, name) = ("SELECT body, due FROM {schema}.schedule WHERE name = $1 FOR UPDATE", schedule.name.as_bytes());
     let rows = statements.rows(client, sql, &[(&name, Type::BYTEA)]).await?;

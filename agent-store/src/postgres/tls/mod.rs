@@ -1,4 +1,4 @@
-//! How the connection is protected: what libpq's `sslmode` and `sslrootcert` say of it.
+//! TLS settings: the meaning of libpq's `sslmode` and `sslrootcert`.
 
 mod roots;
 mod verify;
@@ -12,18 +12,18 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::url::Asked;
 
-/// What is checked of the server's certificate.
+/// Check of the server's certificate.
 #[derive(Clone, Copy)]
 enum Check {
-    /// Nothing: who listens learns nothing, who stands between learns everything.
+    /// No check: protects against passive eavesdropping, not against active interception.
     Nothing,
-    /// An authority that is trusted signed it.
+    /// The certificate is signed by a trusted authority.
     Authority,
-    /// And it is of the host that was asked for.
+    /// The certificate is also valid for the host.
     Host,
 }
 
-/// Sets whether connections are encrypted, and gives how TLS is begun.
+/// Configures encryption and returns the TLS connector.
 pub(super) fn configure(config: &mut Config, asked: &Asked) -> Result<MakeRustlsConnect> {
     let roots = asked.sslrootcert.as_deref();
     let (mode, check) = meaning(asked.sslmode.as_deref(), roots.is_some())?;
@@ -40,7 +40,7 @@ fn meaning(mode: Option<&str>, has_roots: bool) -> Result<(SslMode, Check)> {
         Some("verify-ca") => (SslMode::Require, Check::Authority),
         Some("verify-full") => (SslMode::Require, Check::Host),
         Some(_) => {
-            let message = "sslmode is none of disable, prefer, require, verify-ca and verify-full";
+            let message = "invalid sslmode: expected disable, prefer, require, verify-ca or verify-full";
             return Err(Error::config(message));
         }
     };
@@ -52,7 +52,7 @@ fn meaning(mode: Option<&str>, has_roots: bool) -> Result<(SslMode, Check)> {
 }
 
 fn connector(check: Check, roots: Option<&str>) -> Result<MakeRustlsConnect> {
-    // Named, since rustls refuses to choose where an application has brought in a second one.
+    // Explicit, since rustls refuses to choose where an application has linked a second provider.
     let provider: Arc<CryptoProvider> = Arc::new(rustls::crypto::ring::default_provider());
     let unsupported = |e| Error::config("TLS cannot be set up").with_source(e);
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -69,7 +69,7 @@ fn connector(check: Check, roots: Option<&str>) -> Result<MakeRustlsConnect> {
     Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 
-/// True if it was TLS that failed, or would not begin.
+/// True if TLS failed or was refused.
 pub(super) fn is_refused(e: &tokio_postgres::Error) -> bool {
     let mut cause = std::error::Error::source(e);
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! Which authorities are trusted.
+//! Trusted certificate authorities.
 
 use agent_core::{Error, Result};
 use rustls::{
@@ -6,13 +6,14 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-/// What `sslrootcert` says for the public authorities.
+/// Value of `sslrootcert` for the public authorities.
 const PUBLIC: &str = "system";
 
-/// The authorities in a file of PEM, or the public ones.
+/// Reads the authorities of a PEM file, or returns the public ones.
 ///
 /// # Errors
-/// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a file that cannot be read or holds none.
+/// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a file that cannot be read or contains
+/// none.
 pub(super) fn read(path: Option<&str>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let Some(path) = path.filter(|path| *path != PUBLIC) else {

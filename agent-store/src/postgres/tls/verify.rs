@@ -1,4 +1,4 @@
-//! Checks of a certificate that are weaker than rustls' own: those of libpq's weaker modes.
+//! Certificate checks of libpq's weaker modes.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Takes any certificate, as `sslmode=require` does.
+/// Accepts any certificate, as `sslmode=require` does.
 pub(super) fn nothing(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(Weak { authority: None, provider })
 }
 
-/// Takes a certificate of one of these authorities, whatever host it is of, as `sslmode=verify-ca` does.
+/// Accepts a certificate of one of these authorities for any host, as `sslmode=verify-ca` does.
 pub(super) fn authority(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>> {
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
     let authority =
@@ -26,7 +26,7 @@ pub(super) fn authority(roots: RootCertStore, provider: Arc<CryptoProvider>) -> 
     Ok(Arc::new(Weak { authority: Some(authority), provider }))
 }
 
-/// Whoever answers must still have the certificate's key.
+/// The peer must still prove possession of the certificate's key.
 #[derive(Debug)]
 struct Weak {
     authority: Option<Arc<WebPkiServerVerifier>>,
@@ -43,7 +43,7 @@ impl ServerCertVerifier for Weak {
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
         let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
-        // The name is looked at last: a certificate of another host is whole in all else.
+        // The name is checked last: a certificate for another host is valid in all other respects.
         match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(TlsError::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

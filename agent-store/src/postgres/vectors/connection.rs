@@ -1,4 +1,4 @@
-//! Connecting: the extension and the tables are created if they are missing.
+//! Connection setup: creates the extension and the tables if missing.
 
 use agent_core::{Error, ErrorKind, Result, Retry};
 use tokio_postgres::Client;
@@ -10,9 +10,9 @@ use crate::postgres::{
     error::store_error,
 };
 
-/// Keeps two processes from creating the extension at once: "AGVX".
+/// Advisory lock that serialises the creation of the extension: "AGVX".
 const EXTENSION_LOCK: i64 = 0x4147_5658;
-/// From nothing to format 1, and so on; see the journal's.
+/// Migration from an empty schema to format 1; see the journal's.
 const MIGRATION: &str = include_str!("schema.sql");
 
 pub(super) async fn connect(url: &str, schema: &str, most: usize) -> Result<Connections<Statements>> {
@@ -24,7 +24,7 @@ pub(super) async fn connect(url: &str, schema: &str, most: usize) -> Result<Conn
     Connections::open(location, "agent-vectors", most, set_up).await
 }
 
-/// Creates the extension and the tables if they are missing; gives the extension's schema, as it stands in SQL.
+/// Creates the extension and the tables if missing; returns the extension's schema, quoted for SQL.
 async fn set_up(location: &Location) -> Result<String> {
     let mut client = location.attach().await?;
     let extension = extension(&mut client).await.map_err(|e| store_error(&e))?.ok_or_else(|| {

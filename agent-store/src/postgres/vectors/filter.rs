@@ -1,4 +1,4 @@
-//! Filters as SQL.
+//! Translation of filters to SQL.
 
 use agent_core::memory::{Comparison, Filter};
 use serde_json::Value;
@@ -6,16 +6,16 @@ use tokio_postgres::types::Type;
 
 use crate::postgres::query::Parameter;
 
-/// A condition on a record's metadata, which means what the filter does, and the values that it speaks of.
+/// SQL condition on a record's metadata, equivalent to a filter, with its parameters.
 pub(super) struct Condition {
     pub(super) sql: String,
     values: Vec<String>,
-    /// The number of the first of its parameters.
+    /// Number of its first parameter.
     first: usize,
 }
 
 impl Condition {
-    /// The condition, whose parameters are counted from `first` on.
+    /// Translates a filter into a condition whose parameters are numbered from `first` on.
     pub(super) fn new(filter: Option<&Filter>, first: usize) -> Self {
         let mut condition = Self { sql: String::new(), values: Vec::new(), first };
         condition.sql = filter.map_or_else(|| "true".to_owned(), |filter| condition.of(filter));
@@ -26,7 +26,7 @@ impl Condition {
         self.values.iter().map(|value| (value as Parameter<'_>, Type::TEXT))
     }
 
-    /// A value as a parameter.
+    /// Adds a value as a parameter.
     fn value(&mut self, value: impl Into<String>) -> String {
         self.values.push(value.into());
         format!("${}", self.first + self.values.len() - 1)
@@ -38,7 +38,7 @@ impl Condition {
             Filter::And(all) => self.joined(all, " AND ", "true"),
             Filter::Or(any) => self.joined(any, " OR ", "false"),
             Filter::Not(filter) => format!("NOT {}", self.of(filter)),
-            // A kind that this release does not know.
+            // A filter kind that this release does not know.
             _ => "false".to_owned(),
         }
     }
@@ -61,12 +61,13 @@ impl Condition {
             Comparison::LessOrEqual => self.order(&field, "<=", value),
             Comparison::In => self.among(&field, value),
             Comparison::NotIn => format!("NOT {}", self.among(&field, value)),
-            // One that this release does not know. A parameter that nobody speaks of is refused.
+            // A comparison that this release does not know. Refers to the field, since unused
+            // parameters are rejected.
             _ => format!("({field} IS NULL)"),
         }
     }
 
-    /// Numbers by value; a field that is not there is null.
+    /// Compares numbers by value; a missing field equals null.
     fn equal(&mut self, field: &str, value: &Value) -> String {
         match value {
             Value::Number(_) => self.order(field, "=", value),
@@ -80,7 +81,7 @@ impl Condition {
     fn among(&mut self, field: &str, values: &Value) -> String {
         match values.as_array().map(Vec::as_slice) {
             None | Some([]) => {
-                // A parameter that nobody speaks of is refused.
+                // Refers to the field, since unused parameters are rejected.
                 format!("({field} IS NULL)")
             }
             Some(values) => {
@@ -90,7 +91,8 @@ impl Condition {
         }
     }
 
-    /// A comparison that only numbers, or texts, have: `CASE`, since the parts of an `AND` are looked at in any order.
+    /// Compares numbers or texts only: `CASE`, since the operands of `AND` are evaluated in any
+    /// order.
     fn order(&mut self, field: &str, sign: &str, value: &Value) -> String {
         let (kind, compared) = match value {
             Value::Number(number) => {

@@ -1,4 +1,4 @@
-//! [`PostgresVectorStore`]: vectors in a PostgreSQL database with pgvector.
+//! Vector store in a PostgreSQL database with pgvector: [`PostgresVectorStore`].
 
 mod connection;
 mod filter;
@@ -18,18 +18,21 @@ use tokio_postgres::Client;
 use self::{connection::connect, statements::Statements};
 use super::connections::{Connections, Done};
 
-/// The longest vectors that pgvector's index takes.
+/// Maximum number of dimensions that pgvector's index accepts.
 const INDEXED_DIMENSIONS: usize = 2_000;
 
-/// Texts and vectors in a PostgreSQL database with the extension pgvector (0.5 or newer), for processes on several machines. Cheap to clone.
+/// Vector store in a PostgreSQL database with the extension pgvector (0.5 or newer), for processes
+/// on several machines. Cheap to clone.
 ///
-/// Words are found by a full-text index and ranked by BM25 over the records of their collection. Vectors are compared one by one, so that what is
-/// found is what is nearest, until the collection has an [index](Self::create_index), which is faster and may miss some. A
-/// search with a filter is exact always.
+/// Full-text search uses an index and ranks by BM25 over the records of the collection. Vector
+/// search is exact (exhaustive) until the collection has an [index](Self::create_index), which is
+/// faster and may miss results. A search with a filter is always exact.
 ///
-/// It needs what a [`PostgresJournal`](crate::PostgresJournal) needs, is encrypted as its URL says in the same way, works behind the same poolers, and
-/// can share its database: it has a schema of its own. The extension is created if the user may; it must be installed (Debian's
-/// package is called `postgresql-17-pgvector` or the like). PostgreSQL keeps no NUL character in a text: such a record is refused.
+/// Requirements, encryption and supported poolers are those of a
+/// [`PostgresJournal`](crate::PostgresJournal), and both can share a database: the vector store has
+/// a schema of its own. The extension is created if the user has the privilege; it must be
+/// installed (Debian's package is `postgresql-17-pgvector` or similar). PostgreSQL does not store
+/// NUL characters in text: records with one are rejected.
 ///
 /// ```no_run
 /// use agent_store::PostgresVectorStore;
@@ -46,29 +49,35 @@ pub struct PostgresVectorStore {
 }
 
 impl PostgresVectorStore {
-    /// Connects to the database at `url`, and creates the tables in the schema `agent_vectors` if they are missing.
+    /// Connects to the database at `url`, and creates the tables in the schema `agent_vectors` if
+    /// missing.
     ///
     /// # Errors
-    /// As [`connect_with`](Self::connect_with).
+    /// The errors of [`connect_with`](Self::connect_with).
     pub async fn connect(url: &str) -> Result<Self> {
         Self::connect_with(url, "agent_vectors", 4).await
     }
 
-    /// As [`connect`](Self::connect), with another schema, and at most so many connections (at least one).
+    /// Like [`connect`](Self::connect), with another schema and a maximum number of connections (at
+    /// least one).
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached, refuses, has no pgvector, or has tables of a newer
-    /// release; [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a URL that cannot work. None shows the URL.
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be reached,
+    /// rejects the connection, has no pgvector, or has tables of a newer release;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid URL. No message contains
+    /// the URL.
     pub async fn connect_with(url: &str, schema: &str, connections: usize) -> Result<Self> {
         let connections = connect(url, schema, connections.max(1)).await?;
         Ok(Self { schema: schema.to_owned(), connections })
     }
 
-    /// Makes an index (HNSW) of the collection's vectors, if it has none: for large ones. It is kept up to date by what is added. Searches
-    /// without a filter then use it, and may miss some of what is nearest. While it is made, nobody writes to the store.
+    /// Creates an HNSW index of the collection's vectors, unless it has one: for large collections.
+    /// Later records are added to it. Searches without a filter then use it, and may miss some of
+    /// the nearest records. Writes to the store are blocked while the index is created.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the collection has no vectors, or longer ones than 2,000 numbers, which no index takes;
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the collection has no vectors, or
+    /// vectors of more than 2,000 dimensions, which the index does not support;
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the store fails.
     pub async fn create_index(&self, collection: &str) -> Result<()> {
         let name = collection.to_owned();
@@ -79,11 +88,11 @@ impl PostgresVectorStore {
 async fn create_index(client: &Client, statements: &Statements, name: String) -> Done<()> {
     let collection = statements.find_or_make(client, &name).await?;
     let Some(space) = &collection.space else {
-        return Ok(Err(Error::config("the collection has no vectors: there is nothing to make an index of")));
+        return Ok(Err(Error::config("the collection has no vectors to index")));
     };
     if space.dimensions > INDEXED_DIMENSIONS {
         let message =
-            "pgvector's index takes vectors of up to 2000 numbers: ask the embedder for shorter ones, or go without";
+            "pgvector's index supports up to 2000 dimensions: use an embedder with fewer, or no index";
         return Ok(Err(Error::config(message).with_context("collection", space.to_string())));
     }
     statements.create_index(client, &collection, space.dimensions).await.map(Ok)

@@ -1,4 +1,4 @@
-//! Searches.
+//! Search statements.
 
 use agent_core::retrieval::{Found, Vector, VectorQuery};
 use tokio_postgres::{Client, Error, types::Type};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::postgres::query::Parameter;
 
-/// The least number of places that the index looks at, and the most that it can.
+/// Minimum and maximum number of candidates of an index scan (`ef_search`).
 const PLACES: (usize, usize) = (100, 1_000);
 
 /// BM25 over the records of one collection, with the same constants as `agent_core::search::Bm25`.
@@ -38,7 +38,7 @@ const NEWEST: &str = "
 SELECT id, text, metadata::text, 0::float8 FROM {schema}.record WHERE collection = $1 AND {condition}
 ORDER BY seq DESC LIMIT $2";
 
-/// Of vectors alone: what has none is not near.
+/// Searches only records with a vector.
 const NEAREST: &str = "
 SELECT id, text, metadata::text, 1 - distance FROM (
     SELECT *, vector OPERATOR({extension}.<=>) $2::{extension}.vector AS distance
@@ -77,7 +77,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The records of a statement whose parameters begin with the collection's number and end with the filter's, with their scores.
+    /// Returns the records of a statement whose parameters begin with the collection's number and
+    /// end with the filter's, with their scores.
     async fn found(&self, sql: &str, own: &[(Parameter<'_>, Type)]) -> Result<Vec<(Found, f64)>, Error> {
         let condition = Condition::new(self.query.filter.as_ref(), 2 + own.len());
         let mut values: Vec<(Parameter<'_>, Type)> = vec![(&self.collection.number, Type::INT8)];
@@ -110,7 +111,7 @@ impl Search<'_> {
     async fn by_vector(&self, vector: &Vector) -> Result<Vec<Found>, Error> {
         let (near, limit) = (literal(vector), self.limit());
         let own: [(Parameter<'_>, Type); 2] = [(&near, Type::TEXT), (&limit, Type::INT8)];
-        // The index would give what is nearest of all, and a filter might leave nothing of it.
+        // An index scan returns the nearest of all records, of which a filter might leave none.
         let indexed = self.collection.indexed && self.query.filter.is_none() && self.query.depth() <= PLACES.1;
         let found = match indexed {
             true => self.by_index(vector.values.len(), &own).await?,
@@ -124,7 +125,8 @@ impl Search<'_> {
     async fn by_index(&self, dimensions: usize, own: &[(Parameter<'_>, Type)]) -> Result<Vec<(Found, f64)>, Error> {
         let places = self.query.depth().max(PLACES.0);
         self.statements.rows(self.client, &format!("SET LOCAL hnsw.ef_search = {places}"), &[]).await?;
-        // The collection's number stands in the text: otherwise nobody knows that the index is of all that is asked for.
+        // The collection's number is part of the text: otherwise the planner does not know that the
+        // partial index covers the query.
         let sql = format!(
             "SELECT id, text, metadata::text,
                     1 - (vector::{{extension}}.vector({dimensions}) OPERATOR({{extension}}.<=>) $2::{{extension}}.vector({dimensions}))

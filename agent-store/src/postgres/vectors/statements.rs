@@ -1,4 +1,4 @@
-//! What is asked of the database.
+//! SQL statements of the vector store.
 
 use agent_core::{
     memory::Filter,
@@ -9,14 +9,14 @@ use tokio_postgres::{Client, Error, Row, types::Type};
 use super::{filter::Condition, words::lexemes};
 use crate::postgres::{connect::Location, query::Parameter};
 
-/// The statements' text, with the names of the schemas in it.
+/// SQL statements, with the names of their schemas.
 pub(super) struct Statements {
     location: Location,
-    /// The schema of the extension, as it stands in SQL.
+    /// Schema of the extension, quoted for SQL.
     extension: String,
 }
 
-/// A collection that is there.
+/// An existing collection.
 pub(super) struct Collection {
     pub(super) number: i64,
     pub(super) space: Option<VectorSpace>,
@@ -52,7 +52,7 @@ impl Statements {
         found.first().map(Collection::new).transpose()
     }
 
-    /// The collection, which nobody else changes until the transaction ends.
+    /// Returns the collection and locks it until the transaction ends.
     pub(super) async fn find_or_make(&self, client: &Client, name: &str) -> Result<Collection, Error> {
         let sql = "INSERT INTO {schema}.collection (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
         self.rows(client, sql, &[(&name, Type::TEXT)]).await?;
@@ -74,7 +74,7 @@ impl Statements {
         self.rows(client, sql, &values).await.map(drop)
     }
 
-    /// Keeps records of which none is there.
+    /// Inserts records, none of which exists.
     pub(super) async fn insert(
         &self,
         client: &Client,
@@ -172,7 +172,7 @@ ORDER BY place";
         Ok(usize::try_from(number).unwrap_or_default())
     }
 
-    /// Makes an index of the collection's vectors, which have so many numbers.
+    /// Creates an index of the collection's vectors of this dimension.
     pub(super) async fn create_index(
         &self,
         client: &Client,
@@ -192,7 +192,7 @@ ORDER BY place";
 
     pub(super) async fn drop_index(&self, client: &Client, collection: &Collection) -> Result<(), Error> {
         if !collection.indexed {
-            return Ok(()); // dropping one takes a lock that all others wait for
+            return Ok(()); // dropping an index takes an exclusive lock
         }
         self.rows(client, &format!("DROP INDEX IF EXISTS {{schema}}.vector_of_{}", collection.number), &[]).await?;
         let sql = "UPDATE {schema}.collection SET indexed = false WHERE number = $1";
@@ -200,16 +200,16 @@ ORDER BY place";
     }
 }
 
-/// A vector as the extension reads it, to the last bit.
+/// Encodes a vector for the extension without loss.
 pub(super) fn literal(vector: &Vector) -> String {
     let numbers: Vec<_> = vector.values.iter().map(ToString::to_string).collect();
     format!("[{}]", numbers.join(","))
 }
 
-/// A record, of a row that begins with its id, its text and its metadata.
+/// Decodes a record from a row that begins with its id, text and metadata.
 pub(super) fn record(row: &Row) -> Result<Record, Error> {
     let mut read = Record::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?);
-    // What the database holds as JSON is an object, since only objects are put there.
+    // The database contains only JSON objects, since only objects are inserted.
     read.metadata = serde_json::from_str(row.try_get::<_, &str>(2)?).unwrap_or_default();
     Ok(read)
 }

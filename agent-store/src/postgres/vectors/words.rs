@@ -1,17 +1,19 @@
-//! Words as PostgreSQL's full-text index holds them: those of `agent_core::search`, whatever its own parser takes for a word.
+//! Lexemes for PostgreSQL's full-text index: the words of `agent_core::search`, instead of those of
+//! its own parser.
 
 use std::collections::BTreeMap;
 
 use agent_core::{Error, Result, retrieval::Record, search::words};
 
-/// Bytes of a word that the index takes, with room to spare. Nobody searches for a longer one.
+/// Maximum size of an indexed word in bytes, well below the limit of the index. Longer words cannot
+/// be searched.
 const LONGEST: usize = 512;
 
 pub(super) fn is_lexeme(word: &str) -> bool {
     word.len() <= LONGEST
 }
 
-/// The words of a text as a `tsvector`, with their places; and how many there are.
+/// Returns the words of a text as a `tsvector` with their positions, and the number of words.
 pub(super) fn lexemes(text: &str) -> (String, i32) {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut length = 0;
@@ -19,17 +21,17 @@ pub(super) fn lexemes(text: &str) -> (String, i32) {
         length += 1;
         places.entry(word).or_default().push(i32::to_string(&length));
     }
-    // A word is of letters and digits alone: there is nothing to escape.
+    // Words consist of letters and digits only: no escaping is needed.
     let lexemes: Vec<_> = places.into_iter().map(|(word, places)| format!("'{word}':{}", places.join(","))).collect();
     (lexemes.join(" "), length)
 }
 
-/// Any of these words as a `tsquery`.
+/// Returns a `tsquery` that matches any of these words.
 pub(super) fn tsquery(words: &[String]) -> String {
     words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" | ")
 }
 
-/// Refuses what PostgreSQL cannot keep.
+/// Rejects a record that PostgreSQL cannot store.
 pub(super) fn check(record: &Record) -> Result<()> {
     let metadata = serde_json::Value::Object(record.metadata.clone()).to_string();
     if record.id.contains('\0') || record.text.contains('\0') || metadata.contains("\\u0000") {

@@ -82,8 +82,8 @@ async fn a_server_that_is_not_the_one_is_refused_and_told_nothing() {
 #[tokio::test]
 async fn settings_that_cannot_work_say_so_before_anybody_is_asked() {
     for (settings, said) in [
-        ("sslmode=allow", "sslmode is none of"),
-        ("pooled=perhaps", "pooled is neither true nor false"),
+        ("sslmode=allow", "invalid sslmode"),
+        ("pooled=perhaps", "expected true or false"),
         ("sslrootcert=/no/such/file", "add sslmode=verify-full"),
         ("sslmode=prefer&sslrootcert=/no/such/file", "add sslmode=verify-full"),
         ("sslmode=verify-full&sslrootcert=/no/such/file", "'/no/such/file' cannot be read"),
