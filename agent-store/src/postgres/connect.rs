@@ -59,7 +59,9 @@ impl Location {
         let is_pooled = match asked.pooled.as_deref() {
             Some("true") => true,
             None | Some("false") => false,
-            Some(_) => return Err(Error::config("invalid value of 'pooled' in the database URL: expected true or false")),
+            Some(_) => {
+                return Err(Error::config("invalid value of 'pooled' in the database URL: expected true or false"));
+            }
         };
         if schema.is_empty() || schema.contains('\0') {
             return Err(Error::config("the schema name must not be empty"));

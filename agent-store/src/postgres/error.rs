@@ -16,7 +16,9 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
     let message = match *code {
         SqlState::DISK_FULL => "the database's disk is full: make room and run it again",
         SqlState::READ_ONLY_SQL_TRANSACTION => "the database is read-only: connect to the primary",
-        SqlState::INSUFFICIENT_PRIVILEGE => "the user lacks privileges: grant it USAGE and CREATE on the journal's schema",
+        SqlState::INSUFFICIENT_PRIVILEGE => {
+            "the user lacks privileges: grant it USAGE and CREATE on the journal's schema"
+        }
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             "the database refuses the user: check the user and the password of the URL"
         }

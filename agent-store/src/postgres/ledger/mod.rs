@@ -63,9 +63,7 @@ impl PostgresLedger {
     pub async fn connect_with(url: &str, schema: &str, dead_after: Duration) -> Result<Self> {
         if dead_after < Self::SOONEST {
             let least = Self::SOONEST;
-            return Err(Error::config(format!(
-                "dead_after of {dead_after:?} is too short: set {least:?} or more"
-            )));
+            return Err(Error::config(format!("dead_after of {dead_after:?} is too short: set {least:?} or more")));
         }
         let location = Location::new(url, schema, dead_after / 3)?;
         let begin = move || Accounts::open(location, dead_after);

@@ -91,8 +91,7 @@ async fn create_index(client: &Client, statements: &Statements, name: String) ->
         return Ok(Err(Error::config("the collection has no vectors to index")));
     };
     if space.dimensions > INDEXED_DIMENSIONS {
-        let message =
-            "pgvector's index supports up to 2000 dimensions: use an embedder with fewer, or no index";
+        let message = "pgvector's index supports up to 2000 dimensions: use an embedder with fewer, or no index";
         return Ok(Err(Error::config(message).with_context("collection", space.to_string())));
     }
     statements.create_index(client, &collection, space.dimensions).await.map(Ok)
