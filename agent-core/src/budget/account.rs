@@ -1,4 +1,4 @@
-//! One of the accounts that a budget draws on.
+//! Accounts that a budget reserves from.
 
 use std::{
     fmt,
@@ -11,17 +11,17 @@ use tokio::sync::Notify;
 use super::{Amounts, Balance, Caps, Ledger};
 use crate::error::Result;
 
-/// An account, and how far those may go who draw on it through this budget.
+/// An account, with the caps that this budget applies to it.
 #[derive(Clone)]
 pub(crate) struct Account {
     pub(crate) caps: Caps,
     at: Backend,
 }
 
-/// Where an account is.
+/// Storage of an account.
 #[derive(Clone)]
 enum Backend {
-    /// With the budgets that draw on it: nobody else knows of it.
+    /// In memory, shared only by the budgets that reserve from it.
     Local(Arc<LocalAccount>),
     /// In a ledger, under this name.
     Ledger(Arc<dyn Ledger>, Arc<str>),
@@ -36,7 +36,7 @@ impl Account {
         Self { caps, at: Backend::Ledger(ledger, name.into()) }
     }
 
-    /// True if both draw on the same, whatever their caps.
+    /// True if both refer to the same account, regardless of their caps.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.at, &other.at) {
             (Backend::Local(own), Backend::Local(other)) => Arc::ptr_eq(own, other),
@@ -52,7 +52,8 @@ impl Account {
         }
     }
 
-    /// Sets `wanted` aside and gives a receipt, which only ledgers ask for; `None` if it does not fit now.
+    /// Reserves `wanted` and returns a receipt, which only ledgers need; `None` if it does not fit
+    /// now.
     pub(crate) async fn reserve(&self, wanted: Amounts) -> Result<Option<u64>> {
         match &self.at {
             Backend::Local(account) => Ok(account.reserve(&self.caps, wanted).then_some(0)),
@@ -60,14 +61,15 @@ impl Account {
         }
     }
 
-    /// Counts what was used, unless the account outlives the process.
+    /// Counts `used`, unless the account outlives the process.
     pub(super) fn count_again(&self, used: Amounts) {
         if let Backend::Local(account) = &self.at {
             account.settle(Amounts::none(), used);
         }
     }
 
-    /// Ends a reservation of `reserved`. A ledger gives something to wait for.
+    /// Settles a reservation of `reserved`. Returns a future to await if the account is in a
+    /// ledger.
     pub(crate) fn settle(
         &self,
         receipt: u64,
@@ -83,7 +85,7 @@ impl Account {
         }
     }
 
-    /// Waits until it may have changed since this was called.
+    /// Waits until the account may have changed since this call.
     pub(crate) fn changed(&self) -> BoxFuture<'_, ()> {
         match &self.at {
             Backend::Local(account) => Box::pin(account.changed.notified()),
@@ -110,7 +112,7 @@ pub(crate) struct LocalAccount {
 }
 
 impl LocalAccount {
-    /// One of which so much was used already.
+    /// Creates an account with an initial used amount.
     pub(crate) fn begun(settled: Amounts) -> Self {
         Self { balance: Mutex::new(Balance::new(settled, Amounts::none())), changed: Notify::new() }
     }

@@ -1,4 +1,4 @@
-//! Budgets with windows, prices and a ledger of their own.
+//! Builder of budgets with windows, prices and a ledger.
 
 use std::{
     fmt,
@@ -13,22 +13,24 @@ use crate::{
     usage::PriceTable,
 };
 
-/// For whom, or for how long, an account counts.
+/// Scope of an account: the runs that it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Window {
-    /// One run, with all its descendants. A run that goes on after a pause or a crash has used what it had used.
+    /// One run with all its descendants. Amounts used before a pause or a crash still count after
+    /// resuming.
     Run,
     /// All runs of a session.
     Session,
-    /// All runs on behalf of one user ([`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of)); a run of nobody has
-    /// no such account.
+    /// All runs on behalf of one user
+    /// ([`RunRequest::on_behalf_of`](crate::RunRequest::on_behalf_of)); a run without a user has no
+    /// such account.
     User,
     /// All runs that began on one day, in UTC.
     Day,
 }
 
-/// Puts a [`Budget`] together.
+/// Builder of a [`Budget`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,7 +65,7 @@ pub struct BudgetBuilder {
 }
 
 impl Budget {
-    /// Begins a budget.
+    /// Creates a builder.
     pub fn builder() -> BudgetBuilder {
         BudgetBuilder {
             name: "budget".into(),
@@ -74,8 +76,8 @@ impl Budget {
         }
     }
 
-    /// The budget of a root run: this one, the accounts of its windows, and one of the run itself with `own` caps, in which
-    /// `spent` was used before.
+    /// Creates the budget of a root run: this budget, the accounts of its windows, and an account
+    /// of the run with the caps `own` and the initial used amount `spent`.
     #[must_use]
     pub fn of_run(&self, ids: &RunIds, user: Option<&str>, own: Option<Caps>, spent: Amounts) -> Self {
         let mut accounts = self.0.accounts.to_vec();
@@ -98,8 +100,8 @@ impl Budget {
         self.with_run(accounts, of_this_run, spent)
     }
 
-    /// The account of the day that is so many days after the first of 1970. Those of days before the day before are past: a
-    /// run that began yesterday may be under way.
+    /// Returns the name of a day's account; `since` is in days since 1970-01-01. Accounts older
+    /// than the day before are deleted: a run that began yesterday may still be running.
     fn open_day(&self, since: u64) -> String {
         if self.0.day.swap(since, Ordering::Relaxed) != since {
             let days = format!("{}/day/", self.0.name);
@@ -110,61 +112,66 @@ impl Budget {
 }
 
 impl BudgetBuilder {
-    /// Sets what all runs together may use that have the budget, or share its ledger and [name](Self::name).
+    /// Sets the caps on all runs together that have this budget, or share its ledger and
+    /// [name](Self::name).
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// Sets what may be used in each window of this kind.
+    /// Sets the caps on each window of this kind.
     pub fn window(mut self, window: Window, caps: Caps) -> Self {
         self.windows.retain(|(known, _)| *known != window);
         self.windows.push((window, caps));
         self
     }
 
-    /// Sets where the accounts are kept that outlive a run: all processes with this ledger share them. Default: in memory.
+    /// Sets the ledger of the accounts that outlive a run: all processes with this ledger share
+    /// them. Default: in memory.
     pub fn ledger(mut self, ledger: impl Ledger) -> Self {
         self.ledger = Arc::new(ledger);
         self
     }
 
-    /// Sets the name that tells the accounts in the ledger apart from another budget's. Default: `budget`.
+    /// Sets the name that distinguishes the budget's accounts in the ledger from those of another
+    /// budget. Default: `budget`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets what model calls cost. A cap on money needs it.
+    /// Sets the prices of model calls. A cost cap requires it.
     pub fn prices(mut self, prices: impl PriceTable) -> Self {
         self.terms.prices = Some(Arc::new(prices));
         self
     }
 
-    /// Sets how the prompt of a call is counted before it is made. Default: a guess that is too high for ordinary text.
+    /// Sets the counter of prompt tokens before a call. Default: an estimate that is too high for
+    /// ordinary text.
     pub fn counter(mut self, counter: impl TokenCounter) -> Self {
         self.terms.counter = Some(Arc::new(counter));
         self
     }
 
-    /// Lets models without a price be called under a cap on money: they count as free. Default: that is an error.
+    /// Allows models without a price under a cost cap: they count as free. Default: such a call is
+    /// an error.
     pub fn allow_unpriced(mut self) -> Self {
         self.terms.allow_unpriced = true;
         self
     }
 
-    /// Sets the most tokens of an answer for which neither the request nor the model's info says a limit, where tokens or
-    /// money have a cap. Default: 8192.
+    /// Sets the assumed maximum number of answer tokens, used under a token or cost cap if neither
+    /// the request nor the model's info has a limit. Default: 8192.
     pub fn answer_tokens(mut self, most: u64) -> Self {
         self.terms.answer_tokens = most;
         self
     }
 
-    /// Puts it together.
+    /// Builds the budget.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for money without prices; for a cap on time, depth or fan-out in a
-    /// window of many runs; for answers of no tokens.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a cost cap without prices; for a cap on
+    /// time, depth or fan-out in a window of several runs; for an `answer_tokens` of 0.
     pub fn build(self) -> Result<Budget> {
         let all = || std::iter::once(&self.caps).chain(self.windows.iter().map(|(_, caps)| caps));
         if all().any(|caps| caps.cost.is_some()) && self.terms.prices.is_none() && !self.terms.allow_unpriced {
@@ -183,13 +190,14 @@ impl BudgetBuilder {
     }
 }
 
-/// How many days after the first of 1970 it is, in UTC.
+/// Returns the current number of days since 1970-01-01, in UTC.
 fn today() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     since.as_secs() / 86_400
 }
 
-/// The day that many days after the first of 1970, as `2026-01-31`: years begin in March here, so that a leap day is a year's last.
+/// Formats the day `since` days after 1970-01-01 as `2026-01-31`. Years begin in March here, so
+/// that a leap day is the last day of a year.
 fn day(since: u64) -> String {
     let shifted = since + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);

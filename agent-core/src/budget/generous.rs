@@ -1,4 +1,4 @@
-//! A count of prompts that is too high for ordinary text, for budgets without a counter.
+//! Upper-bound estimate of prompt tokens, for budgets without a counter.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use crate::{
     tooling::{ToolSpecs, WireKey},
 };
 
-/// Around a message, a call, a result or a tool.
+/// Overhead of a message, a call, a result or a tool.
 const AROUND: u64 = 12;
-/// An image, or a page of a document, with what stands around it.
+/// An image, or a page of a document, including its overhead.
 const MEDIA: u64 = 3_000;
-/// Hidden thinking costs as much as text.
+/// Hidden reasoning costs as much as text.
 const COSTS: Costs = Costs {
     message: AROUND,
     call: AROUND,
@@ -23,13 +23,14 @@ const COSTS: Costs = Costs {
     document: MEDIA,
     hidden: |base64| base64.div_ceil(2),
 };
-/// Under which what was counted of tools is kept.
+/// Key of the cached token count of tools.
 static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
 
-/// Counts more tokens than ordinary text has: one for every two bytes, and much for an image or a document.
+/// Upper-bound token estimator: one token per two bytes, and a large constant for an image or a
+/// document.
 ///
-/// Counts before every call, so that counting must not cost more as the conversation grows: what was counted of the
-/// conversation before is known.
+/// It runs before every call, so its cost must not grow with the conversation: it counts only the
+/// messages added since the last call.
 #[derive(Default)]
 pub(crate) struct Generous {
     counted: History,
@@ -37,7 +38,7 @@ pub(crate) struct Generous {
 }
 
 impl Generous {
-    /// Tokens of the whole prompt.
+    /// Returns the tokens of the whole prompt.
     pub(crate) fn prompt(&mut self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
         self.tokens = match messages.since(&self.counted) {
             Some(new) => self.tokens + new.map(message).sum::<u64>(),
@@ -70,7 +71,7 @@ mod tests {
             assert_eq!(count.prompt(None, &ToolSpecs::default(), &history), (AROUND + 2) * (n + 1));
             assert_eq!(count.prompt(None, &ToolSpecs::default(), &history), (AROUND + 2) * (n + 1));
         }
-        count.tokens = 0; // what is known is not counted again
+        count.tokens = 0; // the counted messages are not counted again
         history.push(Message::user("four")).expect("a user may speak");
         assert_eq!(count.prompt(None, &ToolSpecs::default(), &history), AROUND + 2);
         let another = history.iter().take(3).cloned();

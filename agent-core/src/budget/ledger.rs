@@ -1,4 +1,4 @@
-//! Where accounts are kept.
+//! Ledgers: storage of accounts.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,23 +15,23 @@ use tokio::sync::Notify;
 use super::{Amounts, Caps};
 use crate::{error::Result, future::nothing};
 
-/// What an account holds.
+/// Content of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Balance {
-    /// Used, and settled.
+    /// Used and settled amounts.
     pub settled: Amounts,
-    /// Set aside for calls under way.
+    /// Amounts reserved for running calls.
     pub reserved: Amounts,
 }
 
 impl Balance {
-    /// An account with these amounts.
+    /// Creates a balance with these amounts.
     pub fn new(settled: Amounts, reserved: Amounts) -> Self {
         Self { settled, reserved }
     }
 
-    /// Sets `wanted` aside if it fits under `caps`.
+    /// Reserves `wanted` if it fits under `caps`.
     pub(super) fn reserve(&mut self, caps: &Caps, wanted: Amounts) -> bool {
         let fits = caps.refusal(self.settled.plus(self.reserved), wanted).is_none();
         if fits {
@@ -40,41 +40,45 @@ impl Balance {
         fits
     }
 
-    /// Ends a reservation.
+    /// Settles a reservation.
     pub(super) fn settle(&mut self, reserved: Amounts, used: Amounts) {
         self.reserved = self.reserved.minus(reserved);
         self.settled = self.settled.plus(used);
     }
 }
 
-/// Accounts by name, in which amounts are set aside before they are used: those that [`Budget`](super::Budget)s draw on.
+/// Store of named accounts, from which [`Budget`](super::Budget)s reserve amounts before they are
+/// used.
 ///
-/// Caps are not kept with the account: whoever reserves brings his own. An account that nobody used yet is empty.
+/// Accounts store no caps; each reservation passes the caps to enforce. An unused account is empty.
 ///
-/// An implementation that several processes share gives back nothing of a process that died: what it had set aside is
-/// settled as used, since nobody knows how much of it was.
+/// An implementation that several processes share releases nothing when a process dies: its
+/// reservations are settled as used, since the actual usage is unknown.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// What the account holds.
+    /// Returns the content of the account.
     async fn balance(&self, account: &str) -> Result<Balance>;
 
-    /// Sets `wanted` aside if it fits under `caps` beside what is settled and reserved ([`Caps::refusal`]): as one step,
-    /// whoever else reserves. Gives the receipt; none if it does not fit now.
+    /// Atomically reserves `wanted` if it fits under `caps` together with the settled and reserved
+    /// amounts ([`Caps::refusal`]). Returns the receipt, or `None` if it does not fit now.
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>>;
 
-    /// Ends a reservation and counts what was `used`. A receipt that is not known any more changes nothing.
+    /// Settles a reservation and counts `used`. An unknown receipt changes nothing.
     ///
-    /// It is handed over when this is called, whether the future is awaited or not; the future says that it is durable.
+    /// The settlement is handed over when this method is called, even if the future is not awaited;
+    /// the future resolves when it is durable.
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
 
-    /// Says that nobody opens the accounts any more whose names begin with `prefix` and sort before `oldest`: their windows are
-    /// over. Those are deleted in which nothing is set aside. It is handed over when this is called; a failure is logged, since
-    /// the next day asks again.
+    /// Deletes the accounts whose names begin with `prefix` and sort before `oldest`, except those
+    /// with open reservations: their windows are over, and no budget opens them again. The request
+    /// is handed over when this method is called; a failure is only logged, since the next day
+    /// repeats it.
     fn forget(&self, prefix: &str, oldest: &str);
 
-    /// Waits until the account may have changed. Changes since this was called count, though the future was polled later.
+    /// Waits until the account may have changed. Changes since this call count, even if the future
+    /// is polled later.
     ///
-    /// Default: a tenth of a second, since another process tells nobody.
+    /// Default: 100 milliseconds, since other processes send no notification.
     fn changed(&self, account: &str) -> BoxFuture<'_, ()> {
         let _ = account;
         Box::pin(tokio::time::sleep(Duration::from_millis(100)))
@@ -104,7 +108,7 @@ impl<L: Ledger + ?Sized> Ledger for Arc<L> {
     }
 }
 
-/// Accounts in memory: of one process, for as long as it lives.
+/// In-memory ledger of one process.
 #[derive(Default)]
 pub struct MemoryLedger {
     accounts: Mutex<BTreeMap<String, AccountState>>,
@@ -114,13 +118,13 @@ pub struct MemoryLedger {
 #[derive(Default)]
 struct AccountState {
     balance: Balance,
-    /// What is set aside, by receipt.
+    /// Open reservations, by receipt.
     open: HashMap<u64, Amounts>,
     last: u64,
 }
 
 impl MemoryLedger {
-    /// No accounts yet.
+    /// Creates an empty ledger.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,8 +1,8 @@
-//! Budgets: what a tree of runs may use, set aside before a call and settled after it.
+//! Budgets: limits on the usage of a tree of runs, reserved before a call and settled after it.
 //!
-//! A [`Budget`] draws on accounts: one that everybody shares who has it, those of its [`Window`]s, one for each run of the
-//! tree. A call must fit in all of them. Accounts that have a name, and so outlive a run, are kept in a [`Ledger`], in memory
-//! or one that processes share.
+//! A [`Budget`] reserves from accounts: one shared by all holders of the budget, those of its
+//! [`Window`]s, and one for each run of the tree. A call must fit into all of them. Named accounts,
+//! which outlive a run, are stored in a [`Ledger`], in memory or shared by several processes.
 //!
 //! Applications give an agent a budget, and authors of ledgers implement [`Ledger`].
 //!
@@ -39,9 +39,10 @@ pub use self::{
 pub use crate::amounts::{Amounts, Caps};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What may be used, shared by all runs that hold a clone. A child draws on its parent's accounts too.
+/// A usage limit, shared by all runs that hold a clone. A child run also reserves from its parent's
+/// accounts.
 ///
-/// What may be used is set aside before a call, so that many runs together cannot pass a cap that each alone would keep.
+/// Amounts are reserved before a call, so that concurrent runs together cannot exceed a cap.
 ///
 /// ```
 /// use agent_core::{Budget, Caps, budget::Amounts};
@@ -58,33 +59,33 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Budget(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    /// From the widest to the run's own.
+    /// From the widest account to the run's own.
     pub(crate) accounts: Arc<[Account]>,
-    /// The account of the run itself.
+    /// Account of the run itself.
     pub(crate) run: Option<Arc<LocalAccount>>,
-    /// Tells the accounts of windows apart from another budget's.
+    /// Distinguishes the accounts of windows from those of another budget.
     pub(crate) name: Arc<str>,
-    /// Opened for each root run.
+    /// Windows, opened for each root run.
     pub(crate) windows: Arc<[(Window, Caps)]>,
     pub(crate) ledger: Arc<dyn Ledger>,
-    /// The last day whose account was opened here, in days since 1970.
+    /// The last day whose account was opened here, in days since 1970-01-01.
     pub(crate) day: Arc<AtomicU64>,
     pub(crate) terms: Terms,
-    /// What prompts have, where the terms name no counter.
+    /// Token estimator of prompts, used if `terms` has no counter.
     pub(crate) count: Mutex<Generous>,
 }
 
-/// Why nothing was set aside.
+/// Reason why a reservation failed.
 pub(crate) enum Refused {
-    /// This account has not enough left at the moment.
+    /// The account with this index does not have enough left at the moment.
     By(usize),
     Failed(Error),
 }
 
 impl Default for Budget {
-    /// No caps.
+    /// A budget without caps.
     fn default() -> Self {
-        // Nothing of it can be changed, so that all runs without caps may have the same.
+        // It is immutable, so all runs without caps can share it.
         static NONE: LazyLock<Budget> = LazyLock::new(|| {
             let ledger = Arc::new(MemoryLedger::new());
             Budget::from_parts(Vec::new(), "budget".into(), Arc::new([]), ledger, Terms::default())
@@ -94,7 +95,8 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// A budget with these caps for all who hold it, in memory. For money, prices are needed: see [`builder`](Self::builder).
+    /// Creates an in-memory budget with these caps, shared by all its holders. A cost cap requires
+    /// prices: see [`builder`](Self::builder).
     pub fn new(caps: Caps) -> Self {
         Self::default().child(caps)
     }
@@ -111,7 +113,7 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, name, windows, ledger, day, terms, count }))
     }
 
-    /// A budget with caps of its own that draws on this one too.
+    /// Creates a budget with its own caps that also reserves from this one.
     #[must_use]
     pub fn child(&self, caps: Caps) -> Self {
         let mut accounts = self.0.accounts.to_vec();
@@ -119,8 +121,9 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), run: None, ..self.parts() }))
     }
 
-    /// A budget that draws on the accounts of another one, too, of which each counts once. This one's prices hold, or the other's where this
-    /// one has none; windows are this one's.
+    /// Creates a budget that also reserves from the accounts of `other`; shared accounts count
+    /// once. Uses this budget's prices, or those of `other` if this one has none, and this budget's
+    /// windows.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let mut accounts = self.0.accounts.to_vec();
@@ -134,8 +137,9 @@ impl Budget {
         Self(Arc::new(Inner { accounts: accounts.into(), terms, ..parts }))
     }
 
-    /// The budget of a child of a run that has this budget: it draws on this, on `other` (the agent's own, of which each
-    /// account counts once), and on an account of the run itself with `own` caps, in which `spent` was used before.
+    /// Creates the budget of a child of a run with this budget: it reserves from this budget, from
+    /// `other` (the agent's budget; shared accounts count once), and from an account of the run
+    /// with the caps `own` and the initial used amount `spent`.
     #[must_use]
     pub fn of_sub_run(&self, other: &Self, own: Option<Caps>, spent: Amounts) -> Self {
         let of_each_run = |budget: &Self| budget.0.windows.iter().find(|(w, _)| *w == Window::Run).map(|(_, c)| *c);
@@ -144,7 +148,7 @@ impl Budget {
         both.with_run(both.0.accounts.to_vec(), own, spent)
     }
 
-    /// Adds the run's own account, unless nothing is limited.
+    /// Adds the run's account, unless there are no caps.
     fn with_run(&self, mut accounts: Vec<Account>, own: Caps, spent: Amounts) -> Self {
         if own == Caps::default() && accounts.iter().all(|account| account.caps == Caps::default()) {
             return self.clone();
@@ -163,14 +167,15 @@ impl Budget {
             ledger: self.0.ledger.clone(),
             day: self.0.day.clone(),
             terms: self.0.terms.clone(),
-            count: Mutex::default(), // each run follows its own conversation
+            count: Mutex::default(), // each run counts its own conversation
         }
     }
 
-    /// Sets `amounts` aside in every account, without waiting for calls under way.
+    /// Reserves `amounts` in every account, without waiting for running calls.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] with the context key `budget` if one has not enough left; nothing is set aside then.
+    /// [`ErrorKind::Limit`] with the context key `budget` if an account does not have enough left;
+    /// nothing is reserved then.
     /// [`ErrorKind::Store`] if a ledger failed.
     pub async fn reserve(&self, amounts: Amounts) -> Result<Reservation> {
         match self.try_reserve(amounts).await {
@@ -186,7 +191,7 @@ impl Budget {
 
     pub(crate) async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
         let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
-        // The widest first: what a child has set aside, its parent has too, at every moment.
+        // The widest first: amounts reserved by a child are always reserved by its parent too.
         for (index, account) in self.0.accounts.iter().enumerate() {
             match account.reserve(amounts).await {
                 Ok(Some(receipt)) => reservation.hold(receipt),
@@ -197,13 +202,13 @@ impl Budget {
         Ok(reservation)
     }
 
-    /// True if there is nothing to reserve: no account has a cap on anything that is counted.
+    /// True if no account has a cap on a counted amount, so that reservations are unnecessary.
     pub fn is_unlimited(&self) -> bool {
         self.0.accounts.iter().all(|account| account.caps.count_nothing())
     }
 
-    /// What the account of the budget itself holds; of a run's budget, the run's and its descendants'. Nothing if
-    /// nothing is limited.
+    /// Returns the content of the budget's last account: for a run's budget, that of the run and
+    /// its descendants. Empty if there are no caps.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if its ledger failed.
@@ -214,17 +219,19 @@ impl Budget {
         }
     }
 
-    /// What the run used that has this budget, with all its descendants; nothing if nothing is limited.
+    /// Returns the usage of the run with this budget and all its descendants; zero if there are no
+    /// caps.
     pub fn spent(&self) -> Amounts {
         self.0.run.as_ref().map(|run| run.balance().settled).unwrap_or_default()
     }
 
-    /// Counts what an earlier attempt of this tree used and a ledger knows already: in the accounts of this process alone.
+    /// Counts the usage of an earlier attempt of this tree in the in-memory accounts; a ledger
+    /// already contains it.
     pub fn count_again(&self, used: Amounts) {
         self.0.accounts.iter().for_each(|account| account.count_again(used));
     }
 
-    /// The tightest caps on the form of runs: their time, their depth and their fan-out.
+    /// The tightest caps on the shape of runs: wall time, depth and fan-out.
     pub fn run_caps(&self) -> Caps {
         let tightest = self.0.accounts.iter().fold(Caps::default(), |all, account| all.tighter(&account.caps));
         Caps { wall_time: tightest.wall_time, depth: tightest.depth, fan_out: tightest.fan_out, ..Caps::default() }
@@ -232,7 +239,7 @@ impl Budget {
 }
 
 impl Caps {
-    /// The smaller of each.
+    /// The smaller cap of each kind.
     fn tighter(self, other: &Self) -> Self {
         fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
             a.into_iter().chain(b).min()

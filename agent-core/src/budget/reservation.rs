@@ -1,4 +1,4 @@
-//! Amounts set aside for one call.
+//! Amounts reserved for one call.
 
 use std::{fmt, sync::Arc};
 
@@ -7,54 +7,55 @@ use futures::future::BoxFuture;
 use super::{Account, Amounts};
 use crate::error::Result;
 
-/// Amounts set aside for one call, in every account that a budget draws on.
+/// Amounts reserved for one call, in every account of a budget.
 ///
-/// Dropped before the call [began](Self::begin), they are given back. Dropped after that they are settled as used: nobody
-/// knows what a call used that was cut off.
+/// If dropped before the call [began](Self::begin), the amounts are released. If dropped
+/// afterwards, they are settled as used: the usage of an aborted call is unknown.
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
     amounts: Amounts,
     accounts: Arc<[Account]>,
-    /// Of the accounts, from the first on, in which they are set aside.
+    /// Receipts of the accounts in which the amounts are reserved, from the first on.
     receipts: Vec<u64>,
     begun: bool,
-    /// Told what was used.
+    /// Callback that receives the used amounts.
     settled: Option<Box<dyn FnOnce(Amounts) + Send + Sync>>,
 }
 
 impl Reservation {
-    /// Nothing is set aside yet.
+    /// Creates a reservation that holds nothing yet.
     pub(super) fn new(amounts: Amounts, accounts: Arc<[Account]>) -> Self {
         Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false, settled: None }
     }
 
-    /// They are set aside in the next of the accounts.
+    /// Adds the receipt of the next account.
     pub(super) fn hold(&mut self, receipt: u64) {
         self.receipts.push(receipt);
     }
 
-    /// Calls `settled` with what was used, once that is known: for a journal.
+    /// Calls `settled` with the used amounts once they are known, for the journal.
     pub(crate) fn when_settled(&mut self, settled: impl FnOnce(Amounts) + Send + Sync + 'static) {
         self.settled = Some(Box::new(settled));
     }
 
-    /// What is set aside.
+    /// The reserved amounts.
     pub fn amounts(&self) -> Amounts {
         self.amounts
     }
 
-    /// Says that the call begins: from now on something may have been used.
+    /// Marks the call as begun: from now on amounts may have been used.
     pub fn begin(&mut self) {
         self.begun = true;
     }
 
-    /// True once the call began.
+    /// True once the call has begun.
     pub fn begun(&self) -> bool {
         self.begun
     }
 
-    /// Counts what was really used, even if it is more than was set aside, and gives the rest back. Counted as soon as this is
-    /// called; the future says that it is durable.
+    /// Settles the reservation with the amounts that were actually used, even if these exceed the
+    /// reservation, and releases the rest. They count as soon as this method is called; the future
+    /// resolves when the settlement is durable.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a ledger failed.
@@ -80,7 +81,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let used = if self.begun { self.amounts } else { Amounts::none() };
-        drop(self.settle_accounts(used)); // begun all the same
+        drop(self.settle_accounts(used)); // settling has begun even without polling
     }
 }
 

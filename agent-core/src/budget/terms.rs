@@ -1,4 +1,4 @@
-//! What a call may use at most, and what that costs.
+//! Token and cost bounds of model calls.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::{
     usage::{PriceTable, Usage},
 };
 
-/// What a budget's calls are counted and priced with.
+/// Counter, prices and defaults for a budget's calls.
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) prices: Option<Arc<dyn PriceTable>>,
-    /// Without one, what [`Generous`](super::generous::Generous) says.
+    /// Token counter; [`Generous`](super::generous::Generous) if `None`.
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) allow_unpriced: bool,
     pub(crate) answer_tokens: u64,
@@ -31,8 +31,8 @@ pub(crate) fn no_prices() -> Error {
 }
 
 impl Terms {
-    /// What a call of `model` costs at most, in millionths of a US dollar, whatever the provider's cache makes of its prompt;
-    /// 0 for a model without a price, if that is allowed.
+    /// Returns the maximum cost of a call of `model`, in millionths of a US dollar, for every
+    /// outcome of the provider's prompt cache; 0 for a model without a price, if that is allowed.
     pub(crate) fn most(&self, model: &str, prompt: u64, answer: u64) -> Result<u64> {
         let Some(prices) = &self.prices else {
             return if self.allow_unpriced { Ok(0) } else { Err(no_prices()) };
@@ -55,7 +55,8 @@ impl Terms {
         }
     }
 
-    /// What a call used that is over, in millionths of a US dollar: by the budget's own table, or as the model reported it.
+    /// Returns the cost of a completed call, in millionths of a US dollar: from the budget's price
+    /// table, or else as the model reported it.
     pub(crate) fn cost(&self, asked: &str, answered: Option<&str>, usage: &Usage) -> Option<u64> {
         let own = self.prices.as_ref();
         let own =
@@ -63,7 +64,8 @@ impl Terms {
         own.or_else(|| usage.whole_cost())
     }
 
-    /// The most tokens of the answer, and whether the request must be told so: a model keeps its own limit by itself.
+    /// Returns the maximum number of answer tokens, and whether the request must set it: a model
+    /// enforces its own limit.
     pub(crate) fn answer(&self, asked: Option<u64>, of_model: Option<u64>) -> (u64, bool) {
         match (asked, of_model) {
             (Some(asked), _) => (asked, false),

@@ -1,4 +1,4 @@
-//! What budgets promise, under any interleaving.
+//! Tests of the guarantees of budgets under any interleaving.
 
 use futures::FutureExt;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ use crate::{
     usage::{PriceTable, Usage},
 };
 
-/// In memory nothing waits, but for calls under way.
+/// In memory, only running calls cause waits.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     work.now_or_never().expect("nothing to wait for")
 }
@@ -215,8 +215,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 proptest! {
-    /// Every account of a tree of three levels, after every act: settled and reserved stay under the cap, and each account
-    /// holds exactly what those below it hold and what it took itself.
+    /// All accounts of a tree of three levels, after every action: settled and reserved amounts
+    /// stay under the cap, and each account equals the sum of its children's amounts and its own.
     #[test]
     fn no_account_passes_its_cap_or_its_parent_and_none_goes_below_nothing(caps in prop::collection::vec(10..120u64, 7), acts in acts()) {
         let root = Budget::new(Caps::default().tokens(caps[0]));

@@ -29,7 +29,7 @@ use crate::{
 /// ```
 /// use agent_core::{ModelRequest, engine::EngineKey};
 ///
-/// /// What an executor's innermost service looks up.
+/// /// Attempt nonce, as the executor's innermost service reads it.
 /// fn attempt(key: EngineKey, request: &ModelRequest) -> Option<&str> {
 ///     key.open(&request.cx).map(|run| &**run.log().attempt())
 /// }

@@ -1,4 +1,4 @@
-//! A run as it is sent.
+//! [`Job`]: the serialisable form of a run request.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,74 +15,77 @@ use crate::{
     state::{WhenBusy, WhenWaiting, new_id},
 };
 
-/// A run as it is sent to whoever runs it: the part of a [`RunRequest`] that is data, and when and before which others it may run.
+/// A run to dispatch to another process: the serialisable part of a [`RunRequest`], with scheduling
+/// options.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Job {
-    /// Which run.
+    /// Address of the run.
     pub at: RunAddress,
-    /// The new messages.
+    /// New messages.
     pub messages: Vec<Message>,
-    /// As [`RunRequest::agent_id`].
+    /// See [`RunRequest::agent_id`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Arc<str>>,
-    /// As [`RunRequest::stream`].
+    /// See [`RunRequest::stream`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
-    /// As [`RunRequest::params`].
+    /// See [`RunRequest::params`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<ModelParams>>,
-    /// The names of the agent's tools that are on offer; none is all of them.
+    /// Names of the agent's tools to offer. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// As [`RunRequest::state`].
+    /// See [`RunRequest::state`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Value>,
-    /// As [`RunRequest::inputs`].
+    /// See [`RunRequest::inputs`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, Value>,
-    /// As [`RunRequest::system_prompt`].
+    /// See [`RunRequest::system_prompt`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// As [`RunRequest::user_prompt`].
+    /// See [`RunRequest::user_prompt`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_prompt: Option<String>,
-    /// As [`RunRequest::when_busy`].
+    /// See [`RunRequest::when_busy`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_busy: Option<WhenBusy>,
-    /// As [`RunRequest::when_waiting`].
+    /// See [`RunRequest::when_waiting`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_waiting: Option<WhenWaiting>,
-    /// As [`RunRequest::user`].
+    /// See [`RunRequest::user`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Arc<str>>,
-    /// As [`RunRequest::caps`].
+    /// See [`RunRequest::caps`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caps: Option<Caps>,
-    /// Among whom turns are shared out: the jobs of one tenant do not hold up those of others. Default: all are one.
+    /// Tenant, for fair scheduling: the jobs of one tenant do not delay those of others. Default:
+    /// one shared tenant.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tenant: String,
-    /// Higher ones of a tenant go first. Default: 0.
+    /// Priority within the tenant; higher values run first. Default: 0.
     #[serde(default)]
     pub priority: i16,
-    /// When it may begin: milliseconds since 1970, UTC. Default: now.
+    /// Earliest start, in milliseconds since 1970, UTC. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<u64>,
-    /// As [`RunRequest::traceparent`].
+    /// See [`RunRequest::traceparent`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<Arc<str>>,
-    /// What the sender has to tell whoever makes the job a request, such as the tools of a client. Default: null.
+    /// Data from the sender for the code that converts the job to a request, such as the tools of a
+    /// client. Default: null.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub extra: Value,
 }
 
 impl Job {
-    /// The request, as one for this agent. What the request does not say of run and session is made up, so that the job is one run
-    /// however often it is sent.
+    /// Creates a job for this agent from the request. Missing run and session ids are generated, so
+    /// that dispatching the job several times starts one run.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the request has what cannot be sent: live handles, tools of its own, a
-    /// checkpoint, a run above it, an engine.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the request contains data that cannot be
+    /// serialised: live handles, its own tools, a checkpoint, a parent run, an engine.
     pub fn new(agent: impl Into<Arc<str>>, request: &RunRequest) -> Result<Self> {
         let RunInput::Messages(messages) = &request.input else {
             return Err(unsendable("a checkpoint to go on from: give its run answers, or new messages"));
@@ -126,42 +129,42 @@ impl Job {
         })
     }
 
-    /// Sets among whom turns are shared out.
+    /// Sets the tenant.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = tenant.into();
         self
     }
 
-    /// Sets before which others of the tenant it goes: higher ones are first.
+    /// Sets the priority within the tenant; higher values run first.
     #[must_use]
     pub fn priority(mut self, priority: i16) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Sets when it may begin: milliseconds since 1970, UTC.
+    /// Sets the earliest start, in milliseconds since 1970, UTC.
     #[must_use]
     pub fn not_before(mut self, at: u64) -> Self {
         self.not_before = Some(at);
         self
     }
 
-    /// Sets the W3C trace context that the run belongs to.
+    /// Sets the W3C trace context of the run.
     #[must_use]
     pub fn traceparent(mut self, traceparent: impl Into<Arc<str>>) -> Self {
         self.traceparent = Some(traceparent.into());
         self
     }
 
-    /// Sets what whoever makes it a request is told.
+    /// Sets data for the code that converts the job to a request.
     #[must_use]
     pub fn extra(mut self, extra: impl Into<Value>) -> Self {
         self.extra = extra.into();
         self
     }
 
-    /// The request that it is, for the agent of its name.
+    /// Converts the job to a request for its agent.
     pub fn request(&self) -> RunRequest {
         let mut request = RunRequest::new(self.messages.clone());
         request.session = Some(self.at.session.clone());

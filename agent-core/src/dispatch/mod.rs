@@ -1,7 +1,9 @@
-//! Runs that go to other processes: what is sent ([`Job`]), and who takes it ([`Dispatch`]); and a [`Queue`] of them, as workers see it.
+//! Dispatch of runs to other processes: the [`Job`] to dispatch, the [`Dispatch`] trait for
+//! senders, and the [`Queue`] trait for workers.
 //!
-//! A front door (a server, a schedule, a program) makes jobs; a queue with workers, or a distributed engine, runs them. Both sides share
-//! the agents by name and the session's [`Journal`](crate::Journal), where whoever wants reads what becomes of a run.
+//! A front end (a server, a schedule, a program) creates jobs; a queue with workers, or a
+//! distributed engine, runs them. Both sides share the agents' names and the session's
+//! [`Journal`](crate::Journal), from which any process can read a run's progress.
 //!
 //! ```
 //! use agent_core::{RunRequest, dispatch::Job};
@@ -30,107 +32,113 @@ pub use self::{
 };
 use crate::{error::Result, message::Message, state::Answer};
 
-/// Takes runs over and has them run, in this process or in another one.
+/// Dispatches runs, to be executed in this process or another.
 ///
-/// What a method has returned is durable: it survives the process that called it and the one that runs.
+/// The effect of a method is durable when the method returns: it survives the calling process and
+/// the one that runs.
 #[async_trait]
 pub trait Dispatch: Send + Sync + 'static {
-    /// Takes a run over. A job with a run id that was taken before is the same run, and changes nothing.
+    /// Dispatches a run. Idempotent: the run id is the idempotency key.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an agent that nobody runs, where that is known;
-    /// [`ErrorKind::RateLimited`](crate::ErrorKind::RateLimited) if no more is taken now;
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it could not be kept.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an agent that no worker has, if that is
+    /// known; [`ErrorKind::RateLimited`](crate::ErrorKind::RateLimited) if no more jobs are
+    /// accepted now; [`ErrorKind::Store`](crate::ErrorKind::Store) if the job could not be
+    /// persisted.
     async fn dispatch(&self, job: Job) -> Result<Dispatched>;
 
-    /// Goes on with a run that waits, with answers by question id; with none it goes on where it stopped.
+    /// Resumes a suspended run with answers by question id; without answers, it continues from
+    /// where it stopped.
     ///
     /// # Errors
-    /// [`ErrorKind::Stale`](crate::ErrorKind::Stale) if it waits for nothing; [`ErrorKind::Store`](crate::ErrorKind::Store).
+    /// [`ErrorKind::Stale`](crate::ErrorKind::Stale) if the run is not suspended;
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store).
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()>;
 
-    /// Tells a run that is queued or under way; false if it is neither. One that is at rest can be cancelled, and so can one that was given up, which ends
-    /// when it is retried.
+    /// Sends a signal to a queued or running run. Returns `false` if the run is neither. A
+    /// suspended run accepts only a cancellation, and so does a dead-lettered run, which ends when
+    /// it is retried.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it could not be told.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the signal could not be persisted.
     async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool>;
 
-    /// Where a run stands, as far as the journal does not tell; none if it is not known here.
+    /// Returns the job status of a run, which the journal does not contain; `None` if the job is
+    /// unknown here.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it could not be looked up.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the status could not be read.
     async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>>;
 }
 
-/// Which run.
+/// Address of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunAddress {
-    /// Its agent, by name.
+    /// Name of the agent.
     pub agent: Arc<str>,
-    /// Its session, as the store names it.
+    /// Session of the run, as the store names it.
     pub session: Arc<str>,
-    /// Its id.
+    /// Id of the run.
     pub run: Arc<str>,
 }
 
 impl RunAddress {
-    /// The run `run` of `agent` in `session`.
+    /// Creates the address of the run `run` of `agent` in `session`.
     pub fn new(agent: impl Into<Arc<str>>, session: impl Into<Arc<str>>, run: impl Into<Arc<str>>) -> Self {
         Self { agent: agent.into(), session: session.into(), run: run.into() }
     }
 }
 
-/// Whether a job was new.
+/// Outcome of a dispatch: tells whether the job was new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Dispatched {
-    /// It is taken now.
+    /// The job is new.
     New,
-    /// It was taken before.
+    /// The job was dispatched before.
     Known,
 }
 
-/// What a run is told from outside.
+/// Signal to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Signal {
-    /// It ends now, and its descendants.
+    /// Cancel the run and its descendants.
     Cancel,
-    /// It stops before its next step.
+    /// Pause the run before its next step.
     Pause,
-    /// It takes this message before its next model call.
+    /// Insert this message before the run's next model call.
     Steer(Message),
 }
 
-/// Where a run stands.
+/// Status of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// It waits for its turn.
+    /// Waiting in the queue.
     Queued,
-    /// A process has it.
+    /// Running in a process.
     Running {
-        /// Which one, as it calls itself.
+        /// Name of the worker.
         worker: String,
     },
-    /// It waits for an answer, or was stopped: no process has it.
+    /// Suspended: waiting for an answer, or stopped; no process runs it.
     AtRest,
-    /// It is given up: it failed, or its process died, as often as it may.
+    /// Dead-lettered: the run failed, or its process died, as often as allowed.
     Dead {
-        /// Why, the last time.
+        /// Error of the last attempt.
         error: String,
     },
-    /// It is done.
+    /// Finished.
     Done,
 }
 
 impl Standing {
-    /// Which one it is, without what else it says.
+    /// The status without its data.
     pub fn kind(&self) -> StandingKind {
         match self {
             Self::Queued => StandingKind::Queued,

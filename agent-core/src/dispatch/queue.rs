@@ -1,4 +1,4 @@
-//! A queue, as workers see it.
+//! The worker's interface to a queue.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -7,147 +7,158 @@ use async_trait::async_trait;
 use super::{Dispatch, Job, Signal};
 use crate::{error::Result, state::Answer};
 
-/// A queue of runs, as workers see it; whoever sends runs sees it as a [`Dispatch`].
+/// A queue of runs, as workers use it; senders use it as a [`Dispatch`].
 ///
-/// Whoever has claimed a job holds a lease on it and renews it. A job whose lease ran out goes back into the queue, and its old holder
-/// changes nothing any more: its receipt is known to nobody. Time is the queue's own clock.
+/// A worker that claimed a job holds a lease on it and renews the lease. A job whose lease expired
+/// returns to the queue, and its former holder cannot change it any more: its receipt has become
+/// invalid. Time is measured by the queue's clock.
 ///
-/// Which job is next: tenants take turns; within a tenant higher priorities go first, then the order of arrival. Of a session and agent
-/// one job is out at a time, and an earlier one that could run, or has begun, goes before a later one.
+/// Order of jobs: tenants alternate; within a tenant, higher priorities run first, then in order of
+/// arrival. Only one job of a session and agent is claimed at a time, and an earlier job that is
+/// ready, or has begun, precedes a later one.
 #[async_trait]
 pub trait Queue: Dispatch {
-    /// Takes the job that is next among those that may run now; none if there is none.
+    /// Claims the next job that is ready; `None` if there is no such job.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed; a job that was taken all the same comes back when its lease runs
-    /// out.
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed; a job that was claimed
+    /// nevertheless returns when its lease expires.
     async fn claim(&self, by: &Claim) -> Result<Option<Claimed>>;
 
-    /// Extends leases by `lease` from now. Gives the receipts that are still good: the jobs of the others are somebody else's.
+    /// Extends leases to `lease` from now. Returns the receipts that are still valid: the other
+    /// jobs belong to other workers by now.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn renew(&self, receipts: &[u64], lease: Duration) -> Result<Vec<u64>>;
 
-    /// Gives a job back, and says what becomes of it, which signals its run has heard, by their ids, and whether its run `stands` in the journal by now; false if
-    /// the lease was lost: then nothing is changed. A job that was cancelled and whose run has not heard it does not rest; if it is given up, its run is told when it is retried. Messages that
-    /// a run has not heard stay until the run goes on, unless it is done.
+    /// Releases a job with its outcome, the ids of the signals that its run consumed (`heard`), and
+    /// whether its run was journalled (`stands`). Returns `false`, and changes nothing, if the
+    /// lease was lost. A job with an unconsumed cancellation is not suspended; if it is
+    /// dead-lettered, its run receives the cancellation when it is retried. Unconsumed messages are
+    /// kept until the run continues, unless the job is done.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn release(&self, receipt: u64, outcome: Outcome, heard: &[u64], stands: bool) -> Result<bool>;
 
-    /// Makes the jobs of [schedules](super::Schedule) that are due. Workers ask for it all the time, also those that have no room for one more run, so that no
-    /// time is missed while one lives.
+    /// Enqueues the due jobs of [schedules](super::Schedule). Every worker calls this regularly,
+    /// even without free capacity, so that no time is missed while one worker lives.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn fire(&self) -> Result<()>;
 
-    /// What the runs of these jobs were told and was not [forgotten](Self::forget), oldest first. It stays until the job is given back by a worker whose run heard it,
-    /// so that it survives workers and attempts.
+    /// Returns the signals of these jobs that were not [deleted](Self::forget), oldest first. A
+    /// signal is kept until a worker whose run consumed it releases the job, so that it survives
+    /// workers and attempts.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn signals(&self, receipts: &[u64]) -> Result<Vec<Told>>;
 
-    /// Forgets signals, by their ids: the run has them in its journal.
+    /// Deletes signals by their ids, because the run has them in its journal.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn forget(&self, signals: &[u64]) -> Result<()>;
 
-    /// Waits until there may be something for a worker: a job, or a signal. Gives a number to ask with the next time, so that what comes in between
-    /// is not missed; begin with 0. A worker asks the queue now and then all the same: nobody tells when a lease runs out.
+    /// Waits until there may be a job or a signal for a worker. Returns a number to pass as `since`
+    /// the next time, so that changes in between are not missed; begin with 0. Workers must also
+    /// poll now and then: an expired lease causes no notification.
     async fn news(&self, since: u64) -> u64;
 }
 
-/// Who asks for a job.
+/// Request of a worker for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Claim {
-    /// As the worker calls itself.
+    /// Name of the worker.
     pub worker: String,
-    /// The agents that it has.
+    /// Names of the worker's agents.
     pub agents: Vec<Arc<str>>,
-    /// How long the job is its own unless it renews.
+    /// Duration of the lease, unless it is renewed.
     pub lease: Duration,
 }
 
 impl Claim {
-    /// A worker with these agents.
+    /// Creates the request of a worker with these agents.
     pub fn new(worker: impl Into<String>, agents: impl IntoIterator<Item = Arc<str>>, lease: Duration) -> Self {
         Self { worker: worker.into(), agents: agents.into_iter().collect(), lease }
     }
 }
 
-/// A job that a worker has.
+/// A job claimed by a worker.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Claimed {
-    /// Names the claim. None is given twice.
+    /// Lease token of this claim; unique.
     pub receipt: u64,
-    /// The run.
+    /// The job to run.
     pub job: Job,
-    /// Answers that came for it and that no run took so far; none if none came. Those that an earlier worker had when it died are among them.
+    /// Answers that no run has taken so far; `None` without answers. Includes those that an
+    /// earlier worker had when it died.
     pub answers: Option<BTreeMap<String, Answer>>,
-    /// How often it failed, or its worker died, since it last rested.
+    /// Number of failures, including deaths of its worker, since the job was last suspended.
     pub failures: u32,
-    /// What failed the last time.
+    /// Error of the last failure.
     pub error: Option<String>,
-    /// True if a worker gave it back and said that its run stands in the journal: if it does not any more, somebody deleted it, and it must not begin anew. Whether the
-    /// run of a worker that died stands there, nobody said.
+    /// True if a worker released the job and reported that its run was journalled: if the run is
+    /// not in the journal any more, it was deleted and must not begin again. After the death of a
+    /// worker, it is unknown whether the run was journalled.
     pub stands: bool,
 }
 
 impl Claimed {
-    /// A job that was never claimed before.
+    /// Creates the claim of a job that was not claimed before.
     pub fn new(receipt: u64, job: Job) -> Self {
         Self { receipt, job, answers: None, failures: 0, error: None, stands: false }
     }
 }
 
-/// What becomes of a job that its worker gives back.
+/// Outcome with which a worker releases a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Nothing more: its run is over.
+    /// The run has ended.
     Done,
-    /// It waits for an answer, or was paused. If an answer came meanwhile, it is queued again.
+    /// The run waits for an answer, or was paused. If an answer has arrived meanwhile, the job is
+    /// queued again.
     AtRest {
-        /// After which time it goes on by itself, since its question ends then; never if unset.
+        /// Time after which the job resumes by itself, because its question expires. Default:
+        /// never.
         after: Option<Duration>,
-        /// What is to be known of it, such as why its last answers were refused.
+        /// Note about the job, such as the reason why its last answers were refused.
         note: Option<String>,
     },
-    /// It is to be run again.
+    /// The job must run again.
     Later {
-        /// After this time.
+        /// Delay before it runs again.
         after: Duration,
-        /// What failed; none if nothing did, such as when the worker shuts down.
+        /// Error, if there was one; `None`, for example, when the worker shuts down.
         error: Option<String>,
     },
-    /// It is given up, until somebody [retries](super::Upkeep::retry) it.
+    /// The job is dead-lettered until it is [retried](super::Upkeep::retry).
     Dead {
-        /// Why.
+        /// Reason.
         error: String,
     },
 }
 
-/// A signal for a job that a worker has.
+/// A signal for a claimed job.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Told {
-    /// Names the signal.
+    /// Id of the signal.
     pub id: u64,
-    /// Whose it is.
+    /// Receipt of the job.
     pub receipt: u64,
-    /// What the run is told.
+    /// The signal.
     pub signal: Signal,
 }
 
 impl Told {
-    /// A signal for the job with this receipt.
+    /// Creates a signal for the job with this receipt.
     pub fn new(id: u64, receipt: u64, signal: Signal) -> Self {
         Self { id, receipt, signal }
     }

@@ -1,4 +1,4 @@
-//! A queue, as those see it who look after it.
+//! The administrator's interface to a queue.
 
 use std::time::Duration;
 
@@ -8,70 +8,73 @@ use serde::{Deserialize, Serialize};
 use super::{Job, Queue, RunAddress, Standing};
 use crate::error::Result;
 
-/// A queue, as those see it who look after it: what is in it, what was given up, and what is to come at which times.
+/// Administration of a queue: lists jobs, retries dead letters, and manages schedules.
 #[async_trait]
 pub trait Upkeep: Queue {
-    /// The jobs that `wanted` asks for, the newest first.
+    /// Returns the jobs that match `wanted`, newest first.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>>;
 
-    /// Queues a job again that was given up or is at rest, as if it had never failed; false if there is no such job. Its run goes on where its journal says.
+    /// Queues a dead-lettered or suspended job again with a failure count of 0. Returns `false` if
+    /// there is no such job. Its run resumes from its journal.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn retry(&self, run: &RunAddress) -> Result<bool>;
 
-    /// Forgets a job that no worker has, or whose worker's lease ran out; false if there is no such job. What its run wrote stays in the journal.
+    /// Deletes a job that no worker holds, or whose lease has expired. Returns `false` if there is
+    /// no such job. Journal entries of its run are kept.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn remove(&self, run: &RunAddress) -> Result<bool>;
 
-    /// Forgets the jobs that were done longer ago than `age`; gives how many. A run id that is forgotten can be sent again: it then finds its run
-    /// in the journal.
+    /// Deletes the jobs that finished longer ago than `age`. Returns their number. A deleted run id
+    /// can be dispatched again: it then finds its run in the journal.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn purge(&self, age: Duration) -> Result<u64>;
 
-    /// Sets a schedule, in place of one of the same name. Its times count from now; if they are those of the one before, they count on, so that what is due
-    /// is not lost.
+    /// Sets a schedule, replacing one of the same name. Its times count from now; if they equal
+    /// those of the replaced schedule, they continue, so that a due time is not lost.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if its times cannot be read; [`ErrorKind::Store`](crate::ErrorKind::Store) if the
-    /// queue failed.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if its times cannot be parsed;
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn set_schedule(&self, schedule: &Schedule) -> Result<()>;
 
-    /// Removes a schedule; false if there is none of this name. Jobs that it made stay.
+    /// Deletes a schedule. Returns `false` if there is no schedule of this name. Jobs that it
+    /// created are kept.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn remove_schedule(&self, name: &str) -> Result<bool>;
 
-    /// The schedules by name, each with when it is due next: milliseconds since 1970, UTC.
+    /// Returns the schedules by name, each with its next due time in milliseconds since 1970, UTC.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the queue failed.
     async fn schedules(&self) -> Result<Vec<(Schedule, u64)>>;
 }
 
-/// Which jobs are meant. Default: the newest hundred of all.
+/// Filter for jobs. Default: the newest hundred of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wanted {
-    /// Those that stand so, whatever else the standing says. Default: all.
+    /// Only jobs with this status, regardless of its data. Default: all.
     pub standing: Option<StandingKind>,
-    /// Those of this tenant. Default: all.
+    /// Only jobs of this tenant. Default: all.
     pub tenant: Option<String>,
-    /// Those of these agents. Default: all.
+    /// Only jobs of these agents. Default: all.
     pub agents: Option<Vec<String>>,
-    /// Those of this session. Default: all.
+    /// Only jobs of this session. Default: all.
     pub session: Option<String>,
-    /// Those of this run. Default: all.
+    /// Only jobs of this run. Default: all.
     pub run: Option<String>,
-    /// No more than these. Default: 100.
+    /// Maximum number of jobs. Default: 100.
     pub most: usize,
 }
 
@@ -82,42 +85,42 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Asks for those alone that stand so.
+    /// Restricts to jobs with this status.
     #[must_use]
     pub fn standing(mut self, standing: StandingKind) -> Self {
         self.standing = Some(standing);
         self
     }
 
-    /// Asks for those of a tenant alone.
+    /// Restricts to jobs of this tenant.
     #[must_use]
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// Asks for those of these agents alone.
+    /// Restricts to jobs of these agents.
     #[must_use]
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = Some(agents.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Asks for those of a session alone, by its name in the store.
+    /// Restricts to jobs of this session, by its name in the store.
     #[must_use]
     pub fn session(mut self, session: impl Into<String>) -> Self {
         self.session = Some(session.into());
         self
     }
 
-    /// Asks for those of a run alone, by its id.
+    /// Restricts to jobs of this run, by its id.
     #[must_use]
     pub fn run(mut self, run: impl Into<String>) -> Self {
         self.run = Some(run.into());
         self
     }
 
-    /// Asks for no more than these.
+    /// Sets the maximum number of jobs.
     #[must_use]
     pub fn most(mut self, most: usize) -> Self {
         self.most = most;
@@ -125,7 +128,7 @@ impl Wanted {
     }
 }
 
-/// A [`Standing`] without what else it says.
+/// A [`Standing`] without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -143,7 +146,7 @@ pub enum StandingKind {
 }
 
 impl StandingKind {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 5] = [Self::Queued, Self::Running, Self::AtRest, Self::Dead, Self::Done];
 
     /// `queued`, `running`, `at_rest`, `dead` or `done`.
@@ -162,47 +165,51 @@ impl StandingKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueuedJob {
-    /// The run.
+    /// The job.
     pub job: Job,
-    /// Where it stands.
+    /// Status of the job.
     pub standing: Standing,
-    /// How often it failed, or its worker died, since it last rested.
+    /// Number of failures, including deaths of its worker, since the job was last suspended.
     pub failures: u32,
-    /// What failed the last time, or why its last answers were refused.
+    /// Error of the last failure, or the reason why its last answers were refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it may run, if it is queued: milliseconds since 1970, UTC.
+    /// Earliest start if it is queued, in milliseconds since 1970, UTC.
     pub ready_at: u64,
-    /// When it came: milliseconds since 1970, UTC.
+    /// Creation time, in milliseconds since 1970, UTC.
     pub created: u64,
-    /// When it last changed: milliseconds since 1970, UTC.
+    /// Time of the last change, in milliseconds since 1970, UTC.
     pub changed: u64,
 }
 
 impl QueuedJob {
-    /// A job that came now and may run.
+    /// Creates a job that is ready now.
     pub fn new(job: Job, standing: Standing, now: u64) -> Self {
         Self { job, standing, failures: 0, error: None, ready_at: now, created: now, changed: now }
     }
 }
 
-/// Makes jobs at certain times.
+/// Enqueues jobs at recurring times.
 ///
-/// Each job's run has an id of the schedule's name and the time, so that no time makes two. A time makes its job while any worker lives, however many runs the
-/// workers have. Of the times that were missed, since no worker was there or the queue was full, the first is made up for.
+/// The id of each job's run consists of the schedule's name and the time, so that no time creates
+/// two jobs. A time creates its job while any worker lives, regardless of the workers' load. Of the
+/// times that were missed, because no worker lived or the queue was full, only the first is made up
+/// for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Schedule {
-    /// Its name.
+    /// Name of the schedule.
     pub name: String,
-    /// Its times as cron says them, in UTC: minute, hour, day of the month, month, day of the week; six fields begin with the second.
+    /// Times as a cron expression, in UTC: minute, hour, day of month, month, day of week; with six
+    /// fields, the first is the second.
     pub cron: String,
-    /// What it sends; run id and time are filled in. Jobs that name no session of their own get one each.
+    /// Template of the jobs; run id and time are filled in. If it names no session, each job gets a
+    /// new one.
     pub job: Job,
 }
 
 impl Schedule {
-    /// Sends `job` at the times of `cron`.
+    /// Creates a schedule that dispatches `job` at the times of `cron`.
     ///
     /// ```
     /// use agent_core::{RunRequest, dispatch::{Job, Schedule}};
@@ -216,7 +223,7 @@ impl Schedule {
         Self { name: name.into(), cron: cron.into(), job }
     }
 
-    /// The job of a time, which is given in words.
+    /// Creates the job of one time, which is given as text.
     pub fn job_at(&self, time: &str) -> Job {
         let (mut job, run) = (self.job.clone(), std::sync::Arc::<str>::from(format!("{}@{time}", self.name)));
         if job.at.session == job.at.run {

@@ -1,23 +1,23 @@
-//! What is reported of a compaction.
+//! Reports of compactions.
 
 use serde::{Deserialize, Serialize};
 
-/// What a compaction is for.
+/// Purpose of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionMode {
-    /// To keep the conversation within its limit.
+    /// Keep the conversation within its limit.
     #[default]
     Regular,
-    /// The model asked for it.
+    /// The model requested it.
     Requested,
-    /// The provider refused a request that was too long.
+    /// The provider rejected a request that was too long.
     Emergency,
 }
 
 impl CompactionMode {
-    /// The reason under which the history is replaced.
+    /// Reason with which the history is replaced.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Regular => "compact_auto",
@@ -27,29 +27,30 @@ impl CompactionMode {
     }
 }
 
-/// How a compaction ended, with figures. Tokens are estimates of the messages alone, without system prompt and tools.
+/// Result of a compaction, with metrics. Token counts are estimates of the messages only, without
+/// system prompt and tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// What it was for.
+    /// Purpose of the compaction.
     pub mode: CompactionMode,
-    /// How it was done.
+    /// Name of the strategy.
     pub strategy: String,
-    /// Messages before.
+    /// Number of messages before.
     pub messages_before: usize,
-    /// Messages after; the same if nothing was replaced.
+    /// Number of messages after; the same if nothing was replaced.
     pub messages_after: usize,
-    /// Tokens before.
+    /// Number of tokens before.
     pub tokens_before: u64,
-    /// Tokens after; the same if nothing was replaced.
+    /// Number of tokens after; the same if nothing was replaced.
     pub tokens_after: u64,
-    /// Why nothing was replaced, if nothing was.
+    /// Reason why nothing was replaced, if nothing was.
     pub failure: Option<String>,
 }
 
 impl Compaction {
-    /// A compaction that is to begin: nothing is replaced yet.
+    /// Creates the report of a compaction that has not replaced anything yet.
     pub fn new(mode: CompactionMode, strategy: impl Into<String>, messages: usize, tokens: u64) -> Self {
         Self {
             mode,
@@ -62,14 +63,14 @@ impl Compaction {
         }
     }
 
-    /// The same compaction, which left so much.
+    /// Sets the remaining number of messages and tokens.
     #[must_use]
     pub fn shrunk_to(mut self, messages: usize, tokens: u64) -> Self {
         (self.messages_after, self.tokens_after) = (messages, tokens);
         self
     }
 
-    /// The same compaction, which replaced nothing for this reason.
+    /// Marks the compaction as failed for this reason.
     #[must_use]
     pub fn failed(mut self, why: impl Into<String>) -> Self {
         self.failure = Some(why.into());

@@ -1,14 +1,14 @@
-//! What a reader that was not there is not told of.
+//! Suppresses chunks of messages that began before the reader subscribed.
 
 use std::{collections::HashSet, sync::Arc};
 
 use super::{Event, EventKind};
 use crate::llm::Chunk;
 
-/// Whose chunks are left out, because the message that they belong to began while the reader was not there.
+/// Filter for chunks of messages whose beginning the reader missed.
 #[derive(Default)]
 pub(super) struct Cut {
-    /// None if nothing was missed; else the runs that have begun another message since.
+    /// `None` if nothing was missed; otherwise the runs that have begun another message since.
     whole: Option<HashSet<Arc<str>>>,
 }
 
@@ -17,12 +17,12 @@ impl Cut {
         Self { whole: Some(HashSet::new()) }
     }
 
-    /// True if no chunk is let through before a message begins.
+    /// True if all chunks are suppressed until a message begins.
     pub(super) fn is_everybody(&self) -> bool {
         self.whole.as_ref().is_some_and(HashSet::is_empty)
     }
 
-    /// A run's next chunk is the first of a message.
+    /// Records that a run's next chunk is the first of a message.
     pub(super) fn begins(&mut self, run: &Arc<str>) {
         if let Some(whole) = &mut self.whole {
             whole.insert(run.clone());

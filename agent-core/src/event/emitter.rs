@@ -1,4 +1,4 @@
-//! Where a run's events leave it.
+//! Emission of a run's events.
 
 use std::{
     fmt,
@@ -12,10 +12,11 @@ use std::{
 use super::{Event, EventHub, EventKind, kind::Projector};
 use crate::{journal::Entry, state::RunIds};
 
-/// Receives events in order, on the run's own task. It must not block: hand the event to a channel. One that panics gets no
-/// more events, of which the run's other readers are warned.
+/// Receiver of events, called in order on the run's task. It must not block: it should send the
+/// event to a channel. A sink that panics is detached, and the run's other readers receive a
+/// warning.
 pub trait EventSink: Send + Sync + 'static {
-    /// Takes an event.
+    /// Receives an event.
     fn emit(&self, event: &Event);
 }
 
@@ -25,10 +26,12 @@ impl<F: Fn(&Event) + Send + Sync + 'static> EventSink for F {
     }
 }
 
-/// One run's way out: its own sinks, then those of the runs above, then the tree's [`EventHub`].
+/// Publishes one run's events: to its own sinks, then to those of its ancestors, then to the tree's
+/// [`EventHub`].
 #[derive(Clone)]
 pub struct Emitter {
-    /// Here and not in what is shared: whoever has an emitter mostly asks whether anybody looks at all.
+    /// Stored here instead of in the shared part: most calls only check whether the hub is
+    /// observed.
     hub: EventHub,
     run: Arc<Inner>,
 }
@@ -43,12 +46,12 @@ struct Inner {
 struct Attached {
     projector: Mutex<Projector>,
     sink: Arc<dyn EventSink>,
-    /// True once it panicked.
+    /// True once the sink has panicked.
     detached: AtomicBool,
 }
 
 impl Attached {
-    /// Hands an event over. False if the sink panics.
+    /// Sends an event to the sink. Returns `false` if the sink panics.
     fn send(&self, event: &Event) -> bool {
         let sent = catch_unwind(AssertUnwindSafe(|| self.sink.emit(event))).is_ok();
         self.detached.fetch_or(!sent, Ordering::AcqRel);
@@ -57,7 +60,8 @@ impl Attached {
 }
 
 impl Emitter {
-    /// The way out of the run `ids`, through those of `above` if it is a sub-agent's.
+    /// Creates the emitter of the run `ids`, which also publishes through `above`, the emitter of
+    /// the parent run.
     pub fn new(ids: Arc<RunIds>, hub: EventHub, above: Option<Self>) -> Self {
         let sinks = RwLock::default();
         hub.set_root(&ids);
@@ -69,8 +73,8 @@ impl Emitter {
         &self.hub
     }
 
-    /// Sends this run's events, and those of its descendants, to `sink` too: those of entries that are not written yet, and
-    /// all that follow.
+    /// Also sends the events of this run and its descendants to `sink`, beginning with those of
+    /// entries that are not durable yet.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         let projector = Mutex::new(Projector::for_run(&self.run.ids));
         let attached = Attached { projector, sink, detached: AtomicBool::new(false) };
@@ -78,7 +82,7 @@ impl Emitter {
         self.run.has_sinks.store(true, Ordering::Release);
     }
 
-    /// True if anybody looks at events now.
+    /// True if there is a reader or a sink.
     pub fn is_observed(&self) -> bool {
         self.hub.is_observed() || self.has_sinks()
     }
@@ -87,7 +91,7 @@ impl Emitter {
         self.chain().any(|e| e.run.has_sinks.load(Ordering::Acquire))
     }
 
-    /// Sends a passing event, after those of all entries that are on their way to the journal.
+    /// Emits a transient event, after the events of all unacknowledged entries.
     pub fn emit(&self, kind: EventKind) {
         if self.is_observed()
             && let Some(kind) = self.hub.held().hold(self, kind)
@@ -96,7 +100,7 @@ impl Emitter {
         }
     }
 
-    /// Sends a passing event now.
+    /// Emits a transient event immediately.
     pub(super) fn pass(&self, kind: EventKind, was_held: bool) {
         if self.has_sinks() {
             let position = self.hub.pass(self.run.ids.clone(), kind.clone(), was_held);
@@ -107,23 +111,23 @@ impl Emitter {
         }
     }
 
-    /// The journal was handed entries, which are not durable yet.
+    /// Records that entries were appended to the journal and are not durable yet.
     pub(crate) fn sent(&self) {
         self.hub.held().sent();
     }
 
-    /// As [`committed`](Self::committed), of the entries that were [sent](Self::sent) before all others.
+    /// Like [`committed`](Self::committed), for the oldest [sent](Self::sent) entries.
     pub(crate) fn acknowledged(&self, first: u64, entries: Option<Vec<Entry>>, count: usize) {
         self.committed(first, entries, count);
         self.hub.held().told();
     }
 
-    /// Nothing that was sent will be acknowledged any more.
+    /// Records that no further batch will be acknowledged.
     pub(crate) fn let_go(&self) {
         self.hub.held().let_go();
     }
 
-    /// Sends entries that are durable now; the first has the sequence number `first`.
+    /// Publishes entries that are now durable; the first has the sequence number `first`.
     pub(crate) fn committed(&self, first: u64, entries: Option<Vec<Entry>>, count: usize) {
         let Some(entries) = entries else {
             self.hub.skip(first, count);
@@ -143,7 +147,7 @@ impl Emitter {
         std::iter::successors(Some(self), |e| e.run.above.as_ref())
     }
 
-    /// Sends to every sink; warns of those that `send` says failed.
+    /// Calls `send` with every sink, and warns of each that failed.
     fn each_sink(&self, send: impl Fn(&Attached) -> bool) {
         let mut failed = 0;
         for emitter in self.chain().filter(|e| e.run.has_sinks.load(Ordering::Acquire)) {

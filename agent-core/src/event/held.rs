@@ -1,4 +1,4 @@
-//! Passing events behind entries that are on their way to the journal.
+//! Deferral of transient events behind unacknowledged entries.
 
 use std::{
     collections::VecDeque,
@@ -10,44 +10,46 @@ use std::{
 
 use super::{Emitter, EventKind};
 
-/// Keeps a tree's passing events back until readers were told of the entries before them: they get what a run did in the order in
-/// which it was done, and a run need not wait for its journal to say something.
+/// Delays transient events until earlier journal entries are acknowledged, so that readers see them
+/// in order, and a run need not wait for its journal to emit an event.
 #[derive(Default)]
 pub(super) struct Held {
-    /// True while batches are on their way. Looked at without the lock: chunks come in millions, and batches seldom.
+    /// True while batches are unacknowledged. Read without the lock: chunks are frequent, batches
+    /// are not.
     is_open: AtomicBool,
     queue: Mutex<Queue>,
 }
 
-/// Batches are counted in the order in which the journal got them.
+/// Batches are numbered in the order in which the journal received them.
 #[derive(Default)]
 struct Queue {
     sent: u64,
     told: u64,
-    /// Each with how many batches come before it.
+    /// Each event with the number of batches before it.
     events: VecDeque<(u64, Emitter, EventKind)>,
 }
 
 impl Held {
-    /// A batch is on its way.
+    /// Records that a batch was appended.
     pub(super) fn sent(&self) {
         self.lock().sent += 1;
         self.is_open.store(true, Ordering::Release);
     }
 
-    /// Readers were told of the oldest batch that is on its way: the events behind it leave.
+    /// Records that the oldest unacknowledged batch was published: the events deferred behind it
+    /// leave.
     pub(super) fn told(&self) {
         let until = self.lock().told + 1;
         self.release(until);
     }
 
-    /// No batch that is on its way will be told of: all events leave.
+    /// Releases all events: no further batch will be acknowledged.
     pub(super) fn let_go(&self) {
         let until = self.lock().sent;
         self.release(until);
     }
 
-    /// Keeps an event back if batches are on their way, and otherwise gives it back.
+    /// Defers an event if batches are unacknowledged, and otherwise returns it.
     pub(super) fn hold(&self, emitter: &Emitter, kind: EventKind) -> Option<EventKind> {
         if !self.is_open.load(Ordering::Acquire) {
             return Some(kind);
@@ -61,7 +63,8 @@ impl Held {
         None
     }
 
-    /// Lets the events up to a batch leave. Those that come meanwhile are held, so that they leave behind them.
+    /// Releases the events up to a batch. Events that arrive meanwhile are deferred, so that they
+    /// leave afterwards.
     fn release(&self, until: u64) {
         loop {
             let mut queue = self.lock();
@@ -71,7 +74,7 @@ impl Held {
                 return;
             }
             let event = queue.events.pop_front();
-            drop(queue); // whoever is told may have something to say
+            drop(queue); // sinks may emit events
             if let Some((_, emitter, kind)) = event {
                 emitter.pass(kind, true);
             }

@@ -1,4 +1,4 @@
-//! The ordered stream of a run tree's events, with readers that can fall behind and catch up.
+//! The ordered event stream of a run tree, whose readers can fall behind and catch up.
 
 use std::{
     collections::VecDeque,
@@ -22,27 +22,27 @@ use crate::{
     state::RunIds,
 };
 
-/// Items that a reader may be behind before it has to catch up from the journal.
+/// Capacity of the ring: a reader that is further behind catches up from the journal.
 const RING: usize = 1024;
-/// Entries that are read from the journal at once.
+/// Number of entries per read from the journal.
 const PAGE: usize = 256;
-/// How often a page is read again after a failure.
+/// Number of retries of a failed read.
 const RETRIES: u32 = 5;
-/// The pause before the first of them; each further one is twice as long.
+/// Pause before the first retry; doubled for each further one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The stream of one run tree's events. Cheap to clone.
+/// Event stream of one run tree. Cheap to clone.
 ///
-/// A slow reader never slows the run and never grows memory: what it missed in the ring it reads from the journal, where
-/// every durable event is, and goes on from there.
+/// A slow reader neither slows the run nor increases memory use: it reads the events that it missed
+/// from the journal, which contains every durable event, and then continues with the ring.
 #[derive(Clone)]
 pub struct EventHub(Arc<Inner>);
 
 struct Inner {
-    /// What readers catch up from.
+    /// The journal from which readers catch up.
     journal: Arc<dyn Journal>,
     session: Mutex<Arc<str>>,
-    /// The run at the top of the tree.
+    /// The root run of the tree.
     root: OnceLock<Arc<RunIds>>,
     readers: AtomicUsize,
     held: Held,
@@ -51,17 +51,17 @@ struct Inner {
 
 struct Ring {
     items: VecDeque<Item>,
-    /// How many items it may have: more than usual after many came at once that were held back.
+    /// Current capacity: increased after many deferred events arrived at once.
     room: usize,
-    /// The number of the first item in the ring, counted from the tree's start.
+    /// Number of the first item in the ring, counted from the tree's start.
     first: u64,
-    /// The sequence number before the tree's first entry; readers begin after it.
+    /// Sequence number before the tree's first entry; readers begin after it.
     start: Option<u64>,
     position: Position,
     closed: bool,
-    /// Readers that wait for whatever comes.
+    /// Readers that wait for any item.
     wakers: Vec<Waker>,
-    /// Readers that get no chunk before a message begins.
+    /// Readers that receive no chunk before the next message begins.
     patient: Vec<Waker>,
 }
 
@@ -72,7 +72,8 @@ enum Item {
 }
 
 impl EventHub {
-    /// The hub of a run tree that writes to `session`: readers that fall behind catch up from `journal`.
+    /// Creates the hub of a run tree that writes to `session`; readers that fall behind catch up
+    /// from `journal`.
     pub fn new(journal: Arc<dyn Journal>, session: Arc<str>) -> Self {
         let ring = Ring {
             items: VecDeque::new(),
@@ -89,22 +90,23 @@ impl EventHub {
         Self(Arc::new(Inner { journal, session, root, readers, held, ring }))
     }
 
-    /// The session.
+    /// Name of the session.
     pub fn session(&self) -> Arc<str> {
         self.0.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Says that the tree writes to another session after all. Nothing was written yet.
+    /// Changes the session that the tree writes to. Must be called before anything is written.
     pub fn move_to(&self, session: Arc<str>) {
         *self.0.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    /// Says which run is at the top of the tree, if it is not known yet.
+    /// Sets the root run of the tree, if it is not known yet.
     pub(super) fn set_root(&self, ids: &Arc<RunIds>) {
         self.0.root.get_or_init(|| ids.clone());
     }
 
-    /// A reader of all events of the tree, from its start. What is over already is read from the journal, without chunks.
+    /// Returns a reader of all events of the tree, from its start. Past events are read from the
+    /// journal, without chunks.
     pub fn subscribe(&self) -> EventStream {
         self.0.readers.fetch_add(1, Ordering::AcqRel);
         let ring = self.ring();
@@ -122,8 +124,8 @@ impl EventHub {
         }
     }
 
-    /// The hub of a tree that is at rest, for readers of what the journal has of it: the run `ids` at its top began with the
-    /// entry `began`, and nothing after the entry `last` is read.
+    /// Creates the hub of a suspended or ended tree, for readers of its journal entries: its root
+    /// run `ids` began with the entry `began`, and entries after `last` are not read.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -144,8 +146,9 @@ impl EventHub {
         hub
     }
 
-    /// The hub of a tree that another process drives: the run `ids` at its top began with the entry `began`. Readers get what the
-    /// journal has as far as the hub is [told](Self::grew) that it is there, and end when it is [closed](Self::close).
+    /// Creates the hub of a tree that another process drives: its root run `ids` began with the
+    /// entry `began`. Readers receive journal entries as far as [`grew`](Self::grew) has announced
+    /// them, and end when the hub is [closed](Self::close).
     pub fn elsewhere(journal: Arc<dyn Journal>, ids: &Arc<RunIds>, began: u64) -> Self {
         let hub = Self::new(journal, ids.session.clone());
         hub.set_root(ids);
@@ -153,7 +156,7 @@ impl EventHub {
         hub
     }
 
-    /// Says that the journal has the session's entries up to `last`.
+    /// Announces that the journal contains the session's entries up to `last`.
     pub fn grew(&self, last: u64) {
         let first = self.ring().position.seq + 1;
         if first <= last {
@@ -161,9 +164,10 @@ impl EventHub {
         }
     }
 
-    /// A reader of the tree's events after the place `after`. The tree began with the entry `began`, perhaps in an earlier
-    /// attempt, of which the reader gets the events, too. What passed since `after` is among them as far as the hub still has
-    /// it: the newest 1,024 items, if somebody looked when they came.
+    /// Returns a reader of the tree's events after the position `after`. The tree began with the
+    /// entry `began`, possibly in an earlier attempt, whose events are included. Transient events
+    /// since `after` are included as far as the hub still has them: the newest 1,024 items, if the
+    /// hub was observed when they arrived.
     pub fn subscribe_after(&self, began: u64, after: Position) -> EventStream {
         let mut reader = self.subscribe();
         let ring = self.ring();
@@ -178,12 +182,13 @@ impl EventHub {
         reader
     }
 
-    /// True if a reader is about to fall behind. A model that has much to say at once lets others run then.
+    /// True if a reader is about to fall behind. A model with much to emit then yields to other
+    /// tasks.
     pub fn is_crowded(&self) -> bool {
         self.is_observed() && self.ring().items.len() > RING / 2
     }
 
-    /// No more events will come: readers end when they have read all.
+    /// Closes the hub: readers end once they have read all events.
     pub fn close(&self) {
         self.0.held.let_go();
         let mut ring = self.ring();
@@ -195,13 +200,14 @@ impl EventHub {
         self.0.readers.load(Ordering::Acquire) > 0
     }
 
-    /// The passing events that wait for entries before them.
+    /// The transient events deferred behind unacknowledged entries.
     pub(super) fn held(&self) -> &Held {
         &self.0.held
     }
 
-    /// Gives a passing event its place and sends it to the readers, as one step: they get it in its place. Those that were held
-    /// back take the place of no others: they come at once, and nobody could have read those meanwhile.
+    /// Assigns a position to a transient event and publishes it atomically, so that delivery order
+    /// matches position order. Deferred events displace no other items: they arrive at once, and no
+    /// reader could have read those meanwhile.
     pub(super) fn pass(&self, ids: Arc<RunIds>, kind: EventKind, was_held: bool) -> Position {
         let mut ring = self.ring();
         ring.position.after += 1;
@@ -220,12 +226,13 @@ impl EventHub {
         }
     }
 
-    /// Entries that nobody watched: whoever comes later reads them from the journal.
+    /// Skips entries that were not observed: later readers read them from the journal.
     pub(crate) fn skip(&self, first: u64, count: usize) {
         let mut ring = self.ring();
         ring.reached(first, first + (count as u64).saturating_sub(1));
         if self.is_observed() {
-            // A reader came between the append and its acknowledgement: it must notice that the ring has a hole.
+            // A reader subscribed between the append and its acknowledgement: it must notice the
+            // gap in the ring.
             ring.first += ring.items.len() as u64 + 1;
             ring.items.clear();
             ring.wake();
@@ -243,7 +250,8 @@ impl Ring {
         self.position = Position { seq: last, after: 0 };
     }
 
-    /// The sequence number of the first entry in the ring, or of the next to come: all before it are in the journal.
+    /// Sequence number of the first entry in the ring, or of the next one to come: all entries
+    /// before it are in the journal.
     fn first_entry(&self) -> u64 {
         let seq = |item: &Item| match item {
             Item::Entry(entry) => Some(entry.seq),
@@ -252,15 +260,15 @@ impl Ring {
         self.items.iter().find_map(seq).unwrap_or(self.position.seq + 1)
     }
 
-    /// Where the items after a place begin, and the sequence number of the newest entry before them; none if some of these
-    /// items are not in the ring any more.
+    /// Returns the index of the first item after a position, and the sequence number of the newest
+    /// entry before it; `None` if some of these items have left the ring.
     fn place_after(&self, place: Position) -> Option<(usize, u64)> {
         let at = self.items.partition_point(|item| item.position() <= place);
         match at.checked_sub(1).map(|before| self.items[before].position().seq) {
             Some(before) => Some((at, before)),
             None => {
                 let start = self.start?;
-                // What passed before the first entry stands in front of it.
+                // Transient events before the first entry precede it in the ring.
                 let mut entries = self.items.iter().filter_map(|item| match item {
                     Item::Entry(entry) => Some(entry.seq),
                     Item::Passing(_) => None,
@@ -270,7 +278,7 @@ impl Ring {
         }
     }
 
-    /// One that was held back makes room for itself, which those that come later take back one by one.
+    /// Appends an item. Deferred events grow the ring by one; later events shrink it again.
     fn push(&mut self, item: Item, was_held: bool) {
         self.room = if was_held { self.room + 1 } else { RING.max(self.room - 1) };
         while self.items.len() >= self.room {
@@ -285,8 +293,8 @@ impl Ring {
         }
     }
 
-    /// The item at `at`. A reader that is alone takes what is the oldest with it: nobody else needs it, since a reader that
-    /// comes later begins at the end.
+    /// Returns the item at `at`. A sole reader removes the oldest item: later readers begin at the
+    /// end, so no other reader needs it.
     fn item(&mut self, at: usize, is_alone: bool) -> Option<Item> {
         if at > 0 || !is_alone {
             return self.items.get(at).cloned();
@@ -309,7 +317,7 @@ impl Item {
         }
     }
 
-    /// True for a chunk with which no message begins.
+    /// True for a chunk that does not begin a message.
     fn is_in_message(&self) -> bool {
         match self {
             Self::Passing(event) => {
@@ -320,23 +328,24 @@ impl Item {
     }
 }
 
-/// The events of a run tree, in order. Ends when the tree's root run has ended and everything was read.
+/// Events of a run tree, in order. Ends when the tree's root run has ended and everything was read.
 ///
-/// A reader that fell behind gets whole messages instead of the chunks it missed: every durable event is there, exactly
-/// once. What a run without a store does not keep any more is told of in a warning. If the journal cannot be read for the while of a few tries, the last event is an [`EventKind::Unreadable`], and the
-/// stream ends there; the run goes on.
+/// A reader that fell behind receives whole messages instead of the chunks it missed: it receives
+/// every durable event exactly once. If a run without a store has dropped entries, a warning
+/// reports them. If several attempts to read the journal fail, the last event is an
+/// [`EventKind::Unreadable`], and the stream ends; the run continues.
 pub struct EventStream {
     hub: EventHub,
-    /// The number of the next item in the ring.
+    /// Number of the next item in the ring.
     cursor: u64,
-    /// Everything up to here was given out.
+    /// Position up to which events were returned.
     seen: Position,
-    /// Everything up to here is passed over.
+    /// Position up to which events are skipped.
     after: Position,
     projector: Projector,
     ready: VecDeque<Event>,
     reading: Option<BoxFuture<'static, Result<Vec<Arc<Entry>>>>>,
-    /// The entries before this one are read from the journal: the ring has them no more.
+    /// Entries before this one are read from the journal: the ring no longer has them.
     until: u64,
     cut: Cut,
     /// True if the journal could not be read.
@@ -344,7 +353,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Where the reader is: everything up to here was given out.
+    /// Position of the reader: all events up to it were returned.
     pub fn position(&self) -> Position {
         self.seen
     }
@@ -352,7 +361,8 @@ impl EventStream {
     fn take(&mut self, item: Item) -> Option<Event> {
         match item {
             Item::Passing(event) => {
-                // What passed before the tree's first entry does not know its place in the session.
+                // Transient events before the tree's first entry do not know their position in the
+                // session.
                 self.seen = self.seen.max(event.position);
                 (self.cut.lets_through(&event) && event.position > self.after).then_some(event)
             }
@@ -370,7 +380,7 @@ impl EventStream {
         self.projector.project(entry).filter(|event| event.position > self.after)
     }
 
-    /// Tells that the journal cannot be read, as the last event.
+    /// Reports, as the last event, that the journal cannot be read.
     fn give_up(&mut self, error: &Error) {
         self.given_up = true;
         let kind = EventKind::Unreadable { after: self.seen.seq, error: error.to_string() };
@@ -378,7 +388,7 @@ impl EventStream {
         self.ready.extend(root.map(|ids| Event { position: self.seen, ids, kind }));
     }
 
-    /// Reads a page of what was missed.
+    /// Reads a page of missed entries.
     fn poll_journal(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let reading = self.reading.get_or_insert_with(|| {
             let (journal, session, after) = (self.hub.0.journal.clone(), self.hub.session(), self.seen.seq);
@@ -394,7 +404,7 @@ impl EventStream {
                 return Poll::Ready(());
             }
         };
-        // A journal in memory may keep the newest entries alone: what it hands out may begin behind what was asked for.
+        // A bounded in-memory journal may begin after the requested entry.
         let page = page.iter().filter(|entry| entry.seq < self.until).collect::<Vec<_>>();
         let next = page.first().map_or(self.until, |entry| entry.seq);
         self.miss(next - self.seen.seq - 1);
@@ -405,7 +415,7 @@ impl EventStream {
         Poll::Ready(())
     }
 
-    /// Tells that so many entries are not kept any more.
+    /// Reports that this number of entries has been dropped.
     fn miss(&mut self, entries: u64) {
         if entries == 0 {
             return;
@@ -421,7 +431,7 @@ impl EventStream {
     }
 }
 
-/// Reads a page, more than once if that fails.
+/// Reads a page, with retries.
 async fn read_page(journal: &dyn Journal, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
     for retry in 0..RETRIES {
         if let Ok(page) = journal.read(session, after, limit).await {
@@ -451,7 +461,8 @@ impl Stream for EventStream {
             let mut ring = this.hub.0.ring.lock().unwrap_or_else(PoisonError::into_inner);
             if this.cursor < ring.first {
                 this.cursor = ring.first;
-                // Whoever came before the tree began has not missed what the session held before it.
+                // A reader that subscribed before the tree began has not missed the session's
+                // earlier entries.
                 this.seen = this.seen.max(Position { seq: ring.start.unwrap_or(0), after: 0 });
                 this.until = ring.first_entry();
                 this.cut = Cut::everybody();
@@ -469,7 +480,8 @@ impl Stream for EventStream {
                 }
                 None if ring.closed => return Poll::Ready(None),
                 None => {
-                    // A reader that is behind costs the run nothing until there is something for it.
+                    // A reader that waits for the next message is not woken for chunks, and costs
+                    // the run nothing.
                     let waiting = if this.cut.is_everybody() { &mut ring.patient } else { &mut ring.wakers };
                     if !waiting.iter().any(|w| w.will_wake(cx.waker())) {
                         waiting.push(cx.waker().clone());

@@ -1,4 +1,4 @@
-//! Events, and how they follow from the journal.
+//! Events, and their projection from journal entries.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -16,212 +16,216 @@ use crate::{
     usage::Usage,
 };
 
-/// Something that happened in a run or in one below it.
+/// An event of a run or one of its descendants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Event {
-    /// Its place in the stream.
+    /// Position in the stream.
     pub position: Position,
-    /// Whose it is.
+    /// Ids of the run.
     pub ids: Arc<RunIds>,
-    /// What happened.
+    /// Content of the event.
     pub kind: EventKind,
 }
 
-/// A place in a session's stream of events. What is in the journal has its sequence number; what is only passing (a chunk, a
-/// progress report) has a place after it.
+/// Position in a session's event stream. A journalled event has the sequence number of its entry; a
+/// transient event (a chunk, a progress report) has a position after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
-    /// The journal's sequence number.
+    /// Sequence number in the journal.
     pub seq: u64,
-    /// The place after it; 0 is the journalled event itself.
+    /// Number after that entry; 0 is the journalled event itself.
     pub after: u32,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
     /// A run began.
     RunStarted,
-    /// A run went on from a checkpoint.
+    /// A run resumed from a checkpoint.
     RunResumed,
     /// A step began: the model is about to be called.
     StepStarted {
-        /// The step, from 1.
+        /// Number of the step, from 1.
         step: u32,
     },
-    /// A piece of a message, as the hooks let it through.
+    /// A chunk of a message, as transformed by the hooks.
     Chunk(Chunk),
-    /// A message entered the conversation.
+    /// A message was appended to the conversation.
     Message(Message),
     /// The model's answer is complete, as the hooks left it.
     ModelAnswered {
-        /// The step.
+        /// Number of the step.
         step: u32,
-        /// What was said.
+        /// The model's answer.
         message: AssistantMessage,
-        /// What the call used; nothing if it was made before a restart, and counted then.
+        /// Usage of the call; zero if it was made, and counted, before a restart.
         usage: Usage,
     },
     /// A tool is about to run.
     ToolStarted {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
     },
-    /// A tool reports how far it is.
+    /// A tool reported its progress.
     ToolProgress {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// In the tool's words.
+        /// Tool-specific content.
         progress: Value,
     },
-    /// A call is answered; it may not have run.
+    /// A call is answered; the tool may not have run.
     ToolAnswered {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
         /// The answer, as the hooks left it.
         output: ToolOutput,
     },
-    /// All calls of a message are answered, and entered the conversation with it: the end of the results.
+    /// All calls of a message are answered: the message and the results were appended to the
+    /// conversation.
     ToolsAnswered {
-        /// The step; 0 for a message that came with the request.
+        /// Number of the step; 0 for a message that came with the request.
         step: u32,
     },
     /// A call started a sub-agent.
     SubAgentStarted {
-        /// The call.
+        /// Id of the call.
         call_id: Arc<str>,
-        /// The sub-agent's key.
+        /// Key of the sub-agent.
         key: String,
-        /// Its run.
+        /// Run id of the sub-agent.
         run: Arc<str>,
     },
-    /// The run was told how a sub-agent ended that ran in the background.
+    /// The end of a background sub-agent was reported to the run.
     SubAgentReported {
-        /// The sub-agent's run.
+        /// Run id of the sub-agent.
         run: Arc<str>,
     },
-    /// The kept history was replaced.
+    /// The persisted history was replaced.
     HistoryReplaced {
-        /// Why.
+        /// Reason of the replacement.
         reason: String,
-        /// Messages before.
+        /// Number of messages before.
         before: usize,
-        /// Messages now.
+        /// Number of messages now.
         after: usize,
     },
     /// The conversation is being compacted.
     CompactionStarted {
-        /// What for.
+        /// Purpose of the compaction.
         mode: CompactionMode,
-        /// What set it off, with figures.
+        /// Cause of the compaction, with metrics.
         trigger: String,
     },
-    /// A compaction ended. If it took place, an event that the history was replaced follows.
+    /// A compaction ended. If it replaced the history, a [`HistoryReplaced`](Self::HistoryReplaced)
+    /// event follows.
     Compaction(Compaction),
-    /// A call is tried again.
+    /// A call is retried.
     Retry {
-        /// Which try comes now, from 2.
+        /// Number of the next attempt, from 2.
         attempt: u32,
-        /// Seconds until it does.
+        /// Delay before the next attempt, in seconds.
         delay: f64,
-        /// The class of the last one's error.
+        /// Kind of the last attempt's error.
         kind: ErrorKind,
-        /// Why the last one failed.
+        /// Error text of the last attempt.
         error: String,
     },
-    /// A model failed and another one is asked now.
+    /// A model failed, and another one is called.
     Failover {
-        /// The model that failed: its provider and its name.
+        /// Provider and name of the failed model.
         from: String,
-        /// The model that is asked now.
+        /// Provider and name of the next model.
         to: String,
-        /// The class of the error.
+        /// Kind of the error.
         kind: ErrorKind,
-        /// Why it failed.
+        /// Text of the error.
         error: String,
     },
-    /// A model call is slow, and the same call was made a second time beside it.
+    /// A model call is slow, and a second, concurrent call was started (hedging).
     Hedge {
-        /// Seconds since the first was made.
+        /// Time since the first call started, in seconds.
         delay: f64,
     },
-    /// A circuit breaker lets calls through again, or no longer.
+    /// A circuit breaker changed its state.
     Circuit {
-        /// What the breaker guards.
+        /// Key of the guarded resource.
         key: String,
-        /// How it stands now.
+        /// New state of the breaker.
         state: CircuitState,
     },
     /// The run waits for an answer.
     Asked(Question),
     /// A question was answered.
     Answered {
-        /// The question's id.
+        /// Id of the question.
         id: String,
     },
     /// Values of the run's state or of the shared storage changed.
     StateChanged {
-        /// The state's keys.
+        /// Changed keys of the state.
         state: Vec<String>,
-        /// The storage's keys.
+        /// Changed keys of the storage.
         globals: Vec<String>,
     },
-    /// Something went wrong that did not end the run.
+    /// An error that did not end the run.
     Warning {
-        /// What.
+        /// Description of the error.
         message: String,
     },
-    /// The reader fell behind, and what it missed cannot be read from the journal, though it was tried for some seconds. It
-    /// is the last event of that reader's stream; the run goes on, and whoever subscribes later reads it from its start.
+    /// The reader fell behind, and reading the missed events from the journal failed for several
+    /// seconds. This is the last event of that reader's stream; the run continues, and a new
+    /// subscription reads it from its start.
     Unreadable {
-        /// The sequence number of the last entry that the reader has.
+        /// Sequence number of the last entry that the reader received.
         after: u64,
-        /// Why it cannot be read.
+        /// Text of the error.
         error: String,
     },
-    /// An event of an author's own.
+    /// A custom event of a middleware or an application.
     Custom {
-        /// Its name.
+        /// Name of the event.
         name: String,
-        /// Its content.
+        /// Content of the event.
         value: Value,
     },
-    /// A run ended, or stopped for now.
+    /// A run ended or was suspended.
     RunEnded {
-        /// How.
+        /// Status with which it ended.
         status: RunStatus,
-        /// What it used itself, without its sub-agents.
+        /// Usage of the run itself, without its sub-agents.
         usage: Usage,
-        /// The error's text, if it failed.
+        /// Text of the error, if the run failed.
         error: Option<String>,
     },
 }
 
-/// Whether a circuit breaker lets calls through.
+/// State of a circuit breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CircuitState {
-    /// All of them.
+    /// All calls pass.
     #[default]
     Closed,
-    /// None, for some time.
+    /// No call passes, for some time.
     Open,
-    /// One, to see how it goes.
+    /// One trial call passes.
     HalfOpen,
 }
 
-/// Reads the journal entries of one tree of runs as events. It remembers what later entries refer to, so it must see them
-/// from the tree's start; those of other trees in the same session are passed over.
+/// Projects the journal entries of one run tree to events. It remembers data that later entries
+/// refer to, so it must see all entries from the tree's start; entries of other trees in the same
+/// session are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Projector {
-    /// The tree: that of the first run that is seen.
+    /// Root of the tree: that of the first run seen.
     root: Option<Arc<str>>,
     runs: HashMap<Arc<str>, Run>,
 }
@@ -229,21 +233,21 @@ pub(super) struct Projector {
 #[derive(Debug)]
 struct Run {
     ids: Arc<RunIds>,
-    /// The answer that was not accepted yet.
+    /// The answer that is not accepted yet.
     answer: Option<(AssistantMessage, Usage)>,
-    /// The results that were not accepted yet.
+    /// The results that are not accepted yet.
     outputs: HashMap<Arc<str>, ToolOutput>,
 }
 
 impl Projector {
-    /// A projector that comes into a run after its first entry.
+    /// Creates a projector that starts after the run's first entry.
     pub(super) fn for_run(ids: &Arc<RunIds>) -> Self {
         let mut projector = Self::default();
         projector.expect(ids);
         projector
     }
 
-    /// The run `ids` began, though its first entry is not seen.
+    /// Registers the run `ids`, whose first entry will not be seen.
     pub(super) fn expect(&mut self, ids: &Arc<RunIds>) {
         self.root.get_or_insert_with(|| ids.root_run_id.clone());
         let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
@@ -254,7 +258,7 @@ impl Projector {
         if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
             let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
             if *self.root.get_or_insert_with(|| ids.root_run_id.clone()) == ids.root_run_id {
-                self.runs.entry(entry.run.clone()).or_insert(run).ids = ids.clone(); // another worker may go on with it
+                self.runs.entry(entry.run.clone()).or_insert(run).ids = ids.clone(); // another worker may have resumed it
             }
         }
         let run = self.runs.get_mut(&entry.run)?;

@@ -1,12 +1,12 @@
-//! What a run reports while it is under way.
+//! Events that a running run reports.
 //!
-//! Applications read [`Event`]s from a run's [`EventStream`], or attach an [`EventSink`] to it; authors of middlewares send kinds
-//! of their own ([`EventKind::Custom`]).
+//! Applications read [`Event`]s from a run's [`EventStream`], or attach an [`EventSink`] to it;
+//! authors of middlewares emit custom events ([`EventKind::Custom`]).
 //!
 //! ```
 //! use agent_core::event::{Event, EventKind, EventSink};
 //!
-//! /// Says what went wrong and was got over.
+//! /// Prints the warnings of a run.
 //! fn warnings() -> impl EventSink {
 //!     |event: &Event| {
 //!         if let EventKind::Warning { message } = &event.kind {

@@ -1,4 +1,4 @@
-//! What a run has of the runs above it, and for those below.
+//! Inheritance within a tree of runs: callable agents and middlewares.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     request::SubAgents,
 };
 
-/// Whom a run may call, and whose middlewares it has.
+/// Agents that a run may call, and middlewares that it inherits and passes on.
 pub(crate) struct Family {
     pub(crate) sub_agents: SubAgents,
     pub(crate) inherited: Middlewares,
@@ -21,24 +21,24 @@ impl RunCx {
         self.0.family.downcast_ref().expect("a driver gives each run its family")
     }
 
-    /// The agents that this one may call.
+    /// The agents that this run may call.
     pub(crate) fn sub_agents(&self) -> &SubAgents {
         &self.family().sub_agents
     }
 
-    /// Middlewares of agents above that this run has too, outermost first.
+    /// Middlewares inherited from ancestors, outermost first.
     pub(crate) fn inherited(&self) -> &Middlewares {
         &self.family().inherited
     }
 }
 
 impl<'a> EngineCx<'a> {
-    /// Middlewares of the child runs, too.
+    /// Middlewares that the child runs inherit.
     pub fn descendant_middlewares(self) -> &'a Middlewares {
         &self.0.family().for_descendants
     }
 
-    /// The middlewares that agents above spread over this run, then `own`.
+    /// The middlewares inherited from ancestors, followed by `own`.
     pub fn effective_middlewares(self, own: &Middlewares) -> Middlewares {
         match self.0.inherited() {
             above if above.is_empty() => own.clone(),
@@ -46,11 +46,12 @@ impl<'a> EngineCx<'a> {
         }
     }
 
-    /// Runs a hook of `m`. Its error names the middleware, and so does its panic; those of an observer are only reported.
+    /// Runs a hook of `m`. An error or a panic is attributed to the middleware; those of an
+    /// observer are only reported.
     ///
     /// # Errors
-    /// The hook's, unless the middleware is an observer; [`ErrorKind::Middleware`](crate::ErrorKind::Middleware) if it
-    /// panicked.
+    /// Those of the hook, unless the middleware is an observer;
+    /// [`ErrorKind::Middleware`](crate::ErrorKind::Middleware) if the hook panicked.
     pub async fn run_hook<T: Default>(self, m: &dyn Middleware, hook: impl Future<Output = Result<T>>) -> Result<T> {
         hooks::run_hook(self.0, m, hook).await.map(Option::unwrap_or_default)
     }

@@ -1,4 +1,5 @@
-//! The `before_*` and `after_*` hooks as one tower layer, always the outermost: once per call.
+//! Tower layer of the `before_*` and `after_*` hooks: always the outermost, and entered once per
+//! call.
 
 use std::{
     any::Any,
@@ -25,37 +26,38 @@ use crate::{
     tooling::ToolOutput,
 };
 
-/// The hooks around model calls.
+/// Layer of the hooks around model calls.
 #[derive(Clone)]
 pub struct ModelHooksLayer(Middlewares);
 
-/// The service that [`ModelHooksLayer`] makes, and the middlewares that have a chunk hook.
+/// Service of [`ModelHooksLayer`], with the middlewares that have a chunk hook.
 #[derive(Clone)]
 pub struct ModelHooks(Arc<Around<ModelService>>, Middlewares);
 
-/// Hooks, and what they are around. Behind one reference count, since every call clones the service.
+/// Hooks and the inner service. Shared by one reference count, since every call clones the service.
 struct Around<S> {
     list: Middlewares,
     inner: S,
 }
 
-/// The hooks around tool calls. Also the place where a tool's failure becomes an output that the model is told.
+/// Layer of the hooks around tool calls. Also converts a tool's failure to an output for the model.
 #[derive(Clone)]
 pub struct ToolHooksLayer(Middlewares, bool);
 
-/// The service that [`ToolHooksLayer`] makes.
+/// Service of [`ToolHooksLayer`].
 #[derive(Clone)]
 pub struct ToolHooks(Arc<Around<ToolService>>, bool);
 
 impl ModelHooksLayer {
-    /// The hooks of `list`, outermost first.
+    /// Creates the layer of these hooks, outermost first.
     pub fn new(list: Middlewares) -> Self {
         Self(list)
     }
 }
 
 impl ToolHooksLayer {
-    /// The hooks of `list`, outermost first. With `raise`, a tool's failure stays an error.
+    /// Creates the layer of these hooks, outermost first. With `raise`, a tool's failure stays an
+    /// error.
     pub fn new(list: Middlewares, raise: bool) -> Self {
         Self(list, raise)
     }
@@ -121,7 +123,7 @@ super::debug_by_name!(ModelHooksLayer, ModelHooks, 0.list);
 super::debug_by_name!(ToolHooksLayer, ToolHooks, 0.list);
 
 impl<S> Around<S> {
-    /// False if the run has no middleware: its calls then need no room for hooks.
+    /// False if the run has no middleware: its calls then allocate nothing for hooks.
     fn has_hooks(&self, cx: &RunCx) -> bool {
         !self.list.is_empty() || !cx.inherited().is_empty()
     }
@@ -131,7 +133,7 @@ fn stopped(cx: &RunCx) -> Result<()> {
     cx.stop_requested().map_or(Ok(()), |reason| Err(Error::new(ErrorKind::Stopped, reason)))
 }
 
-/// A failure that the model can do something about, as an output that says so.
+/// Converts a failure that the model can handle to an error output.
 fn as_output(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
     match result {
         Err(e) if !raise && e.kind().is_told() => Ok(ToolOutput::error(e.message().to_owned())),
@@ -211,12 +213,12 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     Ok(output)
 }
 
-/// Those of the middlewares that look at chunks.
+/// The middlewares with a chunk hook.
 fn with_chunk_hook(list: &Middlewares) -> impl Iterator<Item = Arc<dyn Middleware>> {
     list.iter().filter(|m| m.chunk_hook().is_some()).cloned()
 }
 
-/// One transform for all chunk hooks, innermost first.
+/// Creates one transform of all chunk hooks, innermost first.
 fn transform(cx: &RunCx, list: Middlewares, sink: &ChunkSink) -> ChunkSink {
     let cx = cx.clone();
     sink.with(move |mut chunk| {
@@ -236,7 +238,7 @@ fn transform(cx: &RunCx, list: Middlewares, sink: &ChunkSink) -> ChunkSink {
     })
 }
 
-/// What the hook of `m` gives; its panic is an error.
+/// Runs a hook of `m`; a panic becomes an error.
 pub(super) async fn run_hook<T>(
     cx: &RunCx,
     m: &dyn Middleware,
@@ -245,13 +247,13 @@ pub(super) async fn run_hook<T>(
     attributed(cx, m, AssertUnwindSafe(hook).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic))))
 }
 
-/// The error of a hook that panicked.
+/// Creates the error of a hook that panicked.
 #[cold]
 pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Error {
     Error::from_panic(ErrorKind::Middleware, "a hook", panic)
 }
 
-/// Names the middleware in its error; an observer's error is reported and gone (`None`).
+/// Attributes an error to its middleware; an observer's error is reported and dropped (`None`).
 #[inline]
 fn attributed<T>(cx: &RunCx, m: &dyn Middleware, result: Result<T>) -> Result<Option<T>> {
     match result {

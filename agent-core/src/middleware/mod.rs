@@ -1,8 +1,9 @@
-//! Middlewares: what authors write around runs, model calls and tool calls.
+//! Middlewares: extensions around runs, model calls and tool calls.
 //!
-//! [`Middleware`] is the trait, [`Flow`] and [`Verdict`] are what its hooks say, and a [`Placement`] is where one has to stand.
-//! What a middleware keeps for a run is in a [`PerRun`]. Whoever writes a tower layer instead wraps the erased services:
-//! [`ModelService`], [`ToolService`], [`AgentService`].
+//! [`Middleware`] is the trait, [`Flow`] and [`Verdict`] are the results of its hooks, and a
+//! [`Placement`] constrains its position. A [`PerRun`] holds a middleware's values per run. A tower
+//! layer wraps the type-erased services instead: [`ModelService`], [`ToolService`],
+//! [`AgentService`].
 //!
 //! ```
 //! use agent_core::{
@@ -10,7 +11,7 @@
 //!     middleware::{Flow, Placement},
 //! };
 //!
-//! /// Lets no tool delete anything.
+//! /// Answers every call of a deleting tool with an error.
 //! struct NoDeletes;
 //!
 //! #[async_trait]
@@ -33,7 +34,7 @@
 //! # let _: &dyn Middleware = &NoDeletes;
 //! ```
 
-/// `Debug` that prints the names of the middlewares inside.
+/// `Debug` implementation that prints the names of the middlewares.
 macro_rules! debug_by_name {
     ($layer:ident, $service:ident, $($list:tt)+) => {
         impl std::fmt::Debug for $layer {
@@ -95,16 +96,18 @@ use crate::{
 /// A list of middlewares, outermost first.
 pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
 
-/// Hooks around the run, its model calls and its tool calls. Override what you need; every method has a default that does
-/// nothing and costs nothing.
+/// Hooks around the run, its model calls and its tool calls. Override the hooks you need; every
+/// hook has a default that does nothing and costs nothing.
 ///
 /// # Order
 ///
-/// `before_*` run outermost first and `after_*` innermost first, exactly **once per call**. `wrap_*` are an onion entered
-/// **once per attempt**: a retry outside re-enters what is inside it and never re-runs `before_*`.
+/// `before_*` hooks run outermost first and `after_*` hooks innermost first, exactly **once per
+/// call**. `wrap_*` hooks are nested and entered **once per attempt**: a retry in an outer
+/// middleware re-enters the inner ones and never reruns `before_*`.
 ///
-/// After [`Flow::Answer`] from one middleware, only those outside it see `after_*`. On an error no `after_model` or
-/// `after_tool` runs (a `wrap_*` sees the error); `after_agent` runs for every middleware whose `before_agent` ran.
+/// After [`Flow::Answer`] from one middleware, only the middlewares outside it run `after_*`. On an
+/// error neither `after_model` nor `after_tool` runs (a `wrap_*` receives the error); `after_agent`
+/// runs for every middleware whose `before_agent` ran.
 ///
 /// ```text
 /// // right: the redactor is inside, so the logger sees redacted text
@@ -115,18 +118,19 @@ pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
 ///
 /// # Errors
 ///
-/// A hook that fails fails the run, and the error's context key `middleware` names it. A middleware that only watches says
-/// so with [`observer`](Self::observer): its errors are reported as an event and the run goes on.
+/// An error of a hook fails the run, and the error's context key `middleware` contains the
+/// middleware's name. A middleware that only observes returns `true` from
+/// [`observer`](Self::observer): its errors are reported as events and the run continues.
 ///
-/// # Example
+/// # Examples
 ///
-/// Hooks are written as they stand here, as `async fn` in an impl with `#[async_trait]`. Whoever holds a `dyn Middleware` calls them
-/// all the same.
+/// Implement hooks as `async fn`, with the signatures shown here, in an impl with `#[async_trait]`.
+/// They can also be called on a `dyn Middleware`.
 ///
 /// ```
 /// use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, async_trait};
 ///
-/// /// Says what day it is, in this call only.
+/// /// Adds the current date to each model call.
 /// struct Today(String);
 ///
 /// #[async_trait]
@@ -142,84 +146,90 @@ pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
 /// }
 /// ```
 pub trait Middleware: Send + Sync + 'static {
-    /// Names it in errors, in `explain()` and in the [`Placement`] of others. Default: the type's path.
+    /// Name used in errors, in `explain()` and in the [`Placement`] of others. Default: the type's
+    /// path.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
     }
 
-    /// Where it must stand among others; checked when the agent is built.
+    /// Constraints on the position among other middlewares; checked when the agent is built.
     fn placement(&self) -> Placement {
         Placement::default()
     }
 
-    /// True if its failures must not fail the run.
+    /// True if errors of this middleware must not fail the run. Default: false.
     fn observer(&self) -> bool {
         false
     }
 
-    /// Gives the hook for the chunks of an answer. A middleware without one costs a stream nothing.
+    /// Returns the hook for the chunks of an answer. A middleware without one adds no cost to
+    /// streams.
     fn chunk_hook(&self) -> Option<&dyn ChunkHook> {
         None
     }
 
-    /// Tools that it contributes to the agent.
+    /// Tools that the middleware contributes to the agent.
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         Vec::new()
     }
 
-    /// Sub-agents that it contributes to the agent.
+    /// Sub-agents that the middleware contributes to the agent.
     fn sub_agents(&self) -> Vec<SubAgent> {
         Vec::new()
     }
 
     hooks! {
-        /// Once per run, outermost first.
+        /// Called once per run, outermost first.
         async fn before_agent(&self, cx: &RunCx) -> Result<()>;
 
-        /// Once per run, innermost first, however the run ended, for every middleware whose `before_agent` ran. May change
-        /// the end.
+        /// Called once per run, innermost first, for every kind of end and every middleware whose
+        /// `before_agent` ran. May change the end.
         async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()>;
 
-        /// Before a model call, outermost first, once however often the call is retried. May edit the request of this call.
+        /// Called before a model call, outermost first; once per call, regardless of retries. May
+        /// edit the request of this call.
         async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>>;
 
-        /// After a model call, innermost first. May edit the response and set its verdict.
+        /// Called after a model call, innermost first. May edit the response and set its verdict.
         async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()>;
 
-        /// Around each attempt of a model call; `next` may be run zero or more times.
+        /// Wraps each attempt of a model call; `next` may run zero or more times.
         async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
             next.run(req).await
         }
 
-        /// Once per message with calls, outermost first, before any of them runs. May reorder, edit, answer and drop calls.
+        /// Called once per message with calls, outermost first, before any of the calls runs. May
+        /// reorder, edit, answer and drop calls.
         async fn before_tools(&self, cx: &RunCx, batch: &mut ToolBatch) -> Result<()>;
 
-        /// Once per message with calls, innermost first, when all are answered. May edit the results.
+        /// Called once per message with calls, innermost first, when all calls are answered. May
+        /// edit the results.
         async fn after_tools(&self, cx: &RunCx, results: &mut ToolResults) -> Result<Verdict>;
 
-        /// Before a tool call, outermost first; the calls of one message run concurrently.
+        /// Called before a tool call, outermost first; the calls of one message run concurrently.
         async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>>;
 
-        /// After a tool call, innermost first; a failed tool's output [is an error](ToolOutput::is_error).
+        /// Called after a tool call, innermost first; a failed tool's output [is an
+        /// error](ToolOutput::is_error).
         async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()>;
 
-        /// Around each attempt of a tool call; `next` may be run zero or more times.
+        /// Wraps each attempt of a tool call; `next` may run zero or more times.
         async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
             next.run(req).await
         }
 
-        /// When the run is about to finish by itself, innermost first. [`Verdict::Again`] keeps the loop going. Not called at
-        /// the step limit, nor after [`RunCx::stop`].
+        /// Called when the run is about to finish normally, innermost first. [`Verdict::Again`]
+        /// continues the loop. Not called at the step limit, nor after [`RunCx::stop`].
         async fn on_exit(&self, cx: &RunCx, exit: &mut Exit) -> Result<Verdict>;
     }
 }
 
-/// What a middleware does with the chunks of an answer: [`Middleware::chunk_hook`].
+/// Hook for the chunks of an answer: see [`Middleware::chunk_hook`].
 ///
 /// ```
 /// use agent_core::{Chunk, Middleware, Result, RunCx, middleware::ChunkHook};
 ///
-/// /// Keeps what a model thinks from whoever watches the run.
+/// /// Hides the model's reasoning from the readers of the run's events.
 /// struct Discreet;
 ///
 /// impl Middleware for Discreet {
@@ -235,9 +245,10 @@ pub trait Middleware: Send + Sync + 'static {
 /// }
 /// ```
 pub trait ChunkHook: Send + Sync {
-    /// For every chunk, innermost first, before it is made part of the message or shown. `None` drops it. Must not block.
+    /// Called for every chunk, innermost first, before it is added to the message or published.
+    /// `None` drops the chunk. Must not block.
     ///
     /// # Errors
-    /// Ends the call, and the error names the middleware.
+    /// An error ends the call, and names the middleware.
     fn stream_chunk(&self, cx: &RunCx, chunk: Chunk) -> Result<Option<Chunk>>;
 }

@@ -1,4 +1,4 @@
-//! The rest of a stack, as a `wrap_*` hook sees it.
+//! The rest of a stack, passed to `wrap_*` hooks.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ macro_rules! next {
         }
 
         impl<'a> $name<'a> {
-            /// The wraps of `rest` around `inner`.
+            /// Creates a stack of the wraps of `rest` around `inner`.
             pub fn new(rest: &'a [Arc<dyn Middleware>], inner: &'a $svc) -> Self {
                 Self { rest, inner }
             }

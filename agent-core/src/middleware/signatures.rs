@@ -1,10 +1,11 @@
-//! What the compiler is told of a hook, and what readers of the documentation are.
+//! Signatures of hooks: one form for the compiler, one for rustdoc.
 
-/// The hooks of [`Middleware`](super::Middleware): `async fn`s with a default, which is to do nothing, or the call of `next` that
-/// stands in the body.
+/// Declares the hooks of [`Middleware`](super::Middleware): `async fn`s whose default does nothing,
+/// or calls `next` if the body does.
 ///
-/// `#[async_trait]` on the trait would allocate for each hook, also for those that a middleware leaves as they are. Here a hook
-/// gets the signature that `#[async_trait]` makes of an author's `async fn`, and a default that allocates nothing.
+/// `#[async_trait]` on the trait would allocate for each hook, including those that a middleware
+/// does not override. Here a hook has the signature that `#[async_trait]` generates from an
+/// author's `async fn`, and a default that allocates nothing.
 #[cfg(not(doc))]
 macro_rules! hooks {
     ($(
@@ -14,7 +15,8 @@ macro_rules! hooks {
         hooks! { @params [$($params)*,] [] [] ['a 'b 'c] { $(#[$doc])* $name $out, $(boxed(|| $next.run($req)))? } }
     )*};
 
-    // Each reference takes the next lifetime: what is left to read, what was read, the lifetimes used and those left, the rest.
+    // Each reference takes the next lifetime. Arguments: parameters left to read, parameters read,
+    // lifetimes used, lifetimes left, the hook.
     (@params [$arg:ident: &mut $ty:ty, $($left:tt)*] [$($read:tt)*] [$($used:tt)*] [$l:lifetime $($free:tt)*] $hook:tt) => {
         hooks! { @params [$($left)*] [$($read)* $arg: &$l mut $ty,] [$($used)* $l] [$($free)*] $hook }
     };
@@ -30,7 +32,7 @@ macro_rules! hooks {
 
     (@params [] [$($param:tt)*] [$($l:lifetime)*] $free:tt { $(#[$doc:meta])* $name:ident $out:ty, $($default:tt)* }) => {
         $(#[$doc])*
-        #[allow(unused_variables)] // most defaults look at nothing
+        #[allow(unused_variables)] // most defaults ignore their parameters
         fn $name<'me, $($l,)* 'hook>(&'me self, $($param)*) -> BoxFuture<'hook, $out>
         where
             'me: 'hook,
@@ -44,7 +46,8 @@ macro_rules! hooks {
     (@default $($default:tt)+) => { $($default)+ };
 }
 
-/// The hooks as their authors write them. Where only a `Sized` type has a hook, rustdoc still takes `dyn Middleware` for a type.
+/// Declares the hooks in the form that authors write. Since a hook requires `Sized` here, rustdoc
+/// still accepts `dyn Middleware`.
 #[cfg(doc)]
 macro_rules! hooks {
     ($($(#[$doc:meta])* async fn $name:ident(&self, $($params:tt)*) -> $out:ty $(;)? $({ $($default:tt)* })?)*) => {$(

@@ -1,4 +1,4 @@
-//! The `wrap_*` hooks of neighbouring middlewares as one tower layer.
+//! Tower layer of the `wrap_*` hooks of adjacent middlewares.
 
 use std::task::{Context, Poll};
 
@@ -21,7 +21,7 @@ macro_rules! wrap {
         #[derive(Clone)]
         pub struct $layer(Middlewares);
 
-        /// The service that the layer of the same name makes.
+        /// Service of the layer of the same name.
         #[derive(Clone)]
         pub struct $service {
             list: Middlewares,
@@ -29,7 +29,7 @@ macro_rules! wrap {
         }
 
         impl $layer {
-            /// The wraps of `list`, outermost first.
+            /// Creates the layer of these wraps, outermost first.
             pub fn new(list: Middlewares) -> Self {
                 Self(list)
             }
@@ -64,10 +64,10 @@ macro_rules! wrap {
 }
 
 wrap!(
-    /// The `wrap_model_call` hooks of neighbouring middlewares, entered once per attempt.
+    /// Layer of the `wrap_model_call` hooks of adjacent middlewares, entered once per attempt.
     ModelWrapLayer, ModelWrap, ModelService, ModelNext, ModelRequest, ModelResponse
 );
 wrap!(
-    /// The `wrap_tool_call` hooks of neighbouring middlewares, entered once per attempt.
+    /// Layer of the `wrap_tool_call` hooks of adjacent middlewares, entered once per attempt.
     ToolWrapLayer, ToolWrap, ToolService, ToolNext, ToolRequest, ToolOutput
 );

@@ -1,4 +1,5 @@
-//! A model call's reservation: an upper bound of what it may use, and an answer that is no longer than what is left.
+//! Budget reservation of model calls: reserves an upper bound, and limits the answer to the
+//! remaining budget.
 
 use std::sync::{Arc, PoisonError, atomic::Ordering};
 
@@ -15,11 +16,12 @@ use crate::{
 };
 
 impl EngineCx<'_> {
-    /// Sets aside what a model call of this run may use, as [`Budget::reserve_model_call`] does, and notes in the journal that
-    /// the call begins. When the reservation is [settled](Budget::settle_model_call) or dropped, the journal has that too.
+    /// Reserves the upper bound of a model call of this run, like [`Budget::reserve_model_call`],
+    /// and records the start of the call in the journal. [Settling](Budget::settle_model_call) or
+    /// dropping the reservation is recorded too.
     ///
     /// # Errors
-    /// As [`Budget::reserve_model_call`].
+    /// Those of [`Budget::reserve_model_call`].
     ///
     /// ```
     /// use agent_core::{Model, ModelRequest, ModelResponse, Result, engine::RunDriver};
@@ -36,7 +38,7 @@ impl EngineCx<'_> {
         if self.0.budget().is_unlimited() {
             return Ok(None);
         }
-        // In a box: calls without a budget, which are most, have no room for it.
+        // Boxed, because most calls have no budget and should not pay for its size.
         let reserved = boxed(|| self.0.budget().reserve_model_call(req)).await?;
         Ok(reserved.map(|mut reserved| {
             let call = self.0.0.reserved.fetch_add(1, Ordering::Relaxed);
@@ -51,15 +53,18 @@ impl EngineCx<'_> {
 }
 
 impl Budget {
-    /// Sets aside what a model call may use at most: the tokens of its prompt as the budget's counter counts them, the
-    /// longest answer that it may get, and what both cost. Nothing is needed (`None`) where nothing is limited.
+    /// Reserves the upper bound of a model call: the tokens of its prompt according to the budget's
+    /// counter, the longest answer that it may get, and the cost of both. Returns `None` if nothing
+    /// is limited.
     ///
-    /// If less is left, `max_tokens` is lowered to it: the call wants at least one token of an answer. If enough would be
-    /// left but for calls under way, it waits for them.
+    /// If less is left, `max_tokens` is lowered accordingly: the call needs at least one answer
+    /// token. If enough would be left without the reservations of running calls, the method waits
+    /// for them.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] with the context key `budget` if that is not left; [`ErrorKind::Config`] if money has a cap and
-    /// the model has no price; [`ErrorKind::Store`] if a ledger failed.
+    /// [`ErrorKind::Limit`] with the context key `budget` if not enough is left;
+    /// [`ErrorKind::Config`] if there is a cost cap and the model has no price;
+    /// [`ErrorKind::Store`] if a ledger failed.
     pub async fn reserve_model_call(&self, req: &mut ModelRequest) -> Result<Option<Reservation>> {
         if self.is_unlimited() {
             return Ok(None);
@@ -82,7 +87,8 @@ impl Budget {
                     let Balance { settled, reserved } = account.balance().await?;
                     let waits = account.caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
                     watched = match watched.take() {
-                        // Those under way may give something back. It was watched before this attempt: nothing was missed.
+                        // Running calls may release something. The account was watched before this
+                        // attempt, so no change was missed.
                         Some((known, change)) if known == index && waits => {
                             change.await;
                             None
@@ -99,16 +105,16 @@ impl Budget {
         }
     }
 
-    /// What a model call as it stands may use at most.
+    /// Returns the upper bound of a model call.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if money has a cap and the model has no price.
+    /// [`ErrorKind::Config`] if there is a cost cap and the model has no price.
     pub fn estimate(&self, req: &ModelRequest) -> Result<Amounts> {
         let call = self.planned(req)?;
         self.amounts(&call, call.answer)
     }
 
-    /// What a call of `model` used, in the budget's terms.
+    /// Returns the amounts that a call of `model` used.
     pub fn used_by(&self, model: Option<&ModelInfo>, response: &ModelResponse) -> Amounts {
         let cost = self.0.terms.cost(name(model), response.model.as_deref(), &response.usage);
         self.used(&response.usage, cost.unwrap_or(0))
@@ -118,8 +124,8 @@ impl Budget {
         Amounts::none().model_calls(1).tokens(usage.total()).cost(cost)
     }
 
-    /// What a model call used that failed with `error`: nothing if the provider refused to make it; `None` if it is not
-    /// known.
+    /// Returns the amounts used by a model call that failed with `error`: only the call itself if
+    /// the provider rejected it; `None` if the usage is unknown.
     pub fn used_by_failed(&self, error: &Error) -> Option<Amounts> {
         let refused = matches!(
             error.kind(),
@@ -134,8 +140,8 @@ impl Budget {
         refused.then(|| Amounts::none().model_calls(1))
     }
 
-    /// Settles what was reserved for a call of `model`, if anything was: with what the answer says, nothing for a call that the
-    /// provider refused to make, and all of it if nobody knows.
+    /// Settles the reservation of a call of `model`, if there is one: with the usage of the answer,
+    /// with only the call itself if the provider rejected it, and in full if the usage is unknown.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if a ledger failed.
@@ -152,11 +158,11 @@ impl Budget {
         };
         match used {
             Some(used) => reserved.settle(used).await,
-            None => Ok(()), // dropped: all of it was used
+            None => Ok(()), // dropped: settled in full
         }
     }
 
-    /// What is known of the call before it is made.
+    /// Collects the facts known before the call.
     fn planned(&self, req: &ModelRequest) -> Result<Call> {
         let caps = || self.0.accounts.iter().map(|account| &account.caps);
         let (tokens, cost) = (caps().any(|caps| caps.tokens.is_some()), caps().any(|caps| caps.cost.is_some()));
@@ -188,7 +194,8 @@ impl Budget {
         Ok(amounts)
     }
 
-    /// The longest answer, up to `most`, with which the call fits in the account beside what is `settled`.
+    /// Returns the longest answer, up to `most`, with which the call fits into the account besides
+    /// the `settled` amounts.
     fn fitting(&self, call: &Call, account: &Account, settled: Amounts, most: u64) -> Result<u64> {
         let fits = |answer| self.amounts(call, answer).map(|wanted| account.caps.refusal(settled, wanted).is_none());
         if fits(most)? {
@@ -206,13 +213,13 @@ impl Budget {
     }
 }
 
-/// A call before it is made.
+/// A planned call.
 struct Call {
     model: Option<Arc<ModelInfo>>,
     prompt: u64,
-    /// The longest answer that is wanted.
+    /// Maximum number of answer tokens.
     answer: u64,
-    /// True if nobody holds the model to it yet.
+    /// True if the request must set the limit, because the model has none.
     tell: bool,
     tokens: bool,
     cost: bool,

@@ -1,4 +1,4 @@
-//! Calls of models beside the agent's own.
+//! Side model calls: calls of models other than the agent's own.
 
 use crate::{
     cx::{EngineCx, RunCx},
@@ -8,13 +8,14 @@ use crate::{
 };
 
 impl RunCx {
-    /// Calls a model beside the agent's own, for a middleware that needs an opinion or a summary: allowance is reserved before
-    /// the call and settled after it, and what it used counts as the run's. Put it into [`decide`](Self::decide), so that a
-    /// step that is gone on with does not ask again.
+    /// Calls a model other than the agent's own, for a middleware that needs a classification or a
+    /// summary. The budget is reserved before the call and settled after it, and the usage counts
+    /// as the run's. Call it within [`decide`](Self::decide), so that a resumed step does not
+    /// repeat it.
     ///
     /// # Errors
-    /// Those of the model; [`ErrorKind::Limit`] if a budget does not allow the call; [`ErrorKind::NonDeterminism`] in a
-    /// replay, which knows what was decided and asks nobody.
+    /// Those of the model; [`ErrorKind::Limit`] if a budget does not allow the call;
+    /// [`ErrorKind::NonDeterminism`] in a replay, which uses recorded decisions and calls no model.
     ///
     /// ```
     /// use std::sync::Arc;

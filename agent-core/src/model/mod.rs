@@ -1,7 +1,8 @@
-//! Model calls: a request with a chunk sink in, one complete message out.
+//! Models: a request with a chunk sink in, one complete message out.
 //!
-//! Authors of models implement [`Model`]; what applications set is [`ModelParams`], what hooks see of a call [`ModelRequest`]
-//! and [`ModelResponse`]. What a call costs in tokens and money is counted by a [`TokenCounter`] and a [`PriceTable`].
+//! Model authors implement [`Model`]; applications set [`ModelParams`]; hooks receive the
+//! [`ModelRequest`] and the [`ModelResponse`] of a call. A [`TokenCounter`] and a [`PriceTable`]
+//! compute the tokens and the cost of a call.
 //!
 //! ```
 //! use agent_core::model::{FinishReason, ModelResponse, Usage};
@@ -31,13 +32,14 @@ pub use crate::{
 };
 use crate::{error::Result, service::SharedService};
 
-/// A composed stack around model calls.
+/// A composed service stack around model calls.
 pub type ModelService = SharedService<ModelRequest, ModelResponse>;
 
-/// A language model, as an agent calls it.
+/// A language model.
 ///
-/// A call **completes when its message is complete**. What arrives meanwhile goes through `req.sink`, and the message is
-/// made of what the sink let through; [`ChunkSink::collect`] does both. Dropping the future ends the call.
+/// A call **completes when its message is complete**. Chunks that arrive meanwhile pass through
+/// `req.sink`, and the message is built from the chunks that the sink lets through;
+/// [`ChunkSink::collect`] does both. Dropping the future ends the call.
 ///
 /// ```
 /// use agent_core::{AssistantMessage, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
@@ -58,29 +60,30 @@ pub type ModelService = SharedService<ModelRequest, ModelResponse>;
 /// ```
 #[async_trait]
 pub trait Model: Send + Sync + 'static {
-    /// What is known of the model: its name, and what it can take.
+    /// Returns the model's name and capabilities.
     fn info(&self) -> ModelInfo;
 
     /// Answers `req`.
     ///
     /// # Errors
-    /// With a kind and a [`Retry`](crate::Retry) that layers can act on. After chunks went out, a failed call pushes
-    /// [`Chunk::Restart`] only if it goes on itself; the retrying layer does it otherwise.
+    /// Errors have a kind and a [`Retry`](crate::Retry) that layers can act on. If a call fails
+    /// after it emitted chunks, the model pushes [`Chunk::Restart`] only if it continues itself;
+    /// otherwise the retrying layer does.
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse>;
 
-    /// Opens what the model needs, such as a connection: before the first run of an agent that has it. May be called again,
-    /// also while calls are under way, and then does nothing.
+    /// Opens resources that the model needs, such as a connection: before the first run of an agent
+    /// that has it. May be called again, also during calls, and must then do nothing.
     ///
     /// # Errors
-    /// Fails the run, before the model is called; the next run tries again.
+    /// An error fails the run before the model is called; the next run tries again.
     async fn warm_up(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Gives back what [`warm_up`](Self::warm_up) opened. A later run warms up again.
+    /// Releases the resources that [`warm_up`](Self::warm_up) opened. A later run warms up again.
     ///
     /// # Errors
-    /// If something could not be given back properly; the model counts as closed all the same.
+    /// If a resource could not be released properly; the model counts as closed anyway.
     async fn close(&self) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One model call: what goes in and what comes out.
+//! Requests of model calls.
 
 use std::sync::Arc;
 
@@ -10,38 +10,39 @@ use crate::{
     tooling::ToolSpecs,
 };
 
-/// One model call. Cheap to clone, so that stock retry and hedge layers apply.
+/// One model call. Cheap to clone, so that standard retry and hedge layers work.
 ///
-/// Everything here is the view of **this call**: a hook that edits it changes nothing that is kept. What is kept is
-/// changed with [`RunCx::replace_history`].
+/// All fields belong to **this call**: a hook that edits them changes no persisted data. Use
+/// [`RunCx::replace_history`] to change the persisted history.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The run.
+    /// The run that makes the call.
     pub cx: RunCx,
-    /// What is known of the model that is asked, if whoever asks knows it.
+    /// Info of the called model, if the caller knows it.
     pub model: Option<Arc<ModelInfo>>,
-    /// The system prompt. It is the agent's, not part of the history.
+    /// System prompt. It belongs to the agent and is not part of the history.
     pub system: Option<SystemMessage>,
     /// The conversation.
     pub messages: History,
-    /// The tools on offer.
+    /// The tools offered.
     pub tools: ToolSpecs,
-    /// How to answer.
+    /// Parameters of the answer.
     pub params: Arc<ModelParams>,
-    /// Whether the provider is asked to stream. Layers see the same either way.
+    /// True if the provider is asked to stream. Layers see the same either way.
     pub stream: bool,
-    /// Where chunks go.
+    /// Destination of the chunks.
     pub sink: ChunkSink,
-    /// True if an earlier process, or an earlier attempt to answer a question, began this call.
+    /// True if an earlier process, or an attempt before a question was answered, began this call.
     pub resumed: bool,
-    /// True inside of what the run's budget set aside for this call: whoever makes a second call out of it sets that aside
-    /// too.
+    /// True once the budget has reserved this call; layers that issue another call must reserve for
+    /// it.
     pub reserved: bool,
 }
 
 impl ModelRequest {
-    /// A call for the run `cx` over its kept history, with nothing else set.
+    /// Creates a call for the run `cx` with its persisted history; the other fields have their
+    /// defaults.
     pub fn new(cx: RunCx) -> Self {
         let messages = cx.history();
         Self {
@@ -58,12 +59,12 @@ impl ModelRequest {
         }
     }
 
-    /// The tokens of the prompt, as `counter` counts them.
+    /// Returns the number of prompt tokens according to `counter`.
     pub fn tokens(&self, counter: &(impl TokenCounter + ?Sized)) -> u64 {
         counter.prompt(self.system.as_ref(), &self.tools, &self.messages)
     }
 
-    /// True if a reader of the run's events is about to fall behind: a model that streams gives way to it.
+    /// True if a reader of the run's events is about to fall behind: a streaming model then yields.
     pub fn is_crowded(&self) -> bool {
         self.cx.0.emitter.hub().is_crowded()
     }

@@ -1,4 +1,4 @@
-//! What a failed attempt has already shown.
+//! Tracking of chunks that a failed attempt has already emitted.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,8 @@ use crate::{
     llm::{Chunk, ChunkSink},
 };
 
-/// Whether readers show something that an attempt at a model call said: for layers that call a model more than once.
+/// Tracks whether readers display chunks of an attempt at a model call, for layers that call a
+/// model more than once.
 ///
 /// ```
 /// use agent_core::{Chunk, ModelRequest, ModelResponse, ModelService, Result, model::Spoken};
@@ -31,22 +32,23 @@ use crate::{
 pub struct Spoken(Arc<AtomicBool>);
 
 impl Spoken {
-    /// The request with a sink that notes chunks. Where nobody listens to them, none are made for this either.
+    /// Returns the request with a sink that tracks chunks. If the sink has no readers, no chunks
+    /// are produced for this.
     pub fn listen(&self, mut req: ModelRequest) -> ModelRequest {
         if !req.sink.is_idle() {
             let spoken = self.0.clone();
-            // After a restart from further inside there is nothing left to take back.
+            // After a restart by an inner layer there is nothing to retract.
             req.sink = req.sink.with_observer(move |c| spoken.store(!matches!(c, Chunk::Restart), Ordering::Relaxed));
         }
         req
     }
 
-    /// True if readers show something.
+    /// True if readers display chunks of the attempt.
     pub fn is_heard(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Tells readers to drop what was said, if anything was.
+    /// Tells readers to discard the chunks of the attempt, if there were any.
     ///
     /// # Errors
     /// If a layer ends the call.

@@ -1,4 +1,4 @@
-//! [`SubRunHandle`]: what steers a child run.
+//! [`SubRunHandle`]: control of a child run.
 
 use tokio_util::sync::CancellationToken;
 
@@ -8,7 +8,7 @@ use crate::{
     message::Message,
 };
 
-/// What steers a child run. Cheap to clone.
+/// Handle that controls a child run. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SubRunHandle {
     pub(crate) inbox: Inbox,
@@ -21,15 +21,15 @@ impl SubRunHandle {
         Self { inbox: Inbox::default(), cancel: cx.cancellation().child_token(), pause: cx.0.pause.child() }
     }
 
-    /// Puts a message before the run's next model call.
+    /// Inserts a message before the run's next model call.
     ///
     /// # Errors
-    /// As [`Inbox::push`].
+    /// Those of [`Inbox::push`].
     pub fn steer(&self, message: Message) -> Result<()> {
         self.inbox.push(message)
     }
 
-    /// The messages that wait for the run.
+    /// The pending messages of the run.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
@@ -39,17 +39,17 @@ impl SubRunHandle {
         self.cancel.cancel();
     }
 
-    /// The token behind [`cancel`](Self::cancel).
+    /// The token that [`cancel`](Self::cancel) triggers.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Pauses the run, and all its descendants, at the next boundary.
+    /// Pauses the run and all its descendants at their next boundaries.
     pub fn pause(&self) {
         self.pause.request();
     }
 
-    /// The flag behind [`pause`](Self::pause).
+    /// The flag that [`pause`](Self::pause) sets.
     pub fn pause_flag(&self) -> &Pause {
         &self.pause
     }

@@ -1,4 +1,5 @@
-//! What goes into a run, and the agents that it goes to. The rooms [`run`](crate::run) and [`engine`](crate::engine) show it.
+//! Requests of runs, and the agents that serve them. The public modules [`run`](crate::run) and
+//! [`engine`](crate::engine) re-export them.
 
 mod handle;
 mod run_request;

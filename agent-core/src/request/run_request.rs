@@ -1,4 +1,4 @@
-//! What goes into a run.
+//! [`RunRequest`]: the input of a run.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
     tool::Tool,
 };
 
-/// What goes into a run: the request type of [`AgentService`](crate::middleware::AgentService).
+/// Input of a run: the request type of [`AgentService`](crate::middleware::AgentService).
 ///
 /// ```
 /// use agent_core::RunRequest;
@@ -28,187 +28,204 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// New messages, or a checkpoint to go on from.
+    /// New messages, or a checkpoint to resume.
     pub input: RunInput,
-    /// The session whose history the run continues; none is a session of its own.
+    /// Session whose history the run continues. Default: a new session.
     pub session: Option<Arc<str>>,
-    /// Tells agents of one session apart; the agent's name if unset.
+    /// Identifies the agent within the session. Default: the agent's name.
     pub agent_id: Option<Arc<str>>,
-    /// The id that the run is to have; a new one if unset.
+    /// Id of the run. Default: a generated id.
     pub run_id: Option<Arc<str>>,
-    /// The run above, when an agent runs for another.
+    /// Parent run, if this is a child run.
     pub parent: Option<Parent>,
-    /// A conversation that a child run begins with a copy of: its caller's, say.
+    /// Initial conversation of a child run, for example a copy of its caller's.
     pub history: Option<History>,
-    /// Whether the provider is asked to stream; as the agent says if unset.
+    /// True if the provider is asked to stream. Default: the agent's setting.
     pub stream: Option<bool>,
-    /// How the model is to answer in this run: what it sets is in the place of what the agent sets.
+    /// Model parameters of this run, which override those of the agent field by field.
     pub params: Option<Box<ModelParams>>,
-    /// The tools on offer.
+    /// The tools offered.
     pub tools: ToolChoices,
     /// Values of the run's state; the keys must be declared.
     pub state: BTreeMap<String, Value>,
     /// Run inputs by name: variables of the prompts, and values of the run's state.
     pub inputs: BTreeMap<String, Value>,
-    /// The template of the system prompt; the agent's if unset.
+    /// Template of the system prompt. Default: the agent's.
     pub system_prompt: Option<String>,
-    /// The template of the user message that comes after the new messages; the agent's if unset.
+    /// Template of the user message that follows the new messages. Default: the agent's.
     pub user_prompt: Option<String>,
-    /// Live handles of this run; they win over the agent's.
+    /// Live handles of this run; they override the agent's.
     pub resources: Resources,
-    /// What to do if another run of the agent holds the session; as the agent says if unset.
+    /// Policy if another run of the agent holds the session. Default: the agent's setting.
     pub when_busy: Option<WhenBusy>,
-    /// What to do if the session's newest run waits for answers; as the agent says if unset.
+    /// Policy if the session's newest run waits for answers. Default: the agent's setting.
     pub when_waiting: Option<WhenWaiting>,
-    /// On whose behalf the agent runs, for budgets that count for a user and for whoever reads [`RunIds::user`](crate::RunIds).
-    /// A run that goes on has the user that it began with, and a child run its parent's.
+    /// User on whose behalf the agent runs, for budgets with a window per user and for readers of
+    /// [`RunIds::user`](crate::RunIds). A resumed run keeps its user, and a child run has its
+    /// parent's.
     pub user: Option<Arc<str>>,
-    /// The worker that drives the run, by its name, for whoever reads the journal ([`RunIds::worker`](crate::RunIds)). A child run has its parent's.
+    /// Name of the worker that drives the run, for readers of the journal
+    /// ([`RunIds::worker`](crate::RunIds)). A child run has its parent's.
     pub worker: Option<Arc<str>>,
-    /// The W3C trace context of whoever asks: the run's span lies below it. A run that goes on has the one that it began with.
+    /// W3C trace context of the caller: the parent of the run's span. A resumed run keeps the
+    /// context with which it began.
     pub traceparent: Option<Arc<str>>,
-    /// What this run may use with all its descendants, beside what others allow it.
+    /// Caps on the usage of this run and all its descendants, in addition to other limits.
     pub caps: Option<Caps>,
-    /// What the run and all its descendants draw on beside the agent's budget.
+    /// Budget that this run and all its descendants use in addition to the agent's budget.
     pub budget: Option<Budget>,
-    /// Goes on from a checkpoint even if the agent's model, tools or middleware are others now. Default: false.
+    /// Resumes the checkpoint even if the agent's model, tools or middleware have changed. Default:
+    /// false.
     pub despite_changes: bool,
-    /// Goes back to a checkpoint even if the run went on elsewhere since. Default: false.
+    /// Rewinds to the checkpoint even if the run has continued since. Default: false.
     pub despite_newer: bool,
-    /// What makes the steps of the run and of its descendants, if an engine keeps them.
+    /// Engine steps of the run and its descendants, if an engine persists them.
     pub steps: Option<Steps>,
 }
 
-/// New messages, or a checkpoint to go on from.
+/// New messages, or a checkpoint to resume.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RunInput {
     /// New messages.
     Messages(Vec<Message>),
-    /// A checkpoint, with answers to its questions by question id.
+    /// Resume a checkpoint, with answers to its questions.
     Resume {
-        /// Where the run stood.
+        /// State of the run.
         checkpoint: Box<Checkpoint>,
-        /// The answers.
+        /// The answers, by question id.
         answers: BTreeMap<String, Answer>,
     },
-    /// Where the newest run of the session stands, read from the journal: after a crash, or whatever else ended it early.
+    /// Resume the newest run of the session from the journal, after a crash or any other early end.
     Recover {
         /// Answers to its questions, by question id.
         answers: BTreeMap<String, Answer>,
     },
-    /// The newest run of the session again, from the journal alone.
+    /// Replay a run of the session from the journal, by default the newest.
     Replay,
 }
 
-/// The run above.
+/// Parent of a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Parent {
-    /// The run.
+    /// The parent run.
     pub cx: RunCx,
-    /// The call that started this one.
+    /// Id of the call that started the child run.
     pub call_id: Option<Arc<str>>,
-    /// What steers this one, if anything does.
+    /// Handle that controls the child run, if there is one.
     pub handle: Option<SubRunHandle>,
 }
 
 impl Parent {
-    /// The run `cx`, by its call `call_id`. What the child run changes is kept with its own steps, not with that call.
+    /// Creates the parent `cx` with its call `call_id`. Changes made by the child run are persisted
+    /// with its own steps, not with that call.
     pub(crate) fn new(cx: &RunCx, call_id: Option<Arc<str>>) -> Self {
         Self { cx: cx.clone().of_run(), call_id, handle: None }
     }
 
-    /// Lets `handle` steer the child run.
+    /// Sets the handle that controls the child run.
     pub(crate) fn steered_by(mut self, handle: SubRunHandle) -> Self {
         self.handle = Some(handle);
         self
     }
 }
 
-/// Which tools a run offers.
+/// The tools that a run offers.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ToolChoices {
-    /// All of the agent's.
+    /// All tools of the agent.
     #[default]
     All,
-    /// Those of the agent's with these names; another name is an error.
+    /// The agent's tools with these names; an unknown name is an error.
     Named(Vec<String>),
-    /// These instead of the agent's.
+    /// These tools instead of the agent's.
     Replace(Vec<Arc<dyn Tool>>),
-    /// These beside all of the agent's.
+    /// These tools in addition to the agent's.
     Also(Vec<Arc<dyn Tool>>),
 }
 
 impl RunRequest {
-    /// A run on new messages.
+    /// Creates a request with new messages.
     pub fn new(messages: Vec<Message>) -> Self {
         Self::from_input(RunInput::Messages(messages))
     }
 
-    /// A run on one user message.
+    /// Creates a request with one user message.
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(vec![Message::user(text)])
     }
 
-    /// Goes on from a checkpoint with answers to its questions, by question id.
+    /// Creates a request that resumes a checkpoint with answers to its questions, by question id.
     ///
-    /// Each answers the question that has its id in this checkpoint. Answers that travelled, and such as say who gave them,
-    /// go into [`resume_with`](Self::resume_with).
+    /// Each answer applies to the question with its id in this checkpoint. Use
+    /// [`resume_with`](Self::resume_with) for answers that were transported, or that name their
+    /// actor.
     pub fn resume(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self::resume_with(checkpoint, plain(answers))
     }
 
-    /// As [`resume`](Self::resume), with answers that are [bound to their questions](crate::Question::answer).
+    /// Like [`resume`](Self::resume), with answers that are [bound to their
+    /// questions](crate::Question::answer).
     ///
-    /// Either all of them are taken or, if one is [refused](crate::run::Refusal), none: then the run fails with
-    /// [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before anything happened, and still waits.
+    /// The answers are accepted or [refused](crate::run::Refusal) as a whole: if one is refused,
+    /// the run fails with [`ErrorKind::AnswerRefused`](crate::ErrorKind::AnswerRefused) before
+    /// anything happens, and still waits.
     pub fn resume_with(checkpoint: Checkpoint, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
         let answers = answers.into_iter().collect();
         Self::from_input(RunInput::Resume { checkpoint: Box::new(checkpoint), answers })
     }
 
-    /// Goes on with the newest run of a session where the journal says that it stands: after its process died, or after it
-    /// was suspended, failed or cancelled. The agent needs a store, and is built as the one that began.
+    /// Creates a request that resumes the newest run of a session from the journal: after its
+    /// process died, or after it was suspended, failed or cancelled. The agent needs the store, and
+    /// must be built like the one that began the run.
     ///
-    /// Answers to its questions are given by question id; see [`SessionIndex::unfinished`](crate::journal::SessionIndex::unfinished) for looking at them first.
+    /// Answers to its questions are given by question id; see
+    /// [`SessionIndex::unfinished`](crate::journal::SessionIndex::unfinished) for reading the
+    /// questions first.
     pub fn recover(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Value)>) -> Self {
         Self::recover_with(session, plain(answers))
     }
 
-    /// As [`recover`](Self::recover), with answers that are [bound to their questions](crate::Question::answer).
+    /// Like [`recover`](Self::recover), with answers that are [bound to their
+    /// questions](crate::Question::answer).
     pub fn recover_with(session: impl Into<Arc<str>>, answers: impl IntoIterator<Item = (String, Answer)>) -> Self {
         Self::from_input(RunInput::Recover { answers: answers.into_iter().collect() }).session(session)
     }
 
-    /// Runs the newest run of a session again: hooks see it as it was, and what the models and the tools gave is taken from
-    /// the journal. Nothing is called and nothing is written; what descendants did is told as it was recorded. The events are
-    /// those of the recorded run, apart from what only passes, such as chunks. Another run than the newest is replayed by its
-    /// [`run_id`](Self::run_id).
+    /// Creates a request that replays the newest run of a session: hooks run as before, and the
+    /// results of models and tools are taken from the journal. Nothing is called and nothing is
+    /// written; the events of descendants are those recorded. The events are those of the recorded
+    /// run, except for transient events such as chunks. To replay another run than the newest, set
+    /// its [`run_id`](Self::run_id).
     ///
-    /// If the run takes another path than the recorded one, it fails with
-    /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism), with what differs and (context `step`) where. A recorded run that
-    /// is not finished is replayed as far as it came, and is interrupted or paused there. The agent needs the store.
+    /// If the run diverges from the recording, it fails with
+    /// [`NonDeterminism`](crate::ErrorKind::NonDeterminism); the error describes the difference and
+    /// the step (context `step`). A recorded run that is not finished is replayed to its last
+    /// entry, and ends interrupted or paused there. The agent needs the store.
     pub fn replay(session: impl Into<Arc<str>>) -> Self {
         Self::from_input(RunInput::Replay).session(session)
     }
 
-    /// Sets the run's id, which is made up otherwise. In a session that is kept it makes a request safe to send again: if the
-    /// session has a run of this id nothing runs, and the error is [`ErrorKind::Stale`](crate::ErrorKind::Stale). Of a [replay](Self::replay) it says which run is driven again: an older
-    /// one, or one of a sub-agent, which that agent replays.
+    /// Sets the run's id, which is generated otherwise. In a persisted session it is the
+    /// idempotency key of the request: if the session already has a run with this id, nothing runs,
+    /// and the error is [`ErrorKind::Stale`](crate::ErrorKind::Stale). For a [replay](Self::replay)
+    /// it selects the run: an older one, or one of a sub-agent, which that agent must replay.
     #[must_use]
     pub fn run_id(mut self, run_id: impl Into<Arc<str>>) -> Self {
         self.run_id = Some(run_id.into());
         self
     }
 
-    /// Makes every step of the run, and of its descendants, through this engine, which keeps what they gave: driven again from its
-    /// beginning by another process, the run does not repeat them. The request needs the same [`run_id`](Self::run_id) each
-    /// time, and the agent has no store: what the run is to keep, the engine does.
+    /// Executes every step of the run and its descendants through this engine, which persists the
+    /// results: another process that drives the run again from its beginning does not repeat them.
+    /// The request needs the same [`run_id`](Self::run_id) each time, and the agent must have no
+    /// store: the engine persists the run's data.
     ///
-    /// What is done between steps is done again, and must come to the same result: a hook that asks the clock or draws a number
-    /// makes it a [decision](RunCx::decide). Deadlines count anew in each attempt, and sub-agents do not run in the background.
+    /// Code between steps runs again, and must come to the same result: a hook that reads the clock
+    /// or a random number must make it a [decision](RunCx::decide). Deadlines restart in each
+    /// attempt, and sub-agents do not run in the background.
     #[must_use]
     pub fn durable(mut self, engine: Arc<dyn Durable>) -> Self {
         self.steps = Some(Steps::new(engine));
@@ -258,8 +275,8 @@ impl RunRequest {
         self
     }
 
-    /// Sets how the model is to answer in this run: [over](ModelParams::with) what the agent says, field by field. A request
-    /// that goes on with a run brings them again.
+    /// Sets the model parameters of this run, which [override](ModelParams::with) the agent's field
+    /// by field. A request that resumes a run must set them again.
     ///
     /// ```
     /// use agent_core::{ModelParams, RunRequest};
@@ -286,8 +303,8 @@ impl RunRequest {
         self
     }
 
-    /// Offers these tools beside the agent's. One that is named as another fails the run. A request that goes on with a run
-    /// brings them again.
+    /// Offers these tools in addition to the agent's. A duplicate name fails the run. A request
+    /// that resumes a run must set them again.
     #[must_use]
     pub fn more_tools(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
         self.tools = ToolChoices::Also(tools);
@@ -301,8 +318,9 @@ impl RunRequest {
         self
     }
 
-    /// Gives a run input: a variable of the prompts or, where the agent's state has such a key, a value of the state. Another
-    /// name is an error, and so is a value of another type than was declared.
+    /// Sets a run input: a variable of the prompts or, if the agent's state has such a key, a value
+    /// of the state. An unknown name is an error, and so is a value whose type differs from the
+    /// declared one.
     ///
     /// ```
     /// use agent_core::RunRequest;
@@ -315,14 +333,14 @@ impl RunRequest {
         self
     }
 
-    /// Sets the template of the system prompt for this run, in place of the agent's.
+    /// Sets the template of the system prompt for this run, replacing the agent's.
     #[must_use]
     pub fn system_prompt(mut self, template: impl Into<String>) -> Self {
         self.system_prompt = Some(template.into());
         self
     }
 
-    /// Sets the template of the user message that comes after the new messages, in place of the agent's.
+    /// Sets the template of the user message that follows the new messages, replacing the agent's.
     #[must_use]
     pub fn user_prompt(mut self, template: impl Into<String>) -> Self {
         self.user_prompt = Some(template.into());
@@ -336,36 +354,36 @@ impl RunRequest {
         self
     }
 
-    /// Sets what to do if another run of the agent holds the session.
+    /// Sets the policy for a session that another run of the agent holds.
     #[must_use]
     pub fn when_busy(mut self, policy: WhenBusy) -> Self {
         self.when_busy = Some(policy);
         self
     }
 
-    /// Sets what to do if the session's newest run waits for answers.
+    /// Sets the policy for a session whose newest run waits for answers.
     #[must_use]
     pub fn when_waiting(mut self, policy: WhenWaiting) -> Self {
         self.when_waiting = Some(policy);
         self
     }
 
-    /// Sets on whose behalf the agent runs: a budget with a window for each user counts it there, and hooks and tools find the
-    /// user in the run's [ids](crate::RunIds).
+    /// Sets the user on whose behalf the agent runs: a budget with a window per user counts the run
+    /// there, and hooks and tools find the user in the run's [ids](crate::RunIds).
     #[must_use]
     pub fn on_behalf_of(mut self, user: impl Into<Arc<str>>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Sets which worker drives the run, for whoever reads its journal.
+    /// Sets the name of the worker that drives the run, for readers of its journal.
     #[must_use]
     pub fn driven_by(mut self, worker: impl Into<Arc<str>>) -> Self {
         self.worker = Some(worker.into());
         self
     }
 
-    /// Sets the trace that the run belongs to: the value of a header `traceparent` (W3C Trace Context).
+    /// Sets the trace context of the run: the value of a `traceparent` header (W3C Trace Context).
     ///
     /// ```
     /// use agent_core::RunRequest;
@@ -379,36 +397,38 @@ impl RunRequest {
         self
     }
 
-    /// Sets what this run may use with all its descendants. It can only be less than what the agent's budget allows.
+    /// Sets the caps on this run and all its descendants. They can only tighten the agent's budget.
     #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = Some(caps);
         self
     }
 
-    /// Sets what this run and all its descendants draw on beside the agent's budget: an account of whoever asks for it, say. Its windows
-    /// open none. It lives in this process: a run that goes on draws on it if that request says so again.
+    /// Sets a budget that this run and all its descendants use in addition to the agent's, for
+    /// example the caller's. Its windows are ignored. It is not persisted: a request that resumes
+    /// the run must set it again.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Goes on from the checkpoint even if the agent has changed since.
+    /// Resumes the checkpoint even if the agent has changed since.
     #[must_use]
     pub fn despite_changes(mut self) -> Self {
         self.despite_changes = true;
         self
     }
 
-    /// Goes back to the checkpoint even if its session's journal knows that the run went on since: what came after it is undone.
+    /// Rewinds to the checkpoint even if the session's journal shows that the run continued since:
+    /// later entries are undone.
     #[must_use]
     pub fn despite_newer(mut self) -> Self {
         self.despite_newer = true;
         self
     }
 
-    /// Makes it a child of `parent`.
+    /// Makes the run a child of `parent`.
     #[must_use]
     pub fn child_of(mut self, parent: Parent) -> Self {
         self.parent = Some(parent);

@@ -12,25 +12,25 @@ use crate::{
     state::RunEnd,
 };
 
-/// An agent, local or remote, with whatever layers stand around it.
+/// An agent, local or remote, including the layers around it.
 pub type AgentService = SharedService<RunRequest, RunEnd>;
 
-/// An agent that another may call, under a key.
+/// An agent that another agent may call, under a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubAgent {
-    /// The name to use, whatever the agent calls itself.
+    /// Key under which it is called, regardless of the agent's name.
     pub key: String,
-    /// What it is good for.
+    /// Purpose of the agent, for the model.
     pub description: String,
     /// The agent: local, layered or remote.
     pub service: AgentService,
-    /// The share of its caller's budget that each of its runs may use; all of it if unset.
+    /// Caps on each of its runs, within its caller's budget. Default: none.
     pub caps: Option<Caps>,
 }
 
 impl SubAgent {
-    /// An agent under `key`.
+    /// Creates a sub-agent under `key`.
     pub fn new<S>(key: impl Into<String>, description: impl Into<String>, agent: S) -> Self
     where
         S: Service<RunRequest, Response = RunEnd> + Clone + Send + Sync + 'static,
@@ -40,7 +40,7 @@ impl SubAgent {
         Self { key: key.into(), description: description.into(), service: AgentService::new(agent), caps: None }
     }
 
-    /// Gives each of its runs a share of its caller's budget: it may use so much, and no more than the caller has left.
+    /// Sets the caps on each of its runs, within what is left of its caller's budget.
     #[must_use]
     pub fn with_caps(mut self, caps: Caps) -> Self {
         self.caps = Some(caps);
@@ -53,10 +53,10 @@ impl SubAgent {
 pub struct SubAgents(Arc<BTreeMap<String, SubAgent>>);
 
 impl SubAgents {
-    /// The agent under `key`.
+    /// Returns the agent under `key`.
     ///
     /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`], with the keys that there are.
+    /// [`ErrorKind::SubAgentNotFound`], with the available keys.
     pub fn get(&self, key: &str) -> Result<&SubAgent> {
         self.0.get(key).ok_or_else(|| {
             let keys: Vec<_> = self.0.keys().map(String::as_str).collect();
@@ -68,7 +68,7 @@ impl SubAgents {
         })
     }
 
-    /// All of them, by key.
+    /// All agents, by key.
     pub fn iter(&self) -> impl Iterator<Item = &SubAgent> {
         self.0.values()
     }

@@ -13,18 +13,22 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// Values shared by reference through a whole hierarchy of agents; cheap to clone, and safe under parallel sub-agents.
+/// Key-value storage shared by a whole hierarchy of agents. Cheap to clone; all clones share the
+/// same data. Safe under concurrent sub-agents.
 ///
-/// Values are kept as JSON, so that they can be journalled, restored in another process and read by another program. A
-/// value of another type than the key's is an error, never "not there".
+/// Values are stored as JSON, so that they can be journalled, restored in another process and read
+/// by another program. A value whose type differs from the key's is an error; it is never treated
+/// as absent.
 ///
-/// What a tool's call changes is seen by everybody at once, and kept together with the call's result. A call that is cut
-/// off, or asks a question, is entered again from its start: what it had changed is taken back. An
-/// [`update`](Self::update) that is then left without an earlier one is made again without it. So counts come out right,
-/// each call once; but a number that a call drew from a count may be drawn again after a crash. What must be unique comes from
-/// [`ToolRequest::idempotency_key`](crate::ToolRequest::idempotency_key).
+/// Changes made by a tool call are visible to all readers at once, and persisted together with the
+/// call's result. A call that is aborted, or asks a question, restarts from its beginning, and its
+/// changes are rolled back. An [`update`](Self::update) that followed a rolled-back change is
+/// computed again without it. Counts are therefore exact, with each call counted once; but a number
+/// that a call took from a count may be taken again after a crash. Unique values must be derived
+/// from [`ToolRequest::idempotency_key`](crate::ToolRequest::idempotency_key).
 ///
-/// No lock is held while your closures run. They may be run more than once, so let them do nothing but find the new value.
+/// No lock is held while user closures run. They may run more than once, so they must only compute
+/// the new value.
 ///
 /// ```
 /// use agent_core::{GlobalStorage, Key};
@@ -37,7 +41,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///     tx.set(&PLAN, &vec!["look".to_owned()])?;
 ///     tx.set(&DONE, &0)
 /// })?;
-/// // Versions let a writer notice that somebody was faster.
+/// // A version detects that another writer was faster.
 /// let (_, version) = storage.get_versioned(&DONE)?.expect("was set");
 /// assert!(storage.compare_and_set(&DONE, version, &1)?);
 /// assert!(!storage.compare_and_set(&DONE, version, &2)?);
@@ -46,30 +50,32 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone, Default)]
 pub struct GlobalStorage {
     slots: Arc<Slots>,
-    /// Put before every key of a scoped view.
+    /// Prefix of every key of a scoped view.
     prefix: Arc<str>,
-    /// The call that changes are kept with.
+    /// The call with which changes are committed.
     writer: Option<Arc<Writer>>,
 }
 
 impl GlobalStorage {
-    /// A storage with these values: what [`snapshot`](Self::snapshot) gave.
+    /// Creates a storage with these values, as returned by [`snapshot`](Self::snapshot).
     pub fn restore(values: BTreeMap<String, Value>) -> Self {
         Self { slots: Arc::new(Slots::restore(values)), ..Self::default() }
     }
 
-    /// All values of this view, by key. Keys of a scope are `scope/key`; a `/` within a name is `~1`, and a `~` is `~0`.
+    /// Returns all values of this view, by key. Keys of a scope are `scope/key`; a `/` within a
+    /// name is escaped as `~1`, and a `~` as `~0`.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
         self.slots.values(&self.prefix, Slot::value)
     }
 
-    /// As [`snapshot`](Self::snapshot), without what calls under way changed: what a journal would have now.
+    /// Like [`snapshot`](Self::snapshot), with committed values only: without the changes of
+    /// running calls.
     pub fn kept(&self) -> BTreeMap<String, Value> {
         self.slots.values(&self.prefix, Slot::kept)
     }
 
-    /// A view whose keys are apart from all others: in a [`snapshot`](Self::snapshot), `total` of `scope("billing")` is
-    /// `billing/total`.
+    /// Returns a view with a separate key space: in a [`snapshot`](Self::snapshot), `total` of
+    /// `scope("billing")` is `billing/total`.
     ///
     /// ```
     /// use agent_core::{GlobalStorage, Key};
@@ -102,7 +108,7 @@ impl GlobalStorage {
         self.slots.is_empty(&self.prefix)
     }
 
-    /// The value under `key`, if there is one.
+    /// Returns the value under `key`, if there is one.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the value has another type.
@@ -110,17 +116,17 @@ impl GlobalStorage {
         Ok(self.get_versioned(key)?.map(|(value, _)| value))
     }
 
-    /// As [`get`](Self::get), with the version for [`compare_and_set`](Self::compare_and_set). No two values of a storage ever
-    /// have the same version, also if one was removed before the other was set.
+    /// Like [`get`](Self::get), with the version for [`compare_and_set`](Self::compare_and_set).
+    /// Versions are unique within a storage, even if one value was removed before another was set.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Those of [`get`](Self::get).
     pub fn get_versioned<T: DeserializeOwned>(&self, key: &Key<T>) -> Result<Option<(T, u64)>> {
         let found = self.slots.get(&self.full(key.name()));
         found.map(|(value, version)| Ok((decode(key, &value)?, version))).transpose()
     }
 
-    /// The JSON under a name that is only known at run time.
+    /// Returns the JSON under a name that is only known at run time.
     pub fn get_value(&self, name: &str) -> Option<Arc<Value>> {
         self.slots.get(&self.full(name)).map(|(value, _)| value)
     }
@@ -128,38 +134,42 @@ impl GlobalStorage {
     /// Sets a value.
     ///
     /// # Errors
-    /// If the value cannot be JSON; [`ErrorKind::Cancelled`] if this is what a call left behind that was cut off.
+    /// If the value cannot be serialised as JSON; [`ErrorKind::Cancelled`] if a remaining task of
+    /// an aborted call calls this.
     pub fn set<T: Serialize>(&self, key: &Key<T>, value: &T) -> Result<()> {
         let value = Some(Arc::new(encode(key, value)?));
         self.slots.set(self.writer.as_ref(), &self.full(key.name()), value).map(drop)
     }
 
-    /// Sets JSON under a name that is only known at run time. What is left of a call that was cut off sets nothing.
+    /// Sets JSON under a name that is only known at run time. Ignored if a remaining task of an
+    /// aborted call calls this.
     pub fn set_value(&self, name: &str, value: Value) {
         let _ = self.slots.set(self.writer.as_ref(), &self.full(name), Some(Arc::new(value)));
     }
 
-    /// Sets and removes values as they were recorded. Those that another run's entries tell are no change of this one.
+    /// Sets and removes values as they were recorded. With `told_already`, another run's entries
+    /// contain them, and they do not count as changes of this one.
     pub(crate) fn set_all(&self, values: BTreeMap<String, Option<Value>>, told_already: bool) {
         for (name, value) in values {
             self.slots.set_recorded(&name, value.map(Arc::new), told_already);
         }
     }
 
-    /// Removes a value; true if there was one. What is left of a call that was cut off removes nothing.
+    /// Removes a value. Returns `true` if there was one. Ignored if a remaining task of an aborted
+    /// call calls this.
     pub fn remove<T>(&self, key: &Key<T>) -> bool {
         self.slots.set(self.writer.as_ref(), &self.full(key.name()), None).unwrap_or(false)
     }
 
-    /// Reads, changes and writes as one step: no other writer comes between. Returns the new value.
+    /// Atomically reads, changes and writes a value. Returns the new value.
     ///
-    /// `change` may be run more than once: again if somebody else was faster, and again without what another call changed
-    /// that is not kept yet. Parallel calls whose changes come to the same in any order, as with counts and sets, so never
-    /// lose one and never make one twice.
+    /// `change` may run more than once: again if another writer was faster, and again without the
+    /// uncommitted changes of other calls. Concurrent calls with commutative changes, such as
+    /// counts and sets, therefore never lose a change and never apply one twice.
     ///
     /// # Errors
-    /// As [`get`](Self::get) and [`set`](Self::set), and [`ErrorKind::Config`] if `change` itself changes this value; nothing
-    /// is changed then.
+    /// Those of [`get`](Self::get) and [`set`](Self::set), and [`ErrorKind::Config`] if `change`
+    /// itself changes this value; nothing is changed then.
     pub fn update<T>(&self, key: &Key<T>, change: impl Fn(Option<T>) -> T + Send + Sync + 'static) -> Result<T>
     where
         T: Serialize + DeserializeOwned + 'static,
@@ -173,10 +183,11 @@ impl GlobalStorage {
         decode(&key, new.as_deref().unwrap_or(&Value::Null))
     }
 
-    /// Sets the value if its version is still `version`; true if it was. Version 0 means "not there yet".
+    /// Sets the value if its version is still `version`. Returns `true` if it was. Version 0 means
+    /// that the value is absent.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
+    /// Those of [`set`](Self::set).
     pub fn compare_and_set<T: Serialize>(&self, key: &Key<T>, version: u64, value: &T) -> Result<bool> {
         let value: Held = Some(Arc::new(encode(key, value)?));
         let name = self.full(key.name());
@@ -184,8 +195,8 @@ impl GlobalStorage {
         Ok(matches!(outcome, Outcome::Set))
     }
 
-    /// Changes several keys as one step. If `body` fails, nothing is changed. It sees the storage as it was at its start, and
-    /// is run again if somebody else changed meanwhile what it has read.
+    /// Changes several keys atomically. If `body` fails, nothing is changed. `body` reads a
+    /// snapshot of the storage, and runs again if another writer has changed a value that it read.
     ///
     /// # Errors
     /// Those of `body`, and those of [`update`](Self::update).
@@ -199,21 +210,21 @@ impl GlobalStorage {
         }
     }
 
-    /// True if there are changes to be taken.
+    /// True if there are committed changes to take.
     pub(crate) fn has_changes(&self) -> bool {
         self.slots.has_changes()
     }
 
-    /// The keys of which another value is kept than when this was last called, with those values; `None` where one was removed.
-    /// What calls under way changed is not among them.
+    /// Takes the keys and committed values that changed since the last call; `None` where a value
+    /// was removed. Excludes the changes of running calls.
     ///
-    /// The journal takes them with the end of each step.
+    /// The journal takes them at the end of each step.
     pub(crate) fn take_changes(&self) -> BTreeMap<String, Option<Value>> {
         let changes = self.slots.take_changes().into_iter();
         changes.map(|(name, value)| (name.to_string(), value.map(Arc::unwrap_or_clone))).collect()
     }
 
-    /// The storage as the writer `writer` has it; none writes as the run itself.
+    /// Returns the storage as `writer` sees it; without a writer, changes are the run's.
     pub(super) fn written_by(&self, writer: Option<Arc<Writer>>) -> Self {
         Self { writer, ..self.clone() }
     }
@@ -232,7 +243,7 @@ impl GlobalStorage {
     }
 }
 
-/// A name as a part of a key: as in a JSON pointer, so that only scopes have a `/` after them.
+/// Escapes a name as in a JSON pointer, so that only scopes contain a `/`.
 fn segment(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }

@@ -1,4 +1,4 @@
-//! How a new value joins the one that is there.
+//! Merge rules for state values.
 
 use std::{fmt, sync::Arc};
 
@@ -8,31 +8,31 @@ use crate::error::Result;
 
 type Custom = dyn Fn(Option<Value>, Value) -> Result<Value> + Send + Sync;
 
-/// How a new value joins the one that is there.
+/// Rule for merging a new value into the current one.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Merge {
-    /// The new value takes its place.
+    /// Replace the current value.
     #[default]
     Replace,
-    /// Lists are joined; a single value counts as a list of one.
+    /// Concatenate lists; a single value counts as a list of one.
     Append,
-    /// Objects are joined field by field, deeply; anything else is replaced.
+    /// Merge objects recursively, field by field; replace anything else.
     Merge,
-    /// An own rule: the value that is there, if any, and the new one.
+    /// A custom rule: receives the current value, if any, and the new one.
     Custom(Arc<Custom>),
 }
 
 impl Merge {
-    /// An own rule.
+    /// Creates a custom rule.
     pub fn custom(rule: impl Fn(Option<Value>, Value) -> Result<Value> + Send + Sync + 'static) -> Self {
         Self::Custom(Arc::new(rule))
     }
 
-    /// Joins `new` to `current`.
+    /// Merges `new` into `current`.
     ///
     /// # Errors
-    /// Only those of an own rule.
+    /// Only those of a custom rule.
     pub fn apply(&self, current: Option<Value>, new: Value) -> Result<Value> {
         Ok(match self {
             Self::Replace => new,
@@ -65,7 +65,7 @@ fn deep(current: Value, new: Value) -> Value {
     }
 }
 
-/// Objects, joined field by field, deeply.
+/// Merges objects recursively, field by field.
 pub(crate) fn deep_fields(mut current: Map<String, Value>, new: Map<String, Value>) -> Map<String, Value> {
     for (key, value) in new {
         let joined = match current.remove(&key) {

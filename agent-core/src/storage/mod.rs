@@ -1,7 +1,8 @@
-//! What runs keep beside the conversation: what a whole tree of runs shares ([`GlobalStorage`]), the [`State`] of one run with
-//! its [schema](StateSchema), and live handles ([`Resources`]), which are not kept.
+//! Data of runs besides the conversation: the storage that a whole tree of runs shares
+//! ([`GlobalStorage`]), the [`State`] of one run with its [schema](StateSchema), and live handles
+//! ([`Resources`]), which are not persisted.
 //!
-//! Authors of tools and middlewares name what they keep by a [`Key`].
+//! Authors of tools and middlewares identify their data by a [`Key`].
 //!
 //! ```
 //! use agent_core::storage::{GlobalStorage, Key};
@@ -37,7 +38,7 @@ pub(crate) use self::{
     writer::{CallStorage, NewValue},
 };
 
-/// A name and the type that is stored under it. Declare keys as `const`s.
+/// Name and type of a stored value. Declare keys as `const`s.
 ///
 /// ```
 /// use agent_core::{GlobalStorage, Key};
@@ -55,12 +56,12 @@ pub struct Key<T> {
 }
 
 impl<T> Key<T> {
-    /// A key of this name.
+    /// Creates a key with this name.
     pub const fn new(name: &'static str) -> Self {
         Self { name, of: PhantomData }
     }
 
-    /// The name.
+    /// Name of the key.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! Live handles that tools and hooks need.
+//! Live handles for tools and hooks.
 
 use std::{
     any::{Any, TypeId, type_name},
@@ -9,7 +9,8 @@ use std::{
 
 use crate::error::{Error, Result};
 
-/// Live handles (clients, pools, a sandbox), found by their type. Never serialised, never shown to a model.
+/// Live handles (clients, pools, a sandbox), looked up by type. Never serialised, and never shown
+/// to a model.
 ///
 /// ```
 /// use agent_core::Resources;
@@ -24,33 +25,34 @@ use crate::error::{Error, Result};
 #[derive(Clone, Default)]
 pub struct Resources(Arc<HashMap<TypeId, Handle>>);
 
-/// The type's name, and the handle.
+/// Name of the type, and the handle.
 type Handle = (&'static str, Arc<dyn Any + Send + Sync>);
 
 impl Resources {
-    /// Adds a handle; another one of the same type is replaced.
+    /// Adds a handle; it replaces one of the same type.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, handle: T) -> Self {
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), (type_name::<T>(), Arc::new(handle)));
         self
     }
 
-    /// The handle of type `T`.
+    /// Returns the handle of type `T`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is none; the message says which type to add.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if there is no such handle; the message
+    /// names the missing type.
     pub fn get<T: Any + Send + Sync>(&self) -> Result<Arc<T>> {
         let found = self.0.get(&TypeId::of::<T>()).and_then(|(_, any)| any.clone().downcast().ok());
         let missing = || Error::config(format!("no resource of type {}: add it with .resource(..)", type_name::<T>()));
         found.ok_or_else(missing)
     }
 
-    /// True if there is none.
+    /// True if there are no handles.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// These handles and those of `other`, which win.
+    /// Merges these handles with those of `other`, which win.
     #[must_use]
     pub fn extended(mut self, other: &Self) -> Self {
         if !other.0.is_empty() {

@@ -1,4 +1,4 @@
-//! One value that parallel calls share: what it is, and what of it may be kept.
+//! One value shared by concurrent calls, with its uncommitted changes.
 
 use std::{
     mem,
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::writer::Writer;
 use crate::error::Result;
 
-/// A value, if there is one.
+/// A value; `None` if it is absent.
 pub(super) type Held = Option<Arc<Value>>;
 
 type Update = dyn Fn(Option<&Value>) -> Result<Value> + Send + Sync;
@@ -20,9 +20,9 @@ type Update = dyn Fn(Option<&Value>) -> Result<Value> + Send + Sync;
 /// A change of one value.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// To this, whatever it was.
+    /// Replace the value.
     Set(Held),
-    /// To what this makes of it.
+    /// Compute the value from the current one.
     Update(Arc<Update>),
 }
 
@@ -38,33 +38,33 @@ impl Change {
         }
     }
 
-    /// Applies it to a value that it was not made for; none if it cannot be.
+    /// Applies the change to a value other than the original one; `None` if it fails.
     pub(super) fn apply_again(&self, value: &Held) -> Option<Held> {
         catch_unwind(AssertUnwindSafe(|| self.apply(value))).ok()?.ok()
     }
 }
 
-/// One value. One that was removed stays, without a value, until that is kept.
+/// One value. A removed value stays as an empty slot until the removal is committed.
 #[derive(Clone)]
 pub(super) struct Slot {
     pub(super) value: Held,
-    /// When the value last changed.
+    /// Time of the value's last change, on the storage's logical clock.
     pub(super) version: u64,
-    /// When anything here last changed.
+    /// Time of the last change of any field, on the storage's logical clock.
     pub(super) touched: u64,
-    /// Who changed the value.
+    /// The thread that changed the value.
     pub(super) by: ThreadId,
     pub(super) open: Option<Box<Open>>,
 }
 
-/// The changes since the first of a call under way.
+/// The changes since the first one of a running call.
 #[derive(Clone)]
 pub(super) struct Open {
-    /// The value before them.
+    /// The value before these changes.
     base: Held,
-    /// The value without those of calls under way.
+    /// The committed value: without the changes of running calls.
     kept: Held,
-    /// In their order; those of calls under way with their writer.
+    /// The changes in order; those of running calls with their writer.
     changes: Vec<(Option<Arc<Writer>>, Change)>,
 }
 
@@ -73,7 +73,7 @@ impl Slot {
         Self { value: None, version: 0, touched: 0, by: thread::current().id(), open: None }
     }
 
-    /// The value and its version, if there is one.
+    /// Returns the value and its version, if there is one.
     pub(super) fn get(&self) -> Option<(&Arc<Value>, u64)> {
         Some((self.value.as_ref()?, self.version))
     }
@@ -82,17 +82,18 @@ impl Slot {
         self.value.as_ref()
     }
 
-    /// What is to be kept of it.
+    /// Returns the committed value.
     pub(super) fn kept(&self) -> Option<&Arc<Value>> {
         self.open.as_ref().map_or(&self.value, |open| &open.kept).as_ref()
     }
 
-    /// The value, what is kept of it if that is another, and when it was touched.
+    /// Returns the value, the committed value if it differs, and the time of the last change of any
+    /// field.
     pub(super) fn now(&self) -> (Held, Option<Held>, u64) {
         (self.value.clone(), self.open.as_ref().map(|open| open.kept.clone()), self.touched)
     }
 
-    /// True if nothing is left of it.
+    /// True if the slot is empty and has no uncommitted changes.
     pub(super) fn is_gone(&self) -> bool {
         self.value.is_none() && self.open.is_none()
     }
@@ -101,7 +102,7 @@ impl Slot {
         self.open.iter().flat_map(|open| &open.changes).any(|(by, _)| is(by, writer))
     }
 
-    /// The slot when the changes of `writer` are kept.
+    /// Returns the slot with the changes of `writer` committed.
     pub(super) fn keeping(mut self, writer: &Arc<Writer>) -> Self {
         let Some(open) = &mut self.open else { return self };
         open.changes.iter_mut().filter(|(by, _)| is(by, writer)).for_each(|(by, _)| *by = None);
@@ -113,13 +114,14 @@ impl Slot {
             open.base = base;
             open.changes.drain(..first);
         }
-        // What cannot be without the changes of a call under way is kept with them.
+        // A change that cannot be applied without the changes of a running call is committed with
+        // them.
         let ended = open.changes.iter().filter(|(by, _)| by.is_none());
         open.kept = replay(&open.base, ended).unwrap_or_else(|| self.value.clone());
         self
     }
 
-    /// The slot without the changes of `writer`.
+    /// Returns the slot without the changes of `writer`.
     pub(super) fn without(mut self, writer: &Arc<Writer>) -> Self {
         let Some(open) = &mut self.open else { return self };
         open.changes.retain(|(by, _)| !is(by, writer));
@@ -132,7 +134,8 @@ impl Slot {
         self
     }
 
-    /// Sets the value by a change of `writer`, or of nobody who can be cut off: `kept` is what is then kept of it.
+    /// Sets the value by a change of `writer`, or by a committed change if there is no writer;
+    /// `kept` is the new committed value then.
     pub(super) fn put(&mut self, now: u64, writer: Option<Arc<Writer>>, change: Change, value: Held, kept: Held) {
         let before = mem::replace(&mut self.value, value);
         (self.version, self.touched, self.by) = (now, now, thread::current().id());
@@ -144,7 +147,7 @@ impl Slot {
             open.kept = kept;
         }
         if let Change::Set(_) = change {
-            // Nothing is left of what the same writer changed before.
+            // Earlier changes by the same writer have no effect any more.
             open.changes.retain(|(by, _)| by.as_ref().map(Arc::as_ptr) != writer.as_ref().map(Arc::as_ptr));
         }
         open.changes.push((writer, change));

@@ -1,14 +1,16 @@
-//! Values by name, which parallel calls share, and what of them may be kept.
+//! Named values shared by concurrent calls, with the uncommitted changes of running calls.
 //!
-//! A change is seen by everybody at once. But a call that is cut off runs again from its start, so what it changed must not
-//! be kept before its own result is. A value with changes of calls under way therefore has a list of its changes since, and
-//! what is kept of it is what the changes of all others make of the value before the list. When no call of the list is under
-//! way any more, the value itself is kept, and the list goes.
+//! All readers see a change at once. But an aborted call restarts from its beginning, so its
+//! changes must not be committed before its result is. A value with changes of running calls
+//! therefore has a list of its changes since; the committed value is the value before the list with
+//! the changes of all other writers applied. Once no call of the list is running any more, the
+//! value itself is committed and the list is dropped.
 //!
 //! # Locks
-//! The lock of the slots is the last in the order: outbox of the tree, step of the run, shared storage, state. Nothing is
-//! locked while it is held, and no closure of users runs under it: it is run on what is there, and again if that moved
-//! meanwhile. What closures own may be dropped under it, so its `Drop` must not use the storage.
+//! The lock of the slots is the last in the order: outbox of the tree, step of the run, shared
+//! storage, state. No other lock is taken while it is held, and no user closure runs under it: a
+//! closure runs on a copy of the value, and again if the value changed meanwhile. Data owned by
+//! closures may be dropped under the lock, so its `Drop` must not use the storage.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,27 +36,28 @@ pub(super) type ByName = BTreeMap<Arc<str>, Slot>;
 
 #[derive(Default)]
 struct Inner {
-    /// Copied when it is written while somebody has a snapshot.
+    /// Copied on write while a snapshot exists.
     slots: Arc<ByName>,
-    /// Those of which other values are kept than when changes were last taken.
+    /// Names of the values whose committed value changed since changes were last taken.
     changed: BTreeSet<Arc<str>>,
-    /// Those with changes of calls under way.
+    /// Names of the values with changes of running calls.
     open: BTreeSet<Arc<str>>,
-    /// Counts changes, so that no version is ever given twice.
+    /// Logical clock: counts changes, so that versions are unique.
     clock: u64,
 }
 
-/// Whether values were set.
+/// Outcome of a conditional write.
 pub(super) enum Outcome {
     Set,
-    /// One of them had changed.
+    /// One of the values had changed.
     Moved {
-        /// Its name, if this thread changed it.
+        /// Name of the value, if this thread changed it.
         here: Option<String>,
     },
 }
 
-/// What runs to find a new value may not change the old one: it would begin anew for ever.
+/// Error: a closure that computes a new value changes the old value itself, so that it would
+/// restart forever.
 pub(super) fn changes_itself(name: &str) -> Error {
     Error::config(format!(
         "what is to change the value '{name}' changes that value itself; let it give the new one instead"
@@ -72,24 +75,25 @@ impl Slots {
         self.read().slots.get(name)?.get().map(|(value, version)| (value.clone(), version))
     }
 
-    /// All slots as they are now.
+    /// Returns a snapshot of all slots.
     pub(super) fn snapshot(&self) -> Arc<ByName> {
         self.read().slots.clone()
     }
 
-    /// What `pick` finds in the slots below `prefix`, by the rest of their names.
+    /// Returns the values that `pick` selects from the slots whose names begin with `prefix`, by
+    /// the rest of their names.
     pub(super) fn values(&self, prefix: &str, pick: impl Fn(&Slot) -> Option<&Arc<Value>>) -> BTreeMap<String, Value> {
         let slots = self.snapshot();
         let rest = |name: &str| name[prefix.len()..].to_owned();
         below(&slots, prefix).filter_map(|(name, slot)| Some((rest(name), (**pick(slot)?).clone()))).collect()
     }
 
-    /// True if there is no value below `prefix`.
+    /// True if there is no value whose name begins with `prefix`.
     pub(super) fn is_empty(&self, prefix: &str) -> bool {
         !below(&self.read().slots, prefix).any(|(_, slot)| slot.value.is_some())
     }
 
-    /// Changes a value and gives the new one.
+    /// Changes a value and returns the new one.
     pub(super) fn change(&self, writer: Option<&Arc<Writer>>, name: &str, change: &Change) -> Result<Held> {
         loop {
             let (before, kept, touched) = self.read().slots.get(name).map(Slot::now).unwrap_or_default();
@@ -108,7 +112,8 @@ impl Slots {
         }
     }
 
-    /// Sets values, all or none: if the values `seen` still have these versions. Version 0 is that of one that is not there.
+    /// Sets values atomically if the values `seen` still have these versions. Version 0 means that
+    /// the value is absent.
     pub(super) fn set_if<'a>(
         &self,
         writer: Option<&Arc<Writer>>,
@@ -130,19 +135,19 @@ impl Slots {
         Ok(Outcome::Set)
     }
 
-    /// Sets a value, or removes it; true if there was one.
+    /// Sets or removes a value. Returns `true` if there was one.
     pub(super) fn set(&self, writer: Option<&Arc<Writer>>, name: &str, value: Held) -> Result<bool> {
         let mut inner = self.write();
         let slot = inner.slots.get(name);
         let was_there = slot.is_some_and(|slot| slot.value.is_some());
-        // What a call under way removed may come back.
+        // A value that a running call removed may be restored.
         if value.is_some() || slot.is_some_and(|slot| !slot.is_gone()) {
             inner.put(name, Writer::of(writer)?, Change::Set(value.clone()), value.clone(), value);
         }
         Ok(was_there)
     }
 
-    /// Sets a value as it was recorded. If that is `told_already`, it is no change.
+    /// Sets a recorded value. With `told_already`, it does not count as a change.
     pub(super) fn set_recorded(&self, name: &str, value: Held, told_already: bool) {
         let mut inner = self.write();
         let is_change = !told_already || inner.changed.contains(name);
@@ -156,7 +161,8 @@ impl Slots {
         !self.read().changed.is_empty()
     }
 
-    /// Of which values another is kept than when this was last called, and which; none where one was removed.
+    /// Takes the names and committed values that changed since the last call; `None` where a value
+    /// was removed.
     pub(super) fn take_changes(&self) -> Vec<(Arc<str>, Held)> {
         let mut inner = self.write();
         let inner = &mut *inner;
@@ -171,7 +177,8 @@ impl Slots {
         taken.collect()
     }
 
-    /// How the slots are to be when the changes of `writer` are kept, or taken back. Runs code of users.
+    /// Computes the slots after the changes of `writer` are committed or rolled back. Runs user
+    /// code.
     pub(super) fn end(&self, writer: &Arc<Writer>, keeps: bool) -> Ending<'_> {
         let mine: Vec<_> = {
             let inner = self.read();
@@ -199,7 +206,7 @@ fn below<'s>(slots: &'s ByName, prefix: &str) -> impl Iterator<Item = (&'s Arc<s
 }
 
 impl Inner {
-    /// As [`Slot::put`].
+    /// Like [`Slot::put`].
     fn put(&mut self, name: &str, writer: Option<Arc<Writer>>, change: Change, value: Held, kept: Held) {
         self.clock += 1;
         let name: Arc<str> = name.into();
@@ -210,15 +217,15 @@ impl Inner {
     }
 }
 
-/// How slots are to be when a writer has ended.
+/// The slots as they will be once a writer has ended.
 pub(super) struct Ending<'a> {
     slots: &'a Slots,
-    /// With when each was last touched.
+    /// Name, expected time of the last change, and new content of each slot.
     after: Vec<(Arc<str>, u64, Slot)>,
     keeps: bool,
 }
 
-/// Slots that are as they were when the [`Ending`] was made, and stay so.
+/// Locked slots, verified to be unchanged since the [`Ending`] was computed.
 pub(super) struct Ready<'a> {
     inner: RwLockWriteGuard<'a, Inner>,
     ending: Ending<'a>,
@@ -229,13 +236,13 @@ impl<'a> Ending<'a> {
         self.after.is_empty()
     }
 
-    /// What is kept of the values then.
+    /// The committed values afterwards.
     pub(super) fn values(&self) -> Vec<NewValue> {
         let value = |slot: &Slot| slot.kept().map(|value| (**value).clone());
         self.after.iter().map(|(name, _, slot)| (name.to_string(), value(slot))).collect()
     }
 
-    /// Locks the slots, unless one was changed meanwhile.
+    /// Locks the slots; `None` if one was changed meanwhile.
     pub(super) fn lock(self) -> Option<Ready<'a>> {
         let inner = self.slots.write();
         let is_same = |(name, touched, _): &(Arc<str>, u64, Slot)| {

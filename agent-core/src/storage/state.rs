@@ -1,4 +1,4 @@
-//! [`State`]: what one run keeps, declared by a schema.
+//! [`State`]: the schema-checked values of one run.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
-/// Names that the framework itself gives to outputs and inputs of a run.
+/// Names of run inputs and outputs that the framework defines.
 const RESERVED: [&str; 9] = [
     "messages",
     "last_message",
@@ -29,7 +29,7 @@ const RESERVED: [&str; 9] = [
     "cx",
 ];
 
-/// What values a key takes and how a new one joins the old.
+/// Type, merge rule and default of a state key.
 #[derive(Clone, Default)]
 pub struct StateField {
     check: Option<Arc<Check>>,
@@ -39,12 +39,14 @@ pub struct StateField {
 }
 
 impl StateField {
-    /// Values of the type `T`. Lists are [appended](Merge::Append), everything else is [replaced](Merge::Replace).
+    /// Creates a field of type `T`. Lists are [appended](Merge::Append), everything else is
+    /// [replaced](Merge::Replace).
     ///
-    /// An optional list is replaced: say [`merge`](Self::merge) if it is to be appended.
+    /// An optional list is replaced: set [`merge`](Self::merge) if it should be appended.
     pub fn of<T: DeserializeOwned + 'static>() -> Self {
         let takes = |value: Value| T::deserialize(value).is_ok();
-        // A struct takes a list of its fields, and an empty one if all have defaults.
+        // A struct deserialises from a list of its fields, and from an empty list if all have
+        // defaults.
         let is_list = takes(json!([])) && !takes(Value::Null) && !takes(json!({}));
         let check = |value: &Value| T::deserialize(value).map(drop).map_err(|e| e.to_string());
         Self {
@@ -54,64 +56,65 @@ impl StateField {
         }
     }
 
-    /// Any JSON that `schema` describes. Lists are appended, everything else is replaced. `check` says what is wrong with a
-    /// value; the executor sets it from the schema if it is not given.
+    /// Creates a field from a JSON Schema. Lists are appended, everything else is replaced. If no
+    /// [`check`](Self::check) is set, the executor derives one from the schema.
     pub fn schema(schema: Value) -> Self {
         let is_list = schema.get("type").and_then(Value::as_str) == Some("array");
         Self { schema: Some(schema), merge: if is_list { Merge::Append } else { Merge::Replace }, ..Self::default() }
     }
 
-    /// Sets how a new value joins the old.
+    /// Sets the merge rule.
     #[must_use]
     pub fn merge(mut self, merge: Merge) -> Self {
         self.merge = merge;
         self
     }
 
-    /// Sets the value at the start of a run.
+    /// Sets the initial value of a run.
     #[must_use]
     pub fn default_value(mut self, value: Value) -> Self {
         self.default = Some(value);
         self
     }
 
-    /// Sets what checks a value; the message says what is wrong.
+    /// Sets the validation function, whose error message describes the problem.
     #[must_use]
     pub fn check(mut self, check: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.check = Some(Arc::new(check));
         self
     }
 
-    /// Says what is wrong with a value, if anything is.
+    /// Validates a value.
     ///
     /// # Errors
-    /// Why it does not fit, in words.
+    /// A description of the problem.
     pub fn check_value(&self, value: &Value) -> Result<(), String> {
         self.check.as_ref().map_or(Ok(()), |check| check(value))
     }
 
-    /// The value at the start of a run.
+    /// Returns the initial value of a run.
     pub fn start_value(&self) -> Option<&Value> {
         self.default.as_ref()
     }
 
-    /// How a new value joins the old.
+    /// Returns the merge rule.
     pub fn merge_rule(&self) -> &Merge {
         &self.merge
     }
 
-    /// The JSON Schema, if the field was made from one.
+    /// Returns the JSON Schema, if the field was created from one.
     pub fn json_schema(&self) -> Option<&Value> {
         self.schema.as_ref()
     }
 
-    /// The JSON Schema, if the field was made from one and has no check yet.
+    /// Returns the JSON Schema, if the field was created from one and has no validation function
+    /// yet.
     pub fn unchecked_schema(&self) -> Option<&Value> {
         self.schema.as_ref().filter(|_| self.check.is_none())
     }
 }
 
-/// The keys of a run's [`State`].
+/// The declared keys of a run's [`State`].
 ///
 /// ```
 /// use agent_core::{StateField, StateSchema, storage::Merge};
@@ -134,10 +137,11 @@ impl StateSchema {
         self
     }
 
-    /// Names that no key may have: the framework itself gives them to inputs and outputs of a run.
+    /// Reserved names that no key may have: the framework defines run inputs and outputs with these
+    /// names.
     pub const RESERVED: [&'static str; 9] = RESERVED;
 
-    /// The field under `name`.
+    /// Returns the field under `name`.
     pub fn get(&self, name: &str) -> Option<&StateField> {
         self.0.get(name)
     }
@@ -152,16 +156,16 @@ impl StateSchema {
         self.0.keys().map(String::as_str)
     }
 
-    /// The fields, to be completed with checks.
+    /// The fields, mutable, for adding validation functions.
     pub fn fields_mut(&mut self) -> impl Iterator<Item = (&str, &mut StateField)> {
         self.0.iter_mut().map(|(k, f)| (k.as_str(), f))
     }
 
-    /// Checks the declarations.
+    /// Validates the declarations.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a name is empty or reserved, a field has neither type nor schema,
-    /// or a default does not fit its own field.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a name is empty or reserved, a field has
+    /// neither type nor schema, or a default does not match its field.
     pub fn check(&self) -> Result<()> {
         for (name, field) in &self.0 {
             if name.is_empty() || RESERVED.contains(&name.as_str()) {
@@ -190,22 +194,23 @@ impl StateField {
     }
 }
 
-/// What one run keeps. Cheap to clone; every clone sees the same values.
+/// Values of one run. Cheap to clone; all clones share the same data.
 ///
-/// What a tool's call changes is kept with the call's result, as in the [`GlobalStorage`](crate::GlobalStorage).
+/// Changes made by a tool call are persisted with the call's result, as in the
+/// [`GlobalStorage`](crate::GlobalStorage).
 #[derive(Clone, Default)]
 pub struct State {
     schema: Arc<StateSchema>,
     slots: Arc<Slots>,
-    /// The call that changes are kept with.
+    /// The call with which changes are committed.
     writer: Option<Arc<Writer>>,
 }
 
 impl State {
-    /// A state with the schema's defaults and then `values`, which replace and are not merged.
+    /// Creates a state with the schema's defaults, replaced (not merged) by `values`.
     ///
     /// # Errors
-    /// If a value's key is not declared or it does not fit.
+    /// If a key is not declared or a value does not match its field.
     pub fn new(schema: StateSchema, values: BTreeMap<String, Value>) -> Result<Self> {
         let mut start: BTreeMap<_, _> =
             schema.0.iter().filter_map(|(k, f)| Some((k.clone(), f.default.clone()?))).collect();
@@ -226,12 +231,12 @@ impl State {
         self.slots.get(name).is_some()
     }
 
-    /// A copy of the value under `name`.
+    /// Returns a copy of the value under `name`.
     pub fn get_value(&self, name: &str) -> Option<Value> {
         self.slots.get(name).map(|(value, _)| Arc::unwrap_or_clone(value))
     }
 
-    /// The value under `key` as its type.
+    /// Returns the value under `key`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the value has another type.
@@ -239,18 +244,19 @@ impl State {
         self.slots.get(key.name()).map(|(value, _)| decode(key, &value)).transpose()
     }
 
-    /// Joins `value` to what is there, as the schema says.
+    /// Merges `value` into the current value with the schema's rule.
     ///
     /// # Errors
-    /// If the key is not declared, the value does not fit, or the merge fails; the state is then unchanged.
+    /// If the key is not declared, the value does not match, or the merge fails; the state is then
+    /// unchanged.
     pub fn set<T: Serialize>(&self, key: &Key<T>, value: &T) -> Result<()> {
         self.set_value(key.name(), encode(key, value)?, None)
     }
 
-    /// As [`set`](Self::set), by name, with a merge rule that beats the schema's.
+    /// Like [`set`](Self::set), by name, and with a merge rule that overrides the schema's.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
+    /// Those of [`set`](Self::set).
     pub fn set_value(&self, name: &str, value: Value, merge: Option<&Merge>) -> Result<()> {
         let field = self.schema.field(name)?;
         let merge = merge.unwrap_or(&field.merge).clone();
@@ -267,34 +273,34 @@ impl State {
         self.slots.change(self.writer.as_ref(), name, &change).map(drop)
     }
 
-    /// Sets values as they were recorded, whatever the rules.
+    /// Sets values as they were recorded, regardless of merge rules.
     pub(crate) fn set_all(&self, values: BTreeMap<String, Value>) {
         values.into_iter().for_each(|(name, value)| self.slots.set_recorded(&name, Some(Arc::new(value)), false));
     }
 
-    /// All values.
+    /// Returns all values.
     pub fn snapshot(&self) -> BTreeMap<String, Value> {
         self.slots.values("", Slot::value)
     }
 
-    /// All values without what calls under way changed: what a journal would have now.
+    /// Returns all committed values: without the changes of running calls.
     pub fn kept(&self) -> BTreeMap<String, Value> {
         self.slots.values("", Slot::kept)
     }
 
-    /// True if there are changes to be taken.
+    /// True if there are committed changes to take.
     pub(crate) fn has_changes(&self) -> bool {
         self.slots.has_changes()
     }
 
-    /// The keys of which another value is kept than when this was last called, with those values. The journal takes them with
-    /// each step.
+    /// Takes the keys and committed values that changed since the last call. The journal takes them
+    /// with each step.
     pub(crate) fn take_changes(&self) -> BTreeMap<String, Value> {
         let changes = self.slots.take_changes().into_iter();
         changes.filter_map(|(name, value)| Some((name.to_string(), Arc::unwrap_or_clone(value?)))).collect()
     }
 
-    /// The state as a call has it.
+    /// Returns the state as a call sees it.
     pub(super) fn written_by(&self, writer: Arc<Writer>) -> Self {
         Self { writer: Some(writer), ..self.clone() }
     }

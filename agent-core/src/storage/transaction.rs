@@ -1,4 +1,4 @@
-//! [`Transaction`]: several changes as one step.
+//! [`Transaction`]: several changes as one atomic step.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::error::Result;
 
-/// Changes to several keys that take effect together.
+/// Changes to several keys that take effect atomically.
 pub struct Transaction<'a> {
     storage: &'a GlobalStorage,
-    /// The storage at the start.
+    /// Snapshot of the storage at the start.
     before: Arc<ByName>,
-    /// The versions of what was read.
+    /// Versions of the values that were read.
     read: BTreeMap<String, u64>,
     staged: BTreeMap<String, Held>,
 }
@@ -28,7 +28,7 @@ impl<'a> Transaction<'a> {
         Self { storage, before, read: BTreeMap::new(), staged: BTreeMap::new() }
     }
 
-    /// The value under `key`, as changed by this transaction.
+    /// Returns the value under `key`, including changes made by this transaction.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) if the value has another type.
@@ -45,15 +45,15 @@ impl<'a> Transaction<'a> {
     /// Sets a value.
     ///
     /// # Errors
-    /// If the value cannot be JSON.
+    /// If the value cannot be serialised as JSON.
     pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<()> {
         self.staged.insert(self.storage.full(key.name()).into_owned(), Some(Arc::new(encode(key, value)?)));
         Ok(())
     }
 
-    /// Makes the changes; false if something that was read has changed since.
+    /// Commits the changes. Returns `false` if a value that was read has changed since.
     pub(super) fn commit(self) -> Result<bool> {
-        drop(self.before); // else the storage is copied
+        drop(self.before); // otherwise the storage would be copied
         let read = self.read.iter().map(|(name, version)| (name.as_str(), *version));
         match self.storage.slots().set_if(self.storage.writer(), read, self.staged)? {
             Outcome::Set => Ok(true),

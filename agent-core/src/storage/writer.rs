@@ -1,4 +1,5 @@
-//! Who changes what is stored: one call, whose changes are kept with its result, or whoever else.
+//! Writers of stored values: tool calls, whose changes are committed with their results, and runs,
+//! whose changes are committed at once.
 
 use std::sync::{
     Arc,
@@ -13,21 +14,21 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// A call that may change values.
+/// A tool call that may change values.
 #[derive(Debug)]
 pub(super) struct Writer(AtomicU8);
 
 const UNDER_WAY: u8 = 0;
-/// It has a result. What is left of it writes as the run.
+/// The call has a result. Its remaining tasks write as the run.
 const ENDED: u8 = 1;
-/// It was cut off, and is entered again from its start.
+/// The call was aborted, and restarts from its beginning.
 const CUT_OFF: u8 = 2;
 
 impl Writer {
-    /// The writer of changes that are not kept yet; none if they are kept as soon as they are made.
+    /// Returns the writer of uncommitted changes; `None` if changes are committed at once.
     ///
     /// # Errors
-    /// [`ErrorKind::Cancelled`] if the call was cut off.
+    /// [`ErrorKind::Cancelled`] if the call was aborted.
     pub(super) fn of(writer: Option<&Arc<Self>>) -> Result<Option<Arc<Self>>> {
         let Some(writer) = writer else { return Ok(None) };
         match writer.0.load(Ordering::Acquire) {
@@ -38,10 +39,11 @@ impl Writer {
     }
 }
 
-/// A value by its name; none if it was removed.
+/// A value by its name; `None` if it was removed.
 pub(crate) type NewValue = (String, Option<Value>);
 
-/// The shared storage and the state as one call has them. What it changes is kept when its result is.
+/// The shared storage and the state as one call sees them. The call's changes are committed with
+/// its result.
 #[derive(Debug)]
 pub(crate) struct CallStorage {
     writer: Arc<Writer>,
@@ -56,17 +58,17 @@ impl CallStorage {
         Self { writer, globals, state }
     }
 
-    /// What the call changed and did not keep yet. Runs code of users, so hold no lock.
+    /// Returns the call's uncommitted changes. Runs user code, so the caller must hold no lock.
     pub(crate) fn changes(&self) -> CallChanges<'_> {
         CallChanges(self.globals.slots().end(&self.writer, true), self.state.slots().end(&self.writer, true))
     }
 
-    /// The call has its answer: whatever of it is still at work writes as the run.
+    /// Marks the call as answered: its remaining tasks write as the run.
     pub(crate) fn end(&self) {
         self.writer.0.store(ENDED, Ordering::Release);
     }
 
-    /// Takes back what the call changed and did not keep, since it is entered again from its start.
+    /// Rolls back the call's uncommitted changes, because the call restarts from its beginning.
     pub(crate) fn cut_off(&self) {
         self.writer.0.store(CUT_OFF, Ordering::Release);
         for slots in [self.globals.slots(), self.state.slots()] {
@@ -75,7 +77,7 @@ impl CallStorage {
     }
 }
 
-/// What a call changed and did not keep yet.
+/// The uncommitted changes of a call.
 pub(crate) struct CallChanges<'a>(Ending<'a>, Ending<'a>);
 
 impl CallChanges<'_> {
@@ -83,12 +85,13 @@ impl CallChanges<'_> {
         self.0.is_empty() && self.1.is_empty()
     }
 
-    /// The values of the shared storage and of the state that are kept with it; none where one was removed.
+    /// The changed values of the shared storage and of the state; `None` where one was removed.
     pub(crate) fn values(&self) -> (Vec<NewValue>, Vec<NewValue>) {
         (self.0.values(), self.1.values())
     }
 
-    /// Keeps it; false if something of it was changed meanwhile, and it is to be asked for again.
+    /// Commits the changes. Returns `false` if one of the values was changed meanwhile: the caller
+    /// must request the changes again.
     pub(crate) fn keep(self) -> bool {
         let ready = self.0.lock().and_then(|globals| Some((globals, self.1.lock()?)));
         ready.map(|(globals, state)| (globals.apply(), state.apply())).is_some()

@@ -147,7 +147,7 @@ impl ToolRequest {
     /// # async fn pay(_: String, _key: String) -> Result<()> { Ok(()) }
     /// async fn call(req: ToolRequest) -> Result<ToolOutput> {
     ///     let order = prepare(&req).await?; // this takes a while
-    ///     req.prove().await?; // right before the effect; in front of `prepare` it would prove nothing
+    ///     req.prove().await?; // right before the effect; earlier it would prove nothing
     ///     pay(order, req.idempotency_key()).await?;
     ///     Ok(ToolOutput::text("paid"))
     /// }
