@@ -1,4 +1,4 @@
-//! Who decides inside the process.
+//! Decisions inside the process.
 
 use std::collections::BTreeSet;
 
@@ -9,27 +9,28 @@ use serde_json::Value;
 
 use super::{Decision, DecisionKind};
 
-/// A tool call that waits for a decision; also the payload of the question, for those who decide elsewhere.
+/// A tool call that waits for a decision; also the payload of the question for decisions outside of
+/// the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The call.
+    /// Id of the call.
     pub call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub tool: String,
-    /// What it does, as the configuration or else the tool itself says.
+    /// Description of the tool, from the configuration or else from the tool itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The arguments as the model gave them; injected ones are not among them, and those that are not to be shown are
+    /// The arguments as the model wrote them, without injected ones; redacted ones are
     /// `[redacted]`.
     pub arguments: Value,
-    /// Why it is asked about.
+    /// Reason for the question.
     pub why: String,
-    /// Decisions that are accepted.
+    /// Accepted decisions.
     pub decisions: BTreeSet<DecisionKind>,
 }
 
-/// Decides inside the process: on a console, in a test, by asking another model.
+/// Decides inside the process: on a console, in a test, or by calling another model.
 ///
 /// Async closures are approvers:
 ///
@@ -46,7 +47,7 @@ pub trait Approver: Send + Sync + 'static {
     /// Decides about one call. Live handles of the run are in `cx.resources()`.
     ///
     /// # Errors
-    /// Fails the run; the tool does not run.
+    /// An error fails the run; the tool does not run.
     async fn decide(&self, cx: &RunCx, request: ApprovalRequest) -> Result<Decision>;
 }
 

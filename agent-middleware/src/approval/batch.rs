@@ -1,4 +1,4 @@
-//! One question about all calls of a message.
+//! A single question about all calls of a message.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Approval, Decision, accept, form, pending::Pending, to_json, unanswered};
 use crate::permissions::Policy;
 
-/// Asks about the calls of the message that nobody decided about yet, and notes what was decided about each.
+/// Asks about the undecided calls of the message, and records the decision about each.
 pub(super) async fn ask(approval: &Approval, cx: &RunCx, batch: &ToolBatch) -> Result<()> {
     let mut open: Vec<(&ToolRequest, String)> = Vec::new();
     let is_asked = |call: &&BatchCall| {

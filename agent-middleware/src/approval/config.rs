@@ -1,4 +1,4 @@
-//! Which tools are asked about, and how.
+//! Configuration of [`Approval`](super::Approval).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,37 +10,39 @@ use serde::{Deserialize, Serialize};
 use super::DecisionKind;
 use crate::{Permissions, permissions::Policy};
 
-/// Which tools are asked about, and how. By default none is.
+/// Configuration of `Approval`. By default, nothing is asked about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalConfig {
-    /// Which calls run, which are asked about, which are denied. Left out, all run; given without a `default`, what no rule
-    /// fits is asked about.
+    /// Which calls are allowed, asked about or denied. If omitted, all calls are allowed; if given
+    /// without a `default`, calls without a matching rule are asked about.
     pub permissions: Permissions,
-    /// Tools (`*` for any number of characters, `?` for one) whose calls are asked about where they may destroy something, or nobody says
-    /// that they do not, though they may run by the permissions. Default: none.
+    /// Tool patterns (`*` matches any number of characters, `?` one) whose calls are asked about if
+    /// they may be destructive, or are not declared non-destructive, even if the permissions allow
+    /// them. Default: none.
     pub if_risky: BTreeSet<String>,
-    /// What a tool does, in words for whoever decides.
+    /// Descriptions of tools, for the deciding person.
     pub descriptions: BTreeMap<String, String>,
-    /// Arguments that a question does not show, by tool; `*` is every tool.
+    /// Arguments that questions do not show, by tool; `*` is every tool.
     pub redact: BTreeMap<String, BTreeSet<String>>,
-    /// Decisions that are accepted; rejecting always is. Default: all.
+    /// Accepted decisions; rejections are always accepted. Default: all.
     pub decisions: BTreeSet<DecisionKind>,
-    /// Asks once about all calls of a message, before any of them runs. Default: about each.
+    /// Asks once about all calls of a message, before any of them runs. Default: about each call
+    /// separately.
     pub batched: bool,
-    /// Says what it would do, as events, and does nothing. Default: false.
+    /// Only reports the decisions as events, without enforcing them. Default: false.
     pub shadow: bool,
-    /// Longest time in which a question can be answered, from when it is asked; in configuration files, seconds. Then the
-    /// call is denied. Default: without end.
+    /// Time to answer a question after it was asked, in configuration files in seconds. Afterwards
+    /// the call is denied. Default: unlimited.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub expires: Option<Duration>,
-    /// Who alone may answer. Default: anybody.
+    /// The only person who may answer. Default: anybody.
     pub actor: Option<String>,
-    /// Longest time that an [`Approver`](super::Approver) may take; in configuration files, seconds. Then the call is
-    /// denied. Default: five minutes.
+    /// Timeout of an [`Approver`](super::Approver), in configuration files in seconds. Afterwards
+    /// the call is denied. Default: five minutes.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub timeout: Option<Duration>,
@@ -64,13 +66,13 @@ impl Default for ApprovalConfig {
 }
 
 impl ApprovalConfig {
-    /// The arguments of `tool` that are not shown.
+    /// Returns the arguments of `tool` that are not shown.
     pub(super) fn hidden(&self, tool: &str) -> impl Iterator<Item = &str> {
         let of = |tool: &str| self.redact.get(tool).into_iter().flatten().map(String::as_str);
         of(tool).chain(of("*"))
     }
 
-    /// The decisions that are accepted.
+    /// Returns the accepted decisions.
     pub(super) fn accepted(&self) -> BTreeSet<DecisionKind> {
         self.decisions.iter().copied().chain([DecisionKind::Reject]).collect()
     }

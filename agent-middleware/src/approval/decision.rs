@@ -1,9 +1,10 @@
-//! What a person decides.
+//! Decisions about tool calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a person decides about a tool call. Closed: anything else is refused, and what is refused never runs.
+/// A person's decision about a tool call. Closed: anything else is refused, and a refused answer
+/// never runs the call.
 ///
 /// As JSON, this is the answer to a question of the kind `approval`:
 ///
@@ -20,46 +21,48 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decision {
-    /// Run it.
+    /// Run the call.
     Approve {
-        /// For which later calls this holds too; this one alone if unset.
+        /// Scope of later calls to which the decision also applies; this call only if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<Remember>,
-        /// It holds for good, and not for this session alone: see [`Approval::keep_rules`](crate::Approval::keep_rules).
+        /// Makes the decision permanent, beyond this session: see
+        /// [`Approval::keep_rules`](crate::Approval::keep_rules).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
     },
-    /// Run it with these arguments instead. They are checked as the model's are, and the model is told.
+    /// Run the call with these arguments instead. They are checked like the model's, and the model
+    /// is notified.
     Edit {
         /// The arguments: an object with at least one field.
         arguments: Value,
     },
-    /// Do not run it; the model is told.
+    /// Do not run the call, and notify the model.
     Reject {
-        /// Why, for the model.
+        /// The reason, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// For which later calls this holds too; this one alone if unset.
+        /// Scope of later calls to which the decision also applies; this call only if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<Remember>,
-        /// It holds for good, and not for this session alone.
+        /// Makes the decision permanent, beyond this session.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
     },
-    /// Do not run it; this is its result.
+    /// Do not run the call, and return this result.
     Respond {
         /// The result, for the model.
         content: String,
     },
 }
 
-/// For which later calls a decision holds.
+/// Later calls to which a decision applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
-    /// Those of the same tool with the same arguments.
+    /// Calls of the same tool with the same arguments.
     Call,
-    /// Those of the same tool.
+    /// Calls of the same tool.
     Tool,
 }
 
@@ -83,7 +86,7 @@ impl DecisionKind {
 }
 
 impl Decision {
-    /// Runs the call, this once.
+    /// Approves the call, only this once.
     pub fn approve() -> Self {
         Self::Approve { remember: None, always: false }
     }
@@ -93,17 +96,17 @@ impl Decision {
         Self::Edit { arguments: arguments.into() }
     }
 
-    /// Rejects the call, this once.
+    /// Rejects the call, only this once.
     pub fn reject(reason: impl Into<String>) -> Self {
         Self::Reject { reason: Some(reason.into()), remember: None, always: false }
     }
 
-    /// Answers in the tool's place.
+    /// Answers on behalf of the tool.
     pub fn respond(content: impl Into<String>) -> Self {
         Self::Respond { content: content.into() }
     }
 
-    /// Which kind it is.
+    /// Returns the kind of the decision.
     pub fn kind(&self) -> DecisionKind {
         match self {
             Self::Approve { .. } => DecisionKind::Approve,
@@ -113,7 +116,7 @@ impl Decision {
         }
     }
 
-    /// What is missing for it to mean anything.
+    /// Returns the fault of an incomplete decision.
     pub(super) fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Edit { arguments } if arguments.as_object().is_none_or(serde_json::Map::is_empty) => {

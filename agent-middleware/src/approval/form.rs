@@ -1,4 +1,4 @@
-//! What is shown to whoever decides, and which answers there are.
+//! The form of a question: the shown request, and the schema of its answers.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::{ApprovalConfig, ApprovalRequest, DecisionKind};
 
-/// Stands where an argument is not shown.
+/// Placeholder for a redacted argument.
 const HIDDEN: &str = "[redacted]";
 
-/// What is shown of a call.
+/// Returns the request as shown to the deciding person.
 pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -> ApprovalRequest {
     let tool = &req.call.name;
     let mut arguments = (*req.args).clone();
@@ -29,12 +29,13 @@ pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -
     }
 }
 
-/// What the model is told that the tool does.
+/// Returns the tool's description, as the model sees it.
 fn told(req: &ToolRequest) -> Option<String> {
     req.tool.as_ref().map(|spec| spec.description.clone()).filter(|description| !description.is_empty())
 }
 
-/// The arguments as a person edited them. What was not shown and came back so is what it was.
+/// Returns the arguments as edited by a person, with redacted placeholders replaced by the original
+/// values.
 pub(super) fn edited(config: &ApprovalConfig, req: &ToolRequest, mut arguments: Value) -> Value {
     for name in config.hidden(&req.call.name) {
         if let (Some(value), Some(real)) = (arguments.get_mut(name), req.args.get(name))
@@ -46,7 +47,8 @@ pub(super) fn edited(config: &ApprovalConfig, req: &ToolRequest, mut arguments: 
     arguments
 }
 
-/// The JSON Schema of a [`Decision`](super::Decision) about a call. `place` tells the schemas in one document apart.
+/// Returns the JSON Schema of a [`Decision`](super::Decision) about a call. `place` distinguishes
+/// the schemas in one document.
 pub(super) fn schema(config: &ApprovalConfig, req: &ToolRequest, place: usize, keeps_rules: bool) -> Value {
     let accepted = config.accepted();
     let mut remember = Map::from_iter([("remember".to_owned(), json!({"enum": ["call", "tool"]}))]);
@@ -85,7 +87,7 @@ fn fields(mut properties: Map<String, Value>, required: &[&str]) -> Value {
     json!({"properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// The tool's parameters, as far as a person may edit them.
+/// Returns the schema of the tool's parameters for editing.
 fn arguments(config: &ApprovalConfig, tool: &str, spec: Option<&ToolSpec>, place: usize) -> Value {
     let mut schema = spec.map_or_else(|| json!({"type": "object"}), |spec| spec.parameters.clone());
     let hidden: BTreeSet<&str> = config.hidden(tool).collect();
@@ -96,7 +98,8 @@ fn arguments(config: &ApprovalConfig, tool: &str, spec: Option<&ToolSpec>, place
     }
     if let Some(schema) = schema.as_object_mut() {
         schema.insert("minProperties".to_owned(), 1.into());
-        schema.entry("$id").or_insert_with(|| format!("urn:arguments:{place}").into()); // where its references begin
+        // base of its references
+        schema.entry("$id").or_insert_with(|| format!("urn:arguments:{place}").into());
     }
     schema
 }

@@ -1,8 +1,9 @@
-//! People decide before tools run.
+//! Approval of tool calls by people.
 //!
-//! [`Approval`] is the middleware. Here is what it asks and what it is answered: for those who show questions to people, answer
-//! them in code ([`Approver`]), or say when to ask ([`ConfirmationPolicy`]). The rules by which calls are allowed, denied or
-//! asked about are [`permissions`](crate::permissions).
+//! [`Approval`] is the middleware. This module contains its questions and answers, for code that
+//! shows questions to people, answers them ([`Approver`]), or decides when to ask
+//! ([`ConfirmationPolicy`]). The rules that allow, deny or ask about calls are in
+//! [`permissions`](crate::permissions).
 //!
 //! ```
 //! use agent_middleware::{Approval, approval::{ConfirmationPolicy, ConfirmationStrategy, Decision}};
@@ -48,28 +49,32 @@ use crate::{
 
 type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 
-/// Rules, and where they say so a person, decide before tools run.
+/// Makes rules, and where they require it a person, decide before tools run.
 ///
-/// What is done about a call goes by the [`Permissions`], and where they let it run by the [strategy](Self::confirm) for its
-/// tool: it runs, it is denied, or a person is asked. Then the run stops with
-/// a question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is gone on with and the answer, a
-/// [`Decision`]. Other calls of the same message run meanwhile; nothing that ran is run again. [`batched`](Self::batched), it
-/// is one question of the kind `approvals` about all calls of a message, with `calls` as the payload and an object of
-/// decisions by call id as the answer. With an [`Approver`] the decision is made inside the process and the run does not
-/// stop.
+/// The [`Permissions`], and where they allow a call the [strategy](Self::confirm) of its tool,
+/// decide whether the call runs, is denied, or is asked about. To ask, the run is suspended with a
+/// question of the kind `approval`, whose payload is an [`ApprovalRequest`], until it is resumed
+/// with the answer, a [`Decision`]. Other calls of the same message run meanwhile; completed calls
+/// are not repeated. With [`batched`](Self::batched), there is one question of the kind `approvals`
+/// about all calls of a message, with `calls` as the payload and an object of decisions by call id
+/// as the answer. With an [`Approver`], the decision is made inside the process and the run is not
+/// suspended.
 ///
-/// **Nothing runs by mistake.** An answer that is no decision, edited arguments that do not fit the tool's schema, an answer
-/// to another call: refused when the run goes on, and the question stays open. Where nobody refused it, the call is answered
-/// with an error that says why, and so is one that nobody decided about in time.
+/// **Nothing runs by mistake.** Invalid decisions, edited arguments that do not match the tool's
+/// schema, and answers to another call are refused when the run resumes, and the question stays
+/// open. An invalid answer that was not refused there answers the call with an error that states
+/// the reason, and so does a timeout.
 ///
-/// A person may let a decision [hold](Remember), for the rest of the session or, where [rules are kept](Self::keep_rules),
-/// for good. Such rules are the agent's own. A denial beats an approval, and a [`Policy::Deny`] both.
+/// A person may make a decision [apply to later calls](Remember), for the rest of the session or,
+/// if [rules are stored](Self::keep_rules), permanently. Such rules belong to the agent. A denial
+/// takes precedence over an approval, and a [`Policy::Deny`] over both.
 ///
-/// Each ruling is an event named `approval`, without the arguments.
+/// Each decision is an event named `approval`, without the arguments.
 ///
 /// # Order
 ///
-/// What a person approved must be what runs, so nothing inside this one may change arguments.
+/// The approved call must be the one that runs, so no middleware inside this one may change
+/// arguments.
 ///
 /// ```text
 /// // right: the arguments are completed and then approved
@@ -101,12 +106,12 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Asks about nothing yet.
+    /// Creates an approval that asks about nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Acts on these permissions, in place of what was said before.
+    /// Sets the permissions, replacing the earlier ones.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {
         self.config.permissions = permissions;
@@ -120,29 +125,31 @@ impl Approval {
         self
     }
 
-    /// Asks before this tool runs; `*` is every tool that no rule fits.
+    /// Asks before this tool runs; `*` is every tool without a matching rule.
     #[must_use]
     pub fn ask(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Ask)
     }
 
-    /// Asks before a call of these tools (`*` and `?` allowed) that may destroy something, or of which nobody says that it does not: see
-    /// [`ToolRequest::is_risky`]. It holds if it is stricter than what the rules say.
+    /// Asks before a call of these tools (`*` and `?` are wildcards) that may be destructive, or is
+    /// not declared non-destructive: see [`ToolRequest::is_risky`]. Applies if it is stricter than
+    /// the rules.
     ///
-    /// Tools say it by their [options](agent_core::ToolOptions::destructive), those of MCP servers by their annotations.
+    /// Tools declare this in their [options](agent_core::ToolOptions::destructive), MCP servers in
+    /// their annotations.
     #[must_use]
     pub fn ask_if_risky(mut self, tools: impl Into<String>) -> Self {
         self.config.if_risky.insert(tools.into());
         self
     }
 
-    /// Lets this tool run without asking; `*` is every tool that no rule fits.
+    /// Allows this tool without asking; `*` is every tool without a matching rule.
     #[must_use]
     pub fn allow(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Allow)
     }
 
-    /// Never lets this tool run; `*` is every tool that no rule fits.
+    /// Denies this tool; `*` is every tool without a matching rule.
     #[must_use]
     pub fn deny(self, tool: impl Into<String>) -> Self {
         self.tool(tool, Policy::Deny)
@@ -157,16 +164,17 @@ impl Approval {
         self.rule(Rule::new(policy, tool))
     }
 
-    /// Applies `policy` to calls for which `predicate`, given the tool's name and the arguments, is true. It holds if it is
-    /// stricter than what the rules say.
+    /// Applies `policy` to calls for which `predicate`, called with the tool's name and the
+    /// arguments, returns true. Applies if it is stricter than the rules.
     #[must_use]
     pub fn when(mut self, policy: Policy, predicate: impl Fn(&str, &Value) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push((policy, Box::new(predicate)));
         self
     }
 
-    /// Confirms calls of these tools by `strategy`; `*` is every tool that no other strategy is for. Of several for a tool,
-    /// that of its name alone holds, or else the first of a group with it. It holds if it is stricter than what the rules say.
+    /// Confirms calls of these tools with `strategy`; `*` is every tool without another strategy.
+    /// Of several for a tool, one for its name alone wins, otherwise the first group that contains
+    /// it. Applies if it is stricter than the rules.
     #[must_use]
     pub fn confirm(
         mut self,
@@ -177,15 +185,16 @@ impl Approval {
         self
     }
 
-    /// Says what a tool does, in words for whoever decides; by default its description.
+    /// Sets the description of a tool for the deciding person. Default: the tool's own description.
     #[must_use]
     pub fn describe(mut self, tool: impl Into<String>, description: impl Into<String>) -> Self {
         self.config.descriptions.insert(tool.into(), description.into());
         self
     }
 
-    /// Does not show these arguments of a tool (`*` is every tool) in questions: they are `[redacted]`. Whoever edits the
-    /// arguments and leaves that as it is keeps the real value.
+    /// Redacts these arguments of a tool (`*` is every tool) in questions: they are shown as
+    /// `[redacted]`. If a person edits the arguments and leaves the placeholder, the real value is
+    /// kept.
     #[must_use]
     pub fn redact(mut self, tool: impl Into<String>, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let arguments = arguments.into_iter().map(Into::into);
@@ -193,7 +202,7 @@ impl Approval {
         self
     }
 
-    /// Sets which decisions are accepted; rejecting always is. Default: all.
+    /// Sets the accepted decisions; rejections are always accepted. Default: all.
     #[must_use]
     pub fn decisions(mut self, accepted: impl IntoIterator<Item = DecisionKind>) -> Self {
         self.config.decisions = accepted.into_iter().collect();
@@ -207,62 +216,64 @@ impl Approval {
         self
     }
 
-    /// Says what it would do, as events, and does nothing.
+    /// Only reports the decisions as events, without enforcing them.
     #[must_use]
     pub fn shadow(mut self) -> Self {
         self.config.shadow = true;
         self
     }
 
-    /// Sets how long a question can be answered, from when it is asked; then the call is denied. Default: without end.
+    /// Sets the time to answer a question after it was asked; afterwards the call is denied.
+    /// Default: unlimited.
     #[must_use]
     pub fn expires_in(mut self, time: Duration) -> Self {
         self.config.expires = Some(time);
         self
     }
 
-    /// Sets who alone may answer. Default: anybody.
+    /// Sets the only person who may answer. Default: anybody.
     #[must_use]
     pub fn only(mut self, actor: impl Into<String>) -> Self {
         self.config.actor = Some(actor.into());
         self
     }
 
-    /// Keeps the rules that people lay down for good, and acts on those that are there.
+    /// Stores the rules that people make permanent, and applies the stored ones.
     #[must_use]
     pub fn keep_rules(mut self, store: impl RuleStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Lets `approver` decide inside the process, so that the run does not stop. A decision is journalled, and not asked for
-    /// again when the call is gone on with after a restart.
+    /// Lets `approver` decide inside the process, so that the run is not suspended. The decision is
+    /// journalled, and is not requested again when the call resumes after a restart.
     #[must_use]
     pub fn decide_with(mut self, approver: impl Approver) -> Self {
         self.approver = Some(Arc::new(approver));
         self
     }
 
-    /// Sets the longest time that an approver may take; then the call is denied. Default: five minutes.
+    /// Sets the timeout of an approver; afterwards the call is denied. Default: five minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.config.timeout = Some(timeout);
         self
     }
 
-    /// True if it has nothing to say about any call.
+    /// True if it has nothing to decide about any call.
     fn is_idle(&self) -> bool {
         let permissions = &self.config.permissions;
         let by_rules = permissions.rules.is_empty() && permissions.default_policy == Policy::Allow;
         by_rules && self.config.if_risky.is_empty() && self.predicates.is_empty() && self.strategies.is_empty()
     }
 
-    /// Who decides about the calls of a tool in the process, if anybody does.
+    /// Returns the approver in the process for a tool, if there is one.
     fn approver(&self, tool: &str) -> Option<&Arc<dyn Approver>> {
         self.strategies.find(tool).map_or(self.approver.as_ref(), |strategy| strategy.approver.as_ref())
     }
 
-    /// What is to be done about a call, by the rules, the predicates, and what people decided before.
+    /// Returns the decision about a call, from the rules, the predicates, and people's earlier
+    /// decisions.
     async fn ruling(&self, cx: &RunCx, req: &ToolRequest) -> Result<Ruling> {
         let (tool, args, permissions) = (&*req.call.name, &*req.args, &self.config.permissions);
         let mut ruling = permissions.decide(tool, args);
@@ -305,7 +316,7 @@ impl Approval {
         cx.emit(EventKind::Custom { name: "approval".to_owned(), value });
     }
 
-    /// A question of this kind, as the configuration wants it.
+    /// Builds a question of this kind with the configured expiry and actor.
     fn question(&self, kind: &str, payload: Value, schema: Value, denied: Value) -> Ask {
         let mut ask = Ask::new(kind, payload).schema(schema).or(denied);
         if let Some(time) = self.config.expires {
@@ -317,7 +328,7 @@ impl Approval {
         ask
     }
 
-    /// Comes to a decision about the call. What is none is the text that says why.
+    /// Obtains a decision about the call; an invalid one is returned as a text with the reason.
     async fn decide(&self, cx: &RunCx, req: &ToolRequest, why: String) -> Result<Result<Decision, String>> {
         if let Some(decision) = Pending::decided(cx, req)? {
             return Ok(Ok(decision));
@@ -340,7 +351,7 @@ impl Approval {
         })
     }
 
-    /// Does what was decided.
+    /// Applies the decision.
     async fn apply(&self, cx: &RunCx, req: &mut ToolRequest, decision: Decision) -> Result<Flow<ToolOutput>> {
         let tool = req.call.name.clone();
         let decision = match self.strategies.find(&tool) {
@@ -371,8 +382,8 @@ impl Approval {
     }
 }
 
-/// Asks a person, with a question of this kind, whether a call may run: it is approved or rejected, this once. What is no
-/// decision is the text that says why.
+/// Asks a person, with a question of this kind, whether a call may run. The decision applies only
+/// to this call. An invalid decision is returned as a text with the reason.
 pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Result<Decision, String>> {
     let config = ApprovalConfig { decisions: [DecisionKind::Approve].into(), ..ApprovalConfig::default() };
     let payload = to_json(&form::request(&config, req, why));
@@ -381,15 +392,15 @@ pub(crate) fn may_run(req: &ToolRequest, kind: &str, why: String) -> Result<Resu
     Ok(accept(answer.value, &config.accepted()))
 }
 
-/// Why a remembered decision holds.
+/// Reason reported for a remembered decision.
 const STANDING: &str = "a person decided so before";
 
-/// What holds if nobody answered in time.
+/// The decision if nobody answered in time.
 fn unanswered() -> Decision {
     Decision::reject("nobody answered in time")
 }
 
-/// Takes an answer as a decision, if it is one that means something and is accepted.
+/// Parses an answer as a decision, if it is complete and accepted.
 fn accept(answer: Value, accepted: &BTreeSet<DecisionKind>) -> Result<Decision, String> {
     let decision: Decision =
         serde_json::from_value(answer).map_err(|e| format!("the answer is not a decision: {e}"))?;
@@ -408,7 +419,7 @@ fn rejected(tool: &str) -> String {
     format!("Tool execution for '{tool}' was rejected by the user.")
 }
 
-/// Answers the call in the tool's place.
+/// Answers the call on behalf of the tool.
 fn settle(cx: &RunCx, req: &ToolRequest, output: ToolOutput) -> Result<Flow<ToolOutput>> {
     Pending::take(cx, req)?;
     Ok(Flow::Answer(output))
@@ -455,7 +466,7 @@ impl Middleware for Approval {
             }
             Policy::Ask => {}
         }
-        // In a box: calls that nobody is asked about have no room for it.
+        // Boxed, so that other calls do not reserve space for it.
         boxed(|| async {
             match self.decide(cx, req, ruling.why).await? {
                 Ok(decision) => self.apply(cx, req, decision).await,

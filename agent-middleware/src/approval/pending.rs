@@ -1,4 +1,4 @@
-//! What is known of calls between the question and the result.
+//! State of calls between the question and the result.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ use crate::run_value::RunValue;
 
 const PENDING: RunValue<BTreeMap<String, Pending>> = RunValue::new("approval", "pending");
 
-/// A call that was decided about together with others, or that runs otherwise than the model wanted.
+/// A call that was decided in a batch, or whose arguments a person edited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Pending {
-    /// The arguments that were asked about: the decision holds for no others.
+    /// The arguments in the question: the decision applies to no others.
     asked: Value,
-    /// What was decided with others.
+    /// The decision from a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decided: Option<Decision>,
-    /// The arguments that a person put in their place.
+    /// The arguments that a person edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) edited: Option<Value>,
 }
 
 impl Pending {
-    /// Notes what was decided about a call together with others.
+    /// Records the decision about a call from a batch.
     pub(super) fn decide(cx: &RunCx, req: &ToolRequest, decision: Decision) -> Result<()> {
         let now = Self { asked: (*req.args).clone(), decided: Some(decision), edited: None };
         PENDING.update(cx, |all| drop(all.insert(req.call.id.to_string(), now.clone())))
     }
 
-    /// What was decided about the very same call together with others.
+    /// Returns the decision about exactly this call from a batch.
     pub(super) fn decided(cx: &RunCx, req: &ToolRequest) -> Result<Option<Decision>> {
         PENDING.update(cx, |all| {
             all.get(&*req.call.id).filter(|before| before.asked == *req.args).and_then(|before| before.decided.clone())
         })
     }
 
-    /// Notes that other arguments are taken.
+    /// Records edited arguments.
     pub(super) fn edit(cx: &RunCx, req: &ToolRequest, arguments: &Value) -> Result<()> {
         PENDING.update(cx, |all| {
             let new = || Self { asked: (*req.args).clone(), decided: None, edited: None };
@@ -46,7 +46,7 @@ impl Pending {
         })
     }
 
-    /// Takes what was noted of a call that is answered.
+    /// Removes and returns the state of an answered call.
     pub(super) fn take(cx: &RunCx, req: &ToolRequest) -> Result<Option<Self>> {
         if !PENDING.is_set(cx) {
             return Ok(None);
@@ -54,7 +54,7 @@ impl Pending {
         PENDING.update(cx, |all| all.remove(&*req.call.id))
     }
 
-    /// The run ends: forgets what is left, unless the run may go on.
+    /// Discards the remaining state at the end of the run, unless the run may resume.
     pub(super) fn end(cx: &RunCx, end: &Result<agent_core::RunEnd>) {
         PENDING.end(cx, end);
     }

@@ -1,4 +1,4 @@
-//! Decisions that hold on: for the session, or for good.
+//! Remembered decisions: for the session, or permanent.
 
 use agent_core::{GlobalStorage, Key, Result, RunCx};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::{
 
 const RULES: Key<Vec<Rule>> = Key::new("rules");
 
-/// What people decided before about such a call; none if they must be asked.
+/// Returns the earlier decision about such a call; `None` if a person must be asked.
 pub(super) async fn find(
     cx: &RunCx,
     store: Option<&dyn RuleStore>,
@@ -29,7 +29,7 @@ pub(super) async fn find(
     Ok((policy != Policy::Ask).then_some(policy))
 }
 
-/// Keeps a decision, for good if there is a store.
+/// Remembers a decision, permanently if there is a store.
 pub(super) async fn keep(
     cx: &RunCx,
     store: Option<&dyn RuleStore>,
@@ -54,7 +54,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// Apart for each agent of the hierarchy: two may give one name to different tools.
+/// Separate for each agent of the hierarchy: two may use the same name for different tools.
 fn storage(cx: &RunCx) -> GlobalStorage {
     cx.globals().scope("approval").scope(&cx.ids().agent)
 }

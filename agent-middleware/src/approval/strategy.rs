@@ -1,4 +1,4 @@
-//! How the calls of a tool are confirmed: whether somebody is asked, and where.
+//! Confirmation strategies of tools: when and where a person is asked.
 
 use std::{fmt, sync::Arc};
 
@@ -6,31 +6,33 @@ use agent_core::ToolRequest;
 
 use super::{Approver, Decision, Remember};
 
-/// Whether somebody is asked about a call.
+/// Decides whether a call must be confirmed.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ConfirmationPolicy {
-    /// About each.
+    /// Every call.
     #[default]
     Always,
-    /// About none.
+    /// No call.
     Never,
-    /// Until the same tool was approved with the same arguments; that holds for the session.
+    /// Until the same tool was approved with the same arguments; the approval lasts for the
+    /// session.
     Once,
-    /// About those that may destroy something, and those of which nobody says that they do not: see [`ToolRequest::is_risky`].
+    /// Calls that may be destructive, and those not declared non-destructive: see
+    /// [`ToolRequest::is_risky`].
     IfRisky,
-    /// If this says so.
+    /// Calls for which the function returns true.
     Custom(Arc<dyn Fn(&ToolRequest) -> bool + Send + Sync>),
 }
 
 impl ConfirmationPolicy {
-    /// Asks if `asks` says so. It sees the call with its arguments, and the run.
+    /// Asks if `asks` returns true. It receives the call with its arguments, and the run.
     pub fn custom(asks: impl Fn(&ToolRequest) -> bool + Send + Sync + 'static) -> Self {
         Self::Custom(Arc::new(asks))
     }
 }
 
-/// How the calls of a tool are confirmed: whether somebody is asked, and where.
+/// Confirmation strategy of a tool: when and where a person is asked.
 ///
 /// ```
 /// use agent_middleware::{Approval, approval::{ConfirmationPolicy, ConfirmationStrategy, ConsoleApprover}};
@@ -48,12 +50,12 @@ pub struct ConfirmationStrategy {
 }
 
 impl ConfirmationStrategy {
-    /// Has `approver` decide inside the process, while the call waits.
+    /// Lets `approver` decide inside the process, while the call waits.
     pub fn blocking(policy: ConfirmationPolicy, approver: impl Approver) -> Self {
         Self { policy, approver: Some(Arc::new(approver)) }
     }
 
-    /// Suspends the run with a question, to be gone on with when it is answered.
+    /// Suspends the run with a question; the run resumes when it is answered.
     pub fn suspending(policy: ConfirmationPolicy) -> Self {
         Self { policy, approver: None }
     }
@@ -67,7 +69,7 @@ impl ConfirmationStrategy {
         }
     }
 
-    /// The decision with what the policy remembers of it.
+    /// Adds the policy's scope to the decision.
     pub(super) fn remembering(&self, decision: Decision) -> Decision {
         match (&self.policy, decision) {
             (ConfirmationPolicy::Once, Decision::Approve { remember: None, always }) => {
@@ -78,7 +80,7 @@ impl ConfirmationStrategy {
     }
 }
 
-/// Strategies for tools.
+/// Strategies by tool.
 #[derive(Default)]
 pub(super) struct Strategies(Vec<(Vec<String>, ConfirmationStrategy)>);
 
@@ -91,7 +93,8 @@ impl Strategies {
         self.0.is_empty()
     }
 
-    /// The strategy for a tool: that of its own name, or else of the first group with it, or else of `*`.
+    /// Returns the strategy of a tool: the one for its name alone, otherwise the first group that
+    /// contains it, otherwise that of `*`.
     pub(super) fn find(&self, tool: &str) -> Option<&ConfirmationStrategy> {
         let own = self.0.iter().find(|(tools, _)| matches!(tools.as_slice(), [name] if name == tool));
         let group = || self.0.iter().find(|(tools, _)| tools.iter().any(|name| name == tool));

@@ -17,16 +17,16 @@ use serde_json::json;
 use super::{Archive, Archived, Hit, find, off_thread};
 use crate::digest::digest;
 
-/// One line for each time that something was put in.
+/// File with one line per archiving operation.
 const ROUNDS: &str = "rounds.jsonl";
 
-/// An archive in files below a directory: people and other programs read it too, and it is there after a restart. Clones
-/// share it.
+/// Archive in files below a directory: people and other programs can read it too, and it survives
+/// restarts. Clones share it.
 ///
-/// Each agent of each session has a directory of its own. In it are, for each text, `HANDLE.json`, and the bytes of its
-/// inline images and documents in files beside it (`HANDLE-1.png`, ..); and `rounds.jsonl`, to which each compaction adds a
-/// line with its number, the time in milliseconds since 1970, and the handles of what it removed. Nothing is ever removed
-/// here.
+/// Each agent of each session has its own directory. It contains `HANDLE.json` for each text, with
+/// the bytes of its inline images and documents in separate files (`HANDLE-1.png`, ..); and
+/// `rounds.jsonl`, to which each compaction adds a line with its number, the time in milliseconds
+/// since 1970, and the handles of the removed texts. Files are never deleted.
 ///
 /// ```
 /// use agent_middleware::{ContextCompaction, archive::DirectoryArchive};
@@ -41,17 +41,17 @@ pub struct DirectoryArchive {
 }
 
 impl DirectoryArchive {
-    /// An archive below `root`, which is created when something is put in.
+    /// Creates an archive below `root`; the directory is created when the first text is archived.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where the texts of the run's agent are, in its session.
+    /// Returns the directory of the run's agent and session.
     pub fn directory(&self, cx: &RunCx) -> PathBuf {
         self.root.join(file_name(&cx.ids().session)).join(file_name(&cx.ids().agent_id))
     }
 
-    /// Does `work` in the agent's directory, on a thread where it may block.
+    /// Runs `work` in the agent's directory, on a thread where it may block.
     async fn with<T: Send + 'static>(
         &self,
         cx: &RunCx,
@@ -105,25 +105,25 @@ impl Archive for DirectoryArchive {
                     texts.push(Kept::parse(&file)?.archived);
                 }
             }
-            texts.sort_by(|a, b| a.handle.cmp(&b.handle)); // a directory has no order of its own
+            texts.sort_by(|a, b| a.handle.cmp(&b.handle)); // directories are unordered
             Ok(find(&query, most, texts.iter()))
         };
         self.with(cx, look).await
     }
 }
 
-/// A text as it is in its file.
+/// File format of a text.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     #[serde(flatten)]
     archived: Archived,
-    /// The files with the bytes of its media; none for one whose bytes are not its own.
+    /// Files with the bytes of its media; `None` for media that is not inline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<Option<String>>,
 }
 
 impl Kept {
-    /// Writes the text last, so that nothing names a file that is not there.
+    /// Writes the text last, so that it never refers to a missing file.
     fn write(mut archived: Archived, directory: &Path) -> io::Result<()> {
         let mut files = Vec::new();
         for (at, part) in archived.media.iter_mut().enumerate() {
@@ -158,7 +158,7 @@ impl Kept {
     }
 }
 
-/// The base64 of inline media, and its type.
+/// Returns the base64 data of inline media, and its type.
 fn data_of(part: &mut Part) -> Option<(&mut String, Option<&str>)> {
     match part {
         Part::Image(Media { source: MediaSource::Base64(data), mime, .. })
@@ -175,7 +175,7 @@ fn extension(mime: Option<&str>) -> &str {
     }
 }
 
-/// The file of a handle. A model writes handles: what is none leads nowhere.
+/// Returns the file of a handle. Handles come from the model, so invalid ones are refused.
 fn file_of(directory: &Path, handle: &str) -> io::Result<PathBuf> {
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "a handle is made of letters and digits");
     is_handle(handle).then(|| directory.join(format!("{handle}.json"))).ok_or_else(none)
@@ -185,15 +185,15 @@ fn is_handle(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// A name that no other id has, and in which people find the id again.
+/// Returns a unique file name in which people can recognise the id.
 fn file_name(id: &str) -> String {
-    /// Of the id; with the digest it fits every file system.
+    /// Characters of the id; together with the digest the name fits every file system.
     const SHOWN: usize = 40;
     let shown = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     format!("{}-{}", id.chars().take(SHOWN).map(shown).collect::<String>(), digest([id]))
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file atomically.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = file.with_extension("unfinished");
     fs::write(&unfinished, bytes)?;

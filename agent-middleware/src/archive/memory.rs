@@ -11,10 +11,11 @@ use async_trait::async_trait;
 
 use super::{Archive, Archived, Hit, find, off_thread};
 
-/// An archive in the process: gone when that ends. Clones share it.
+/// In-memory archive, which is lost with the process. Clones share it.
 ///
-/// What one agent of one session put in is bounded, and there the oldest text goes first. All sessions together are bounded
-/// too: what was not used for the longest goes first, all that one agent of one session put in at once.
+/// The texts of one agent in one session are bounded; the oldest are evicted first. All sessions
+/// together are bounded too: the least recently used agent of a session is evicted first, with all
+/// its texts.
 ///
 /// ```
 /// use agent_middleware::{ContextCompaction, archive::MemoryArchive};
@@ -31,13 +32,13 @@ pub struct MemoryArchive {
     shelves: Arc<Mutex<Shelves>>,
 }
 
-/// The agent of a session whose texts these are.
+/// Owner of texts: a session and an agent.
 type Owner = (Arc<str>, Arc<str>);
 
 #[derive(Default)]
 struct Shelves {
     by_owner: HashMap<Owner, Shelf>,
-    /// The owners by when their shelves were last used.
+    /// Owners ordered by last use.
     order: BTreeMap<u64, Owner>,
     uses: u64,
     bytes: usize,
@@ -47,24 +48,24 @@ struct Shelves {
 struct Shelf {
     used: u64,
     bytes: usize,
-    /// The oldest first.
+    /// Oldest first.
     texts: VecDeque<Arc<Archived>>,
 }
 
 impl MemoryArchive {
-    /// An empty archive: 16 MiB for each agent of each session, 256 MiB in all.
+    /// Creates an empty archive: 16 MiB for each agent of each session, 256 MiB in total.
     pub fn new() -> Self {
         Self { agent_limit: 16 << 20, total_limit: 256 << 20, shelves: Arc::default() }
     }
 
-    /// Sets how many bytes each agent of each session may have in it. Default: 16 MiB.
+    /// Sets the limit for each agent of each session, in bytes. Default: 16 MiB.
     #[must_use]
     pub fn agent_limit(mut self, bytes: usize) -> Self {
         self.agent_limit = bytes;
         self
     }
 
-    /// Sets how many bytes all sessions together may have in it. Default: 256 MiB.
+    /// Sets the limit for all sessions together, in bytes. Default: 256 MiB.
     #[must_use]
     pub fn total_limit(mut self, bytes: usize) -> Self {
         self.total_limit = bytes;
@@ -77,7 +78,7 @@ impl MemoryArchive {
 }
 
 impl Shelves {
-    /// The owner's shelf, if there is one; it is the last to go now.
+    /// Returns the owner's shelf, if there is one, and marks it as the most recently used.
     fn used(&mut self, owner: &Owner) -> Option<&mut Shelf> {
         let shelf = self.by_owner.get_mut(owner)?;
         self.uses += 1;

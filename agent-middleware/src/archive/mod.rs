@@ -1,8 +1,8 @@
-//! Texts that left a conversation, kept where the model can find them again.
+//! Archive of texts that were removed from a conversation, for later retrieval by the model.
 //!
-//! [`ContextCompaction`](crate::ContextCompaction) and [`LongToolOutput`](crate::LongToolOutput) put in what they take out of a
-//! conversation; the model searches it and reads it with their tools. For those who choose where the texts are kept, or keep them
-//! in a store of their own: implement [`Archive`].
+//! [`ContextCompaction`](crate::ContextCompaction) and [`LongToolOutput`](crate::LongToolOutput)
+//! archive what they remove from a conversation; the model searches and reads it with their tools.
+//! To keep the texts in another store, implement [`Archive`].
 //!
 //! ```
 //! use agent_middleware::{LongToolOutput, archive::DirectoryArchive};
@@ -26,54 +26,56 @@ pub(crate) use self::tools::{READ_ARCHIVED, READ_OUTPUT, SEARCH_HISTORY, history
 pub use self::{directory::DirectoryArchive, memory::MemoryArchive, session::SessionArchive};
 use crate::digest::digest;
 
-/// A text under a handle.
+/// An archived text with its handle.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub struct Archived {
-    /// Names it: made of its content, so that the same text is kept once.
+    /// Handle, derived from the content, so that the same text is stored once.
     pub handle: String,
-    /// Whose words they are: `user`, `assistant`, or the tool's name.
+    /// Author of the text: `user`, `assistant`, or the tool's name.
     pub from: String,
-    /// The text, whole.
+    /// The full text.
     pub text: String,
-    /// The images and documents that stood with it, in their order: where the text speaks of one, it names it in brackets.
+    /// The images and documents of the message, in order. The text refers to each in brackets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Part>,
 }
 
-/// A text that was found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hit {
     /// The text's handle.
     pub handle: String,
-    /// Whose words they are.
+    /// Author of the text.
     pub from: String,
-    /// What stands around the place that was found.
+    /// Excerpt around the match.
     pub excerpt: String,
 }
 
-/// Keeps texts that left a conversation. Each agent of each session has its own: none sees another's.
+/// Archive of texts that were removed from a conversation. Each agent of each session has its own:
+/// none sees another's texts.
 ///
-/// [`MemoryArchive`] keeps them in the process, [`SessionArchive`] in the session's journal, [`DirectoryArchive`] in files.
+/// [`MemoryArchive`] keeps them in the process, [`SessionArchive`] in the session's journal,
+/// [`DirectoryArchive`] in files.
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// Keeps texts. One that is there already stays.
+    /// Stores texts. Texts that exist already stay unchanged.
     ///
     /// # Errors
-    /// If they cannot be kept: the run goes on, and the failure is reported.
+    /// If the texts cannot be stored: the run continues, and the failure is reported.
     async fn put(&self, cx: &RunCx, texts: Vec<Archived>) -> Result<()>;
 
-    /// The text under `handle`.
+    /// Returns the text with this handle.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the text cannot be read.
     async fn get(&self, cx: &RunCx, handle: &str) -> Result<Option<Archived>>;
 
-    /// Up to `most` texts that hold words of the query, those with the most of them first.
+    /// Returns up to `most` texts that contain words of the query, best matches first.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If the texts cannot be read.
     async fn search(&self, cx: &RunCx, query: &str, most: usize) -> Result<Vec<Hit>>;
 }
 
@@ -99,13 +101,14 @@ impl fmt::Debug for dyn Archive {
 }
 
 impl Archived {
-    /// A text, under the handle that its content makes.
+    /// Creates a text with the handle derived from its content.
     pub fn new(from: impl Into<String>, text: impl Into<String>) -> Self {
         let (from, text) = (from.into(), text.into());
         Self { handle: handle(&from, &text, &[]), from, text, media: Vec::new() }
     }
 
-    /// Adds what stood with the text; what is no image or document is left out. The handle changes with it.
+    /// Adds the images and documents of the message; other parts are ignored. The handle changes
+    /// accordingly.
     #[must_use]
     pub fn with_media(mut self, media: impl IntoIterator<Item = Part>) -> Self {
         self.media.extend(media.into_iter().filter(|part| media_of(part).is_some()));
@@ -113,14 +116,14 @@ impl Archived {
         self
     }
 
-    /// The message's words, with its images and documents; none if it has neither.
+    /// Archives the message's text with its images and documents; `None` if it has neither.
     pub(crate) fn of(message: &Message) -> Option<Self> {
         let from = message.as_tool().map_or(message.role(), ToolMessage::name);
         let text = words_of(message);
         (!text.trim().is_empty()).then(|| Self::new(from, text).with_media(shown_in(message)))
     }
 
-    /// About how much memory it takes, in bytes.
+    /// Returns the approximate memory size in bytes.
     fn size(&self) -> usize {
         let names = self.handle.len() + self.from.len();
         size_of::<Self>()
@@ -130,17 +133,17 @@ impl Archived {
     }
 }
 
-/// The handle that this content has.
+/// Returns the handle of this content.
 fn handle(from: &str, text: &str, media: &[Part]) -> String {
     digest([from, text].into_iter().chain(media.iter().filter_map(media_of).map(source)))
 }
 
-/// The handle under which a result will be archived.
+/// Returns the handle under which a result will be archived.
 pub(crate) fn handle_of(result: &ToolMessage) -> String {
     handle(result.name(), &text_of(result), &result.parts().iter().filter_map(kept).collect::<Vec<_>>())
 }
 
-/// The images and documents of a message.
+/// Returns the images and documents of a message.
 fn shown_in(message: &Message) -> Vec<Part> {
     match message {
         Message::System(m) => m.parts().iter().filter_map(kept).collect(),
@@ -150,7 +153,7 @@ fn shown_in(message: &Message) -> Vec<Part> {
     }
 }
 
-/// The image or document, as it may stand in any message.
+/// Returns the image or document in a form that fits any message.
 fn kept(part: &Part) -> Option<Part> {
     match part {
         Part::Image(of) => Some(Part::Image(plain(of))),
@@ -167,14 +170,14 @@ fn kept_block(block: &Block) -> Option<Part> {
     }
 }
 
-/// The media without a mark for the cache and without the JSON of its place.
+/// Returns the media without cache mark and without the raw JSON.
 fn plain(media: &Media) -> Media {
     let mut media = media.clone();
     (media.cache, media.raw) = (None, None);
     media
 }
 
-/// Where the media is, or its bytes in base64.
+/// Returns the location of the media, or its base64 data.
 fn source(media: &Media) -> &str {
     match &media.source {
         MediaSource::Url(text) | MediaSource::Base64(text) | MediaSource::File(text) => text,
@@ -189,17 +192,18 @@ fn media_of(part: &Part) -> Option<&Media> {
     }
 }
 
-/// What the model is told of a result that it does not see whole.
+/// Returns the hint for the model on how to read a shortened result.
 pub(crate) fn where_to_read(of: &str) -> String {
     format!("The tool {READ_ARCHIVED} with handle \"{of}\" shows it.")
 }
 
-/// A result's words.
+/// Returns a result's text.
 pub(crate) fn text_of(result: &ToolMessage) -> String {
     join(result.parts().iter().filter_map(part))
 }
 
-/// A message's words, with calls and their arguments, and a line for what is no text. Reasoning is left out.
+/// Returns a message's text, with calls and their arguments, and a line for each non-text part.
+/// Reasoning is omitted.
 pub(crate) fn words_of(message: &Message) -> String {
     match message {
         Message::System(m) => join(m.parts().iter().filter_map(part)),
@@ -226,7 +230,7 @@ fn block(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(text.text.clone()),
         Block::ToolCall(call) => Some(format!("{}({})", call.name, call.arguments)),
-        // What came of it may be long, and sealed: what the model made of it stands in its texts.
+        // Its result may be long, and sealed; the model's texts contain its conclusions.
         Block::Server(call) => call.input.as_ref().map(|input| format!("{}({input})", call.name)),
         Block::Image(of) => Some(media("image", of)),
         Block::Document(of) => Some(media("document", of)),
@@ -243,15 +247,15 @@ fn media(kind: &str, of: &Media) -> String {
     format!("[{kind}: {from}]")
 }
 
-/// Does work that takes long where much is archived, on a thread where it holds nobody up.
+/// Runs potentially long work on a blocking thread.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let failed = |e| Error::new(ErrorKind::Store, "the archive's work was not finished").with_source(e);
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
-/// The texts among `all` that hold words of the query.
+/// Searches the texts for words of the query.
 fn find<'a>(query: &str, most: usize, all: impl Iterator<Item = &'a Archived>) -> Vec<Hit> {
-    /// Characters around the place that was found.
+    /// Length of the excerpt in characters.
     const AROUND: usize = 150;
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let mut hits: Vec<(usize, Hit)> = Vec::new();

@@ -7,13 +7,14 @@ use serde_json::json;
 
 use super::{Archive, Archived, Hit, find, off_thread};
 
-/// An archive in the storage that the session shares: journalled with the step that put something in, and there again after
-/// a restart. It makes the session's storage larger: for long sessions with a store of their own, implement [`Archive`].
+/// Archive in the storage that the session shares: journalled with the step that archived the text,
+/// and restored after a restart. It enlarges the session's storage: for long sessions, implement
+/// [`Archive`] on a separate store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionArchive;
 
 impl SessionArchive {
-    /// The archive.
+    /// Creates the archive.
     pub fn new() -> Self {
         Self
     }

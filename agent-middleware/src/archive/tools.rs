@@ -1,4 +1,4 @@
-//! The tools with which a model gets at an archive.
+//! The tools with which a model reads an archive.
 
 use std::sync::Arc;
 
@@ -9,25 +9,26 @@ use serde_json::json;
 
 use super::Archive;
 
-/// Finds texts by words.
+/// Name of the tool that finds texts by words.
 pub(crate) const SEARCH_HISTORY: &str = "search_history";
-/// Shows a text by its handle.
+/// Name of the tool that shows a text by its handle.
 pub(crate) const READ_ARCHIVED: &str = "read_archived";
 
-/// Characters that are shown at once, unless fewer are asked for.
+/// Maximum number of characters per page.
 const PAGE: usize = 4_000;
 
-/// Shows a tool's output by its handle: another name, so that both kinds of texts can be offered by different middlewares.
+/// Name of the tool that shows a tool's output by its handle. A separate name, so that different
+/// middlewares can offer both kinds of texts.
 pub(crate) const READ_OUTPUT: &str = "read_output";
 
-/// The tools over what compactions removed.
+/// Returns the tools for texts that compactions removed.
 pub(crate) fn history_tools(archive: &Arc<dyn Archive>) -> Vec<Arc<dyn Tool>> {
     let what = "Shows a message that was shortened in or removed from this conversation.";
     let read = ReadArchived { archive: archive.clone(), name: READ_ARCHIVED, what };
     vec![Arc::new(SearchHistory(archive.clone())), Arc::new(read)]
 }
 
-/// The tool over outputs that were too long.
+/// Returns the tool for outputs that were too long.
 pub(crate) fn output_tool(archive: &Arc<dyn Archive>) -> Arc<dyn Tool> {
     let what = "Shows parts of a tool's output that was too long to be shown whole.";
     Arc::new(ReadArchived { archive: archive.clone(), name: READ_OUTPUT, what })
@@ -71,7 +72,7 @@ impl Tool for SearchHistory {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        /// More would fill the conversation that was just made smaller.
+        /// More would fill the conversation that was just compacted.
         const MOST: usize = 8;
         let Query { query } = req.parse()?;
         let hits = self.0.search(&req.cx, &query, MOST).await?;
@@ -118,7 +119,7 @@ impl Tool for ReadArchived {
         let end = offset + page.chars().count();
         let rest = if end < total { format!("; offset {end} shows more") } else { String::new() };
         let page = Part::text(format!("[Characters {offset} to {end} of {total}{rest}]\n{page}"));
-        let media = archived.media.into_iter().filter(|_| offset == 0); // with the first page, and not with each
+        let media = archived.media.into_iter().filter(|_| offset == 0); // only with the first page
         Ok(ToolOutput::parts([page].into_iter().chain(media).collect()))
     }
 }

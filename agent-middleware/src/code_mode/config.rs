@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::functions::{Function, functions};
 use crate::permissions::wildcard::any_fits;
 
-/// Configuration of [`CodeMode`](super::CodeMode).
+/// Configuration of `CodeMode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -16,7 +16,7 @@ use super::{CodeModeConfig, check, functions::Function, screen::Screen, source::
 /// Maximum number of bytes of the arguments of one call.
 const LONGEST_ARGUMENTS: usize = 1 << 20;
 
-/// Maximum number of bytes of a program: its syntax may be nested as deep as it is long, and each
+/// Maximum number of bytes of a program: syntax nesting can grow with its length, and each
 /// walker needs the stack for that.
 const LONGEST_PROGRAM: usize = 128 << 10;
 

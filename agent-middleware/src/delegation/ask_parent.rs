@@ -13,7 +13,7 @@ use serde_json::json;
 /// Name of the tool.
 pub(super) const ASK_PARENT: &str = "ask_parent";
 
-/// Configuration of [`AskParent`].
+/// Configuration of `AskParent`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub struct AskParentConfig {
 /// Its kind is `ask_parent`, its payload has `question` and the `path` of the agent, and the answer
 /// is a text.
 ///
-/// Register it with the agent that is called. An agent without a caller is told to decide by
+/// Register it with the agent that is called. An agent without a caller is asked to decide by
 /// itself.
 ///
 /// # Order

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Configuration of [`Delegation`](super::Delegation).
+/// Configuration of `Delegation`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -1,4 +1,4 @@
-//! Which tool calls may run: rules, and what they make of a call.
+//! Permissions: rules that decide which tool calls may run.
 
 mod paths;
 mod rule;
@@ -16,27 +16,28 @@ pub use self::{
     store::{RuleFile, RuleStore},
 };
 
-/// What is done about a tool call. Ordered: of several that apply, the strictest holds.
+/// Decision about a tool call. Ordered: of several that apply, the strictest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// It runs.
+    /// The call runs.
     Allow,
     /// A person is asked first.
     Ask,
-    /// It never runs, and nobody is asked.
+    /// The call never runs, and nobody is asked.
     Deny,
 }
 
-/// Which tool calls may run. [`Approval`](crate::Approval) acts on it.
+/// Rules that decide which tool calls may run. [`Approval`](crate::Approval) enforces them.
 ///
-/// Of the rules that fit a call the strictest holds: a denial wins over a question, a question over leave. What no rule fits
-/// has the [default](Self::default_policy), which is to ask. What cannot be understood (a path that leads nobody knows where,
-/// a command line that a shell would read in ways of its own) is never allowed by a rule: it is asked about.
+/// Of the rules that match a call, the strictest wins: deny over ask, ask over allow. Calls without
+/// a matching rule get the [default](Self::default_policy), which is to ask. A rule never allows
+/// input that cannot be interpreted reliably (a path with an unknown target, a command line that
+/// shells parse differently): a person is asked.
 ///
-/// With the feature `shell` rules read command lines, which are taken apart: each command in a line, and each file that it
-/// writes to, must be allowed by itself. See [`Match`].
+/// With the feature `shell`, rules can match command lines, which are parsed: each command in a
+/// line, and each file that it writes to, must be allowed. See [`Match`].
 ///
 /// ```
 /// use agent_middleware::{Permissions, permissions::{Policy, Rule}};
@@ -69,32 +70,32 @@ pub enum Policy {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Permissions {
-    /// The policy of what no rule fits. Default: ask.
+    /// Policy for calls without a matching rule. Default: ask.
     #[serde(rename = "default")]
     pub default_policy: Policy,
-    /// The directory that relative paths begin at; absolute ones below it are known as relative ones too. Default: unknown,
-    /// so that a relative path that goes above its start is unclear.
+    /// Directory that relative paths are resolved against; absolute paths below it also match as
+    /// relative ones. Default: unknown, so that a relative path that leaves its start is unclear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// The rules, in any order.
     pub rules: Vec<Rule>,
 }
 
-/// What is to be done about a call, and why.
+/// The decision about a call, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ruling {
-    /// What is to be done.
+    /// The decision.
     pub policy: Policy,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: String,
 }
 
-/// How a call fits a rule. Ordered: all parts of a rule must fit.
+/// Result of matching a call against a rule. Ordered: all parts of a rule must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
-    /// Nobody can say.
+    /// Cannot be determined.
     Unclear,
     Yes,
 }
@@ -106,19 +107,19 @@ impl Default for Permissions {
 }
 
 impl Permissions {
-    /// No rules: everything is asked about.
+    /// Creates permissions without rules: every call is asked about.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the policy of what no rule fits.
+    /// Sets the policy for calls without a matching rule.
     #[must_use]
     pub fn otherwise(mut self, policy: Policy) -> Self {
         self.default_policy = policy;
         self
     }
 
-    /// Sets the directory that relative paths begin at.
+    /// Sets the directory that relative paths are resolved against.
     #[must_use]
     pub fn root(mut self, directory: impl Into<String>) -> Self {
         self.root = Some(directory.into());
@@ -132,7 +133,7 @@ impl Permissions {
         self
     }
 
-    /// What is to be done about a call of `tool` with these arguments.
+    /// Returns the decision about a call of `tool` with these arguments.
     pub fn decide(&self, tool: &str, arguments: &Value) -> Ruling {
         let rules: Vec<_> = self.rules.iter().enumerate().filter(|(_, rule)| rule.names(tool)).collect();
         if rules.is_empty() {
@@ -145,7 +146,8 @@ impl Permissions {
         self.strictest(&rules, arguments, |_, _, _| Fit::No).unwrap_or_else(|| self.otherwise_ruling())
     }
 
-    /// The strictest that the rules say, where `line` is how a rule's patterns fit the command line in an argument.
+    /// Returns the strictest decision of the rules; `line` matches a rule's patterns against the
+    /// command line in an argument.
     fn strictest(
         &self,
         rules: &[(usize, &Rule)],

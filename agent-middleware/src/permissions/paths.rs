@@ -1,15 +1,17 @@
-//! Paths as a rule sees them. Links are for the tool to mind: nothing is looked up on disk.
+//! Matching of paths. Symbolic links are the tool's responsibility: nothing is looked up on disk.
 
 use super::{Fit, wildcard};
 
-/// How a path fits the patterns: as it is after `.` and `..` were taken out, relative to `root` below it, absolute too.
+/// Matches a path against the patterns after resolving `.` and `..`: relative to `root` if it is
+/// below it, and as an absolute path too.
 pub(super) fn fit(path: &str, patterns: &[String], root: Option<&str>) -> Fit {
     let Some(forms) = forms(path, root) else { return Fit::Unclear };
     let fits = |pattern: &String| forms.iter().any(|form| wildcard::fits(pattern, form, Some('/')));
     if patterns.iter().any(fits) { Fit::Yes } else { Fit::No }
 }
 
-/// What a path may be written as in a pattern. None if it cannot be said where it leads.
+/// Returns the forms in which a pattern may spell a path; `None` if its target cannot be
+/// determined.
 fn forms(path: &str, root: Option<&str>) -> Option<Vec<String>> {
     let strange = path.is_empty() || path.starts_with('~') || path.contains(['\0', '\\', '$', '`']);
     if strange {
@@ -29,13 +31,13 @@ fn forms(path: &str, root: Option<&str>) -> Option<Vec<String>> {
     Some(forms)
 }
 
-/// The parts of `path` from `start` on. None if it leaves what is known.
+/// Returns the components of `path`, resolved from `start`; `None` if it leaves the known part.
 fn resolved<'a>(start: &[&'a str], path: &'a str) -> Option<Vec<&'a str>> {
     let mut parts = start.to_vec();
     for part in path.split('/') {
         match part {
             "" | "." => {}
-            // Above the top of an absolute path is the top itself.
+            // The parent of the root directory is the root itself.
             ".." => drop(parts.pop().or((path.starts_with('/') || !start.is_empty()).then_some(""))?),
             part => parts.push(part),
         }

@@ -1,4 +1,4 @@
-//! One rule.
+//! A permission rule.
 
 use std::collections::BTreeMap;
 
@@ -8,45 +8,49 @@ use serde_json::Value;
 
 use super::{Fit, Policy, paths, wildcard};
 
-/// What is done about the calls that it fits.
+/// A rule with a policy for the calls that it matches.
 ///
-/// All that it says must hold: the tool's name, the arguments one by one. See [`Permissions`](super::Permissions) for how
-/// several rules go together.
+/// All its conditions must match: the tool's name, and each of the arguments. See
+/// [`Permissions`](super::Permissions) for the combination of several rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Rule {
-    /// What is done.
+    /// Policy for matching calls.
     pub policy: Policy,
-    /// The tool's name, with `*` for any number of characters and `?` for one.
+    /// Pattern for the tool's name; `*` matches any number of characters and `?` matches one.
     pub tool: String,
-    /// The arguments, if only calls with exactly these are meant.
+    /// Matches only calls with exactly these arguments, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// What single arguments must fit, by name.
+    /// Conditions for single arguments, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Match>,
 }
 
-/// What an argument must fit: one of the patterns.
+/// Condition for an argument: it must match one of the patterns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Match {
-    /// A path, or a list of them, after `.` and `..` are taken out. In a pattern `*` and `?` stop at a `/`, and `**` does
-    /// not. A pattern that begins with `/` is for absolute paths. To allow, all paths of a list must fit; else one is enough.
+    /// A path, or a list of paths, after resolving `.` and `..`. In a pattern, `*` and `?` do not
+    /// match `/`, and `**` does. A pattern that begins with `/` matches absolute paths. To allow,
+    /// all paths of a list must match; otherwise one is enough.
     Path(Vec<String>),
-    /// A command line: the words that a command begins with, in which `*` and `?` stand for characters of one word, and `**`
-    /// at the end for any further arguments. `> PATH` is a file that is written to. Needs the feature `shell`.
+    /// A command line. The pattern consists of the words that a command begins with, in which `*`
+    /// and `?` match characters of one word, and `**` at the end matches any further arguments.
+    /// `> PATH` matches a file that is written to. Needs the feature `shell`.
     ///
-    /// To deny or ask, the program's directory does not matter. To allow, the words must be those, and what follows them must
-    /// be harmless. That are operands, and of the programs that are known (`ls`, `git log`, `curl` and a hundred others) the
-    /// options that neither write, send, delete nor run anything; a few programs may have no operands, or plain ones alone
-    /// (`git push origin main`). All else must be among the words: `find . -delete`, `mytool --fast`. A program that runs
-    /// others (`env`, `sudo`, `npx`, an interpreter) is allowed by the whole of its words. `mytool **` trusts a program with
-    /// whatever arguments it is given. No connection that the shell itself opens (`< /dev/tcp/..`) is covered.
+    /// To deny or ask, the program's directory is ignored. To allow, the words must match
+    /// literally, and the rest must be harmless: operands, and for known programs (`ls`, `git log`,
+    /// `curl` and a hundred others) the options that do not write, send, delete or run anything. A
+    /// few programs may have no operands, or only plain ones (`git push origin main`). Everything
+    /// else must be among the words: `find . -delete`, `mytool --fast`. A program that runs others
+    /// (`env`, `sudo`, `npx`, an interpreter) is allowed only by all of its words. `mytool **`
+    /// trusts a program with arbitrary arguments. No rule allows connections that the shell itself
+    /// opens (`< /dev/tcp/..`).
     ///
     /// ```
     /// use agent_middleware::{Permissions, permissions::{Policy, Rule}};
@@ -62,52 +66,56 @@ pub enum Match {
     /// ```
     #[cfg(feature = "shell")]
     Command(Vec<String>),
-    /// Text, with `*` for any number of characters and `?` for one; other values are compared as JSON text.
+    /// A text; `*` matches any number of characters and `?` matches one. Other values are compared
+    /// as JSON text.
     Text(Vec<String>),
 }
 
 impl Rule {
-    /// Calls of this tool (`*` and `?` allowed) run.
+    /// Creates a rule that allows calls of this tool (`*` and `?` are wildcards).
     pub fn allow(tool: impl Into<String>) -> Self {
         Self::new(Policy::Allow, tool)
     }
 
-    /// Calls of this tool are asked about.
+    /// Creates a rule that asks about calls of this tool.
     pub fn ask(tool: impl Into<String>) -> Self {
         Self::new(Policy::Ask, tool)
     }
 
-    /// Calls of this tool never run.
+    /// Creates a rule that denies calls of this tool.
     pub fn deny(tool: impl Into<String>) -> Self {
         Self::new(Policy::Deny, tool)
     }
 
-    /// A rule for calls of this tool.
+    /// Creates a rule for calls of this tool.
     pub fn new(policy: Policy, tool: impl Into<String>) -> Self {
         Self { policy, tool: tool.into(), arguments: None, when: BTreeMap::new() }
     }
 
-    /// Only calls with exactly these arguments.
+    /// Matches only calls with exactly these arguments.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Value) -> Self {
         self.arguments = Some(arguments);
         self
     }
 
-    /// Only calls whose argument is a path that fits: see [`Match::Path`]. Of several patterns one must fit.
+    /// Matches only calls whose argument is a matching path: see [`Match::Path`]. Several patterns
+    /// are alternatives.
     #[must_use]
     pub fn path(self, argument: impl Into<String>, pattern: impl Into<String>) -> Self {
         self.pattern(argument, pattern, Match::Path)
     }
 
-    /// Only commands in this argument that begin so: see [`Match::Command`]. Of several patterns one must fit.
+    /// Matches only commands in this argument that begin with these words: see [`Match::Command`].
+    /// Several patterns are alternatives.
     #[cfg(feature = "shell")]
     #[must_use]
     pub fn command(self, argument: impl Into<String>, words: impl Into<String>) -> Self {
         self.pattern(argument, words, Match::Command)
     }
 
-    /// Only calls whose argument is a text that fits: see [`Match::Text`]. Of several patterns one must fit.
+    /// Matches only calls whose argument is a matching text: see [`Match::Text`]. Several patterns
+    /// are alternatives.
     #[must_use]
     pub fn text(self, argument: impl Into<String>, pattern: impl Into<String>) -> Self {
         self.pattern(argument, pattern, Match::Text)
@@ -135,7 +143,8 @@ impl Rule {
         wildcard::fits(&self.tool, tool, None)
     }
 
-    /// How a call with these arguments fits, where `line` is how patterns fit the command line in an argument.
+    /// Matches a call with these arguments; `line` matches patterns against the command line in an
+    /// argument.
     #[cfg_attr(not(feature = "shell"), expect(unused_variables, reason = "no rule reads a command line"))]
     pub(super) fn fit(&self, arguments: &Value, root: Option<&str>, line: impl Fn(&str, &[String]) -> Fit) -> Fit {
         if self.arguments.as_ref().is_some_and(|wanted| canonical_json(wanted) != canonical_json(arguments)) {

@@ -1,4 +1,4 @@
-//! Where rules are kept that hold for good.
+//! Storage of permanent rules.
 
 use std::{
     collections::BTreeMap,
@@ -13,26 +13,27 @@ use async_trait::async_trait;
 
 use super::Rule;
 
-/// Keeps the rules that people laid down for good by their answers.
+/// Stores the rules that people made permanent with their answers.
 ///
-/// Whose rules they are, an implementation takes from the run: the agent at least, since two agents may give one name to
-/// different tools.
+/// An implementation derives the owner of the rules from the run. It must distinguish at least by
+/// agent, since two agents may use the same name for different tools.
 #[async_trait]
 pub trait RuleStore: Send + Sync + 'static {
-    /// The rules that hold for the run.
+    /// Returns the rules that apply to the run.
     ///
     /// # Errors
-    /// Fails the run: without its rules nothing may be decided.
+    /// An error fails the run: without its rules nothing may be decided.
     async fn load(&self, cx: &RunCx) -> Result<Vec<Rule>>;
 
-    /// Keeps one more.
+    /// Adds a rule.
     ///
     /// # Errors
-    /// Fails the run; the call that it was about does not run.
+    /// An error fails the run; the call in question does not run.
     async fn add(&self, cx: &RunCx, rule: Rule) -> Result<()>;
 }
 
-/// A JSON file with rules by the agent's name. Other processes may read it meanwhile; only one should write it.
+/// A JSON file with rules by the agent's name. Other processes may read it concurrently; only one
+/// should write it.
 ///
 /// ```
 /// use agent_middleware::{Approval, permissions::RuleFile};
@@ -45,7 +46,7 @@ pub struct RuleFile {
     kept: Arc<Kept>,
 }
 
-/// The file, for the threads where work on it may block.
+/// The file, shared with the threads on which file operations may block.
 #[derive(Debug)]
 struct Kept {
     path: PathBuf,
@@ -55,7 +56,7 @@ struct Kept {
 type ByAgent = BTreeMap<String, Vec<Rule>>;
 
 impl RuleFile {
-    /// The file at `path`; it is made with its first rule.
+    /// Uses the file at `path`; it is created with its first rule.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { kept: Arc::new(Kept { path: path.into(), writing: Mutex::new(()) }) }
     }
@@ -93,7 +94,8 @@ impl Kept {
     }
 }
 
-/// Replaces the file as a whole: readers see the old content or the new one, after a power cut too.
+/// Replaces the file atomically: readers see either the old or the new content, even after a power
+/// failure.
 fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut aside = path.file_name().unwrap_or_default().to_owned();
     aside.push(".new");
@@ -105,7 +107,8 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_directory(path)
 }
 
-/// Makes the name of the file last. Elsewhere than on Unix a directory cannot be opened, and needs not.
+/// Makes the file's name durable. On platforms other than Unix, a directory cannot be opened, and
+/// need not be.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());

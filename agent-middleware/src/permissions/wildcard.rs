@@ -1,13 +1,14 @@
-//! Patterns with `*` and `?`. Every text is one; none is wrong.
+//! Wildcard patterns with `*` and `?`. Every text is a valid pattern.
 
-/// True if `text` fits `pattern`: `?` is one character, `*` any number of them. With `separator`, neither is that
-/// character, `**` is any number of any, and `**` with a separator may be nothing at all.
+/// True if `text` matches `pattern`: `?` matches one character, `*` any number of them. With
+/// `separator`, neither matches that character, `**` matches any number of any characters, and `**`
+/// followed by a separator may also match nothing.
 pub(crate) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
     if !pattern.contains(['*', '?']) {
         return pattern == text;
     }
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // `ends[i]`: the pattern so far fits the first i characters.
+    // `ends[i]`: the pattern so far matches the first i characters.
     let mut ends = vec![false; text.len() + 1];
     ends[0] = true;
     let mut at = 0;
@@ -41,7 +42,7 @@ pub(crate) fn fits(pattern: &str, text: &str, separator: Option<char>) -> bool {
     ends[text.len()]
 }
 
-/// True if a tool's name fits one of the patterns.
+/// True if a tool's name matches one of the patterns.
 pub(crate) fn any_fits<'a>(patterns: impl IntoIterator<Item = &'a String>, name: &str) -> bool {
     patterns.into_iter().any(|pattern| fits(pattern, name, None))
 }

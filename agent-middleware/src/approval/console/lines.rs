@@ -1,15 +1,17 @@
-//! Lines that are typed, whoever waits for them.
+//! Typed lines, read by one thread for all questions.
 
 use std::io::{BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
 
-/// Lines that may wait to be read: nobody types more ahead, and a file that is no person cannot fill the memory.
+/// Maximum number of buffered lines: nobody types further ahead, and a file as input cannot fill
+/// the memory.
 const AHEAD: usize = 64;
 
-/// The lines of an input. A blocked read cannot be taken back, so one thread reads for all questions.
+/// The lines of an input. A blocking read cannot be cancelled, so one thread reads for all
+/// questions.
 pub(super) enum Lines {
-    /// Nobody asked yet.
+    /// Nothing was read yet.
     Closed(Box<dyn Read + Send>),
     Open(mpsc::Receiver<String>),
 }
@@ -19,14 +21,14 @@ impl Lines {
         Self::Closed(Box::new(input))
     }
 
-    /// Forgets the lines that came before they were asked for.
+    /// Discards the lines that were typed before the question.
     pub(super) fn forget(&mut self) {
         if let Self::Open(lines) = self {
             while lines.try_recv().is_ok() {}
         }
     }
 
-    /// The next line; none at the end of the input.
+    /// Returns the next line; `None` at the end of the input.
     pub(super) async fn next(&mut self) -> Option<String> {
         loop {
             match self {

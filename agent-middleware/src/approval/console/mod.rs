@@ -1,4 +1,4 @@
-//! A person at the terminal decides.
+//! Approval by a person at the terminal.
 
 mod lines;
 mod show;
@@ -18,9 +18,10 @@ use super::{ApprovalRequest, Approver, Decision, DecisionKind};
 
 /// Asks the person at the terminal: yes, no with a reason, or other arguments.
 ///
-/// One question at a time, whatever runs. What is shown has no control characters and none that change the order of the
-/// text: they are written out, as `\u{202e}`. What was typed before a question was shown is no answer to it, and only a clear
-/// answer is one. If nobody answers [in time](super::Approval::timeout), or the terminal is closed, the call is rejected.
+/// Only one question is shown at a time. Control characters and characters that change the order of
+/// the text are escaped in the output, as in `\u{202e}`. Input that was typed before a question was
+/// shown does not answer it, and only a clear answer counts. If nobody answers
+/// [in time](super::Approval::timeout), or the terminal is closed, the call is rejected.
 ///
 /// ```
 /// use agent_middleware::{Approval, approval::ConsoleApprover};
@@ -33,12 +34,12 @@ use super::{ApprovalRequest, Approver, Decision, DecisionKind};
 pub struct ConsoleApprover(Arc<Console>);
 
 struct Console {
-    /// Whoever holds it asks.
+    /// Held while a question is shown.
     lines: tokio::sync::Mutex<Lines>,
     output: Mutex<Box<dyn Write + Send>>,
 }
 
-/// There is one terminal, however many approvers there are.
+/// There is only one terminal, however many approvers there are.
 static TERMINAL: LazyLock<ConsoleApprover> = LazyLock::new(|| ConsoleApprover::on(std::io::stdin(), std::io::stderr()));
 
 impl ConsoleApprover {
@@ -47,7 +48,8 @@ impl ConsoleApprover {
         TERMINAL.clone()
     }
 
-    /// Asks on `output` and reads lines of `input`, on a thread that begins with the first question.
+    /// Asks on `output` and reads lines from `input`, on a thread that starts with the first
+    /// question.
     pub fn on(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> Self {
         let lines = tokio::sync::Mutex::new(Lines::of(input));
         Self(Arc::new(Console { lines, output: Mutex::new(Box::new(output)) }))
@@ -68,7 +70,7 @@ impl Console {
     }
 }
 
-/// A question that is shown.
+/// A shown question.
 struct Open<'a> {
     console: &'a Console,
     lines: &'a mut Lines,
@@ -76,7 +78,7 @@ struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// Asks for one line; none if nobody is there.
+    /// Prompts for one line; returns `None` at the end of the input.
     async fn ask(&mut self, prompt: &str) -> Result<Option<String>> {
         self.console.say(prompt)?;
         Ok(self.lines.next().await.map(|line| line.trim().to_owned()))
@@ -106,7 +108,7 @@ impl Open<'_> {
         Ok(Decision::Reject { reason: why, remember: None, always: false })
     }
 
-    /// Asks for each argument; none if there is nothing to modify.
+    /// Prompts for each argument; returns `None` if there is nothing to modify.
     async fn modify(&mut self, arguments: &Value) -> Result<Option<Decision>> {
         let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
             self.console.say("There are no arguments to modify.\n")?;
@@ -128,7 +130,8 @@ impl Open<'_> {
     }
 }
 
-/// A line as the new value of an argument: text where text was, and else JSON; nothing typed keeps it.
+/// Parses a line as the new value of an argument: text for a text, otherwise JSON; an empty line
+/// keeps the value.
 fn read(before: &Value, answer: String) -> Option<Value> {
     match before {
         _ if answer.is_empty() => Some(before.clone()),
@@ -144,7 +147,8 @@ fn nobody() -> Decision {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
-            // Whoever still looks at the question must not take it for open. There is nothing to be done if it cannot be said.
+            // The person must not take the question for open. A failure to write cannot be handled
+            // here.
             let _ = self.console.say("\nNo answer in time: the call is rejected.\n");
         }
     }

@@ -1,10 +1,10 @@
-//! What is written on the terminal.
+//! Formatting for the terminal.
 
 use serde_json::Value;
 
 use super::super::{ApprovalRequest, DecisionKind};
 
-/// The call, for a person.
+/// Formats the call for a person.
 pub(super) fn question(request: &ApprovalRequest) -> String {
     let description = request.description.as_deref().filter(|text| !text.is_empty());
     let description = description.map(|text| format!("  {}\n", visible(text))).unwrap_or_default();
@@ -17,7 +17,8 @@ pub(super) fn question(request: &ApprovalRequest) -> String {
     format!("\nTool: {} ({})\n{description}{arguments}", visible(&request.tool), visible(&request.why))
 }
 
-/// The answers that there are. The tool is named again: the arguments may have filled the screen.
+/// Formats the accepted answers. The tool is named again, since the arguments may have filled the
+/// screen.
 pub(super) fn menu(request: &ApprovalRequest) -> String {
     let answers = [(DecisionKind::Approve, "[y]es"), (DecisionKind::Reject, "[n]o"), (DecisionKind::Edit, "[m]odify")];
     let accepted = answers.iter().filter(|(kind, _)| request.decisions.contains(kind) || *kind == DecisionKind::Reject);
@@ -25,7 +26,7 @@ pub(super) fn menu(request: &ApprovalRequest) -> String {
     format!("Run '{}'? {}: ", visible(&request.tool), answers.join(" / "))
 }
 
-/// Asks for another value of an argument.
+/// Prompts for a new value of an argument.
 pub(super) fn argument(name: &str, value: &Value) -> String {
     format!("{} (enter keeps it): ", pair(name, value))
 }
@@ -34,7 +35,7 @@ fn pair(name: &str, value: &Value) -> String {
     format!("{} = {}", visible(name), visible(&value.to_string()))
 }
 
-/// The text with everything written out that a terminal would act on or not show.
+/// Escapes everything in the text that a terminal would interpret or not show.
 fn visible(text: &str) -> String {
     let shown = |c: char| match is_hidden(c) {
         true => c.escape_unicode().to_string(),
@@ -43,7 +44,7 @@ fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Control characters, marks that change the direction of text, and characters without a form.
+/// True for control characters, marks that change the direction of text, and invisible characters.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')

@@ -1,24 +1,24 @@
-//! One command of a line, and how rules fit it.
+//! One command of a line, and its matching against rules.
 
 use super::{Fit, Policy, options, word::Word};
 use crate::permissions::{paths, wildcard};
 
-/// Stands at the end of a pattern for any further arguments.
+/// At the end of a pattern, matches any further arguments.
 const ANY_ARGUMENTS: &str = "**";
 
-/// A simple command, or what a redirection opens.
+/// A simple command, or the target of a redirection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Command {
     pub(super) does: Does,
-    /// The program and its arguments, or what is opened.
+    /// The program and its arguments, or the target that is opened.
     pub(super) words: Vec<Word>,
-    /// Variables are set for it, or for all that follow.
+    /// It sets variables, for itself or for later commands.
     pub(super) assigns: bool,
-    /// The line itself holds what the program reads.
+    /// The line itself contains the program's input.
     pub(super) is_fed: bool,
-    /// It runs what its arguments say.
+    /// It runs other programs given in its arguments.
     pub(super) runs_others: bool,
-    /// It may be run by another one, or may be mere text.
+    /// It may be run by another command, or may be mere text.
     pub(super) guess: bool,
 }
 
@@ -26,14 +26,14 @@ pub(super) struct Command {
 pub(super) enum Does {
     #[default]
     Run,
-    /// Opens a file to write to it.
+    /// Opens a file for writing.
     Write,
     /// Opens a connection.
     Connect,
 }
 
 impl Command {
-    /// The program without its directory, if it is known.
+    /// Returns the program without its directory, if it is known.
     pub(super) fn program(&self) -> Option<&str> {
         let first = self.words.first().filter(|word| self.does == Does::Run && word.exact)?;
         first.text.rsplit('/').next()
@@ -43,7 +43,7 @@ impl Command {
         self.program().is_some_and(|program| ["cd", "popd", "pushd"].contains(&program))
     }
 
-    /// How the command fits one of the patterns of a rule.
+    /// Matches the command against the patterns of a rule; one of them must match.
     pub(super) fn fit(&self, policy: Policy, patterns: &[String], root: Option<&str>) -> Fit {
         let fits = patterns.iter().map(|pattern| {
             let wanted: Vec<&str> = pattern.split_whitespace().collect();
@@ -56,8 +56,9 @@ impl Command {
         fits.max().unwrap_or(Fit::No)
     }
 
-    /// How the command fits a pattern that denies or asks: it does if it begins with these words, whatever the program's
-    /// directory. If the words come later, or cannot be known, nobody can say.
+    /// Matches the command against a pattern that denies or asks: it matches if it begins with
+    /// these words, ignoring the program's directory. The result is unclear if the words come
+    /// later, or cannot be determined.
     fn begins_with(&self, wanted: &[&str], root: Option<&str>) -> Fit {
         let wanted = wanted.strip_suffix(&[ANY_ARGUMENTS]).unwrap_or(wanted);
         let ([first, rest @ ..], [word, args @ ..]) = (wanted, self.words.as_slice()) else { return Fit::No };
@@ -89,8 +90,9 @@ impl Command {
         if later { Fit::Unclear } else { Fit::No }
     }
 
-    /// True if a pattern that allows covers the command: it begins with these very words, and what follows neither hides
-    /// anything nor is more than the program's row lets pass, unless the pattern names it.
+    /// True if a pattern that allows covers the command: it begins with exactly these words, and
+    /// the remaining arguments hide nothing and are covered by the program's table entry, unless
+    /// the pattern names them.
     fn is_covered(&self, wanted: &[&str], root: Option<&str>) -> bool {
         if self.guess || self.assigns {
             return false;

@@ -1,14 +1,15 @@
-//! Commands inside commands: what `sudo`, `xargs` or `bash -c` run.
+//! Nested commands, which `sudo`, `xargs` or `bash -c` run.
 
 use super::{Line, command::Command, reader, word::Word};
 
-/// Shells: their arguments, and what they read, are programs.
+/// Shells: their arguments, and their input, are programs.
 const SHELLS: &[&str] = &["ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"];
 
-/// Programs that run what follows, and do nothing else.
+/// Programs that only run the command that follows.
 const PLAIN: &[&str] = &["command", "nohup", "time"];
 
-/// Programs that run others or a language of their own, and what changes the shell for the rest of the line.
+/// Programs that run other programs or have a scripting language, and commands that change the
+/// shell for the rest of the line.
 const RUNNERS: &str = ". alias at awk batch bind builtin bun bundle bunx busybox chroot complete crontab declare deno doas \
     docker duckdb ed emacs enable entr env eval ex exec expect export flock gawk gdb hx ionice just kubectl less let local \
     ltrace lua make mapfile mariadb mawk mongosh more most mysql nawk nice ninja node npm npx nsenter nvim osascript \
@@ -16,13 +17,13 @@ const RUNNERS: &str = ". alias at awk batch bind builtin bun bundle bunx busybox
     ruby run0 runuser screen script sed set setsid shopt source sqlite3 ssh sshpass stdbuf strace su sudo systemd-run \
     taskset tclsh timeout tmux toybox trap ts-node tsx typeset unset unshare uv uvx vi view vim watch xargs yarn";
 
-/// Arguments with which `find` runs what follows.
+/// Arguments with which `find` runs the command that follows.
 const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
-/// How many words of a program that runs others are looked at. With more, the line is unclear.
+/// Maximum number of analysed words of a program that runs others. With more, the line is unclear.
 const MOST_WORDS: usize = 100;
 
-/// Adds the command, and those that it may run. `depth` counts lines within lines.
+/// Adds the command, and those that it may run. `depth` counts nested lines.
 pub(super) fn add(line: &mut Line, mut command: Command, depth: usize) {
     while let Some(program) = command.program()
         && PLAIN.contains(&program)
@@ -44,7 +45,8 @@ pub(super) fn add(line: &mut Line, mut command: Command, depth: usize) {
     line.commands.push(command);
 }
 
-/// Any word of a program that runs others may begin a command, and any may be a line of its own.
+/// Treats every word of a program that runs others as the possible start of a command, and as a
+/// possible line.
 fn guess(line: &mut Line, words: &[Word], depth: usize) {
     line.clear &= words.len() <= MOST_WORDS;
     let words = &words[..words.len().min(MOST_WORDS)];
@@ -59,9 +61,9 @@ fn guess(line: &mut Line, words: &[Word], depth: usize) {
     }
 }
 
-/// Takes the commands of a line within a line.
+/// Adds the commands of a nested line.
 pub(super) fn take_in(line: &mut Line, inner: Line, guess: bool) {
-    line.clear &= inner.clear || guess; // what is a guess anyway need not be a line
+    line.clear &= inner.clear || guess; // a guess need not be a valid line
     line.commands.extend(inner.commands.into_iter().map(|c| Command { guess: c.guess || guess, ..c }));
 }
 

@@ -1,8 +1,9 @@
-//! Command lines of a shell, as far as a rule must know them.
+//! Shell command lines, analysed as far as rules need it.
 //!
-//! A parser reads the line, and what is here judges the tree: which programs run with which arguments, and what is opened.
-//! What the parser refuses, what shells read in different ways, and what nobody can know beforehand makes the line unclear,
-//! and an unclear line is never allowed. Whatever is found in such a line is still held against the rules that deny.
+//! A parser reads the line, and this module evaluates the syntax tree: which programs run with
+//! which arguments, and which files are opened. A line is unclear if the parser rejects it, if
+//! shells interpret it differently, or if it depends on run-time values. An unclear line is never
+//! allowed, but the commands found in it are still matched against rules that deny.
 
 mod command;
 mod inner;
@@ -19,19 +20,19 @@ use serde_json::Value;
 use self::command::{Command, Does};
 use super::{Fit, Match, Permissions, Policy, Rule, Ruling};
 
-/// What a line runs and opens.
+/// Commands and opened files of a line.
 #[derive(Debug, Default)]
 struct Line {
     commands: Vec<Command>,
-    /// False if some of it was not understood.
+    /// False if part of the line could not be interpreted.
     clear: bool,
 }
 
-/// Reads a line, and what is inside its commands.
+/// Reads a line, including nested commands.
 fn read(text: &str) -> Line {
     let mut line = reader::read(text, 0);
     if line.commands.iter().any(Command::changes_directory) {
-        // From then on nobody can say where a relative path leads.
+        // After a change of directory, the target of a relative path is unknown.
         let written = line.commands.iter_mut().filter(|command| command.does == Does::Write);
         written.flat_map(|command| &mut command.words).for_each(|file| file.exact &= file.text.starts_with('/'));
     }
@@ -39,8 +40,9 @@ fn read(text: &str) -> Line {
 }
 
 impl Permissions {
-    /// What is to be done about the command lines among the arguments: the strictest that is said of any command in them.
-    /// None if no rule looks at a line, or there is nothing in it.
+    /// Returns the decision about the command lines among the arguments: the strictest one about
+    /// any of their commands. Returns `None` if no rule concerns a command line, or the lines are
+    /// empty.
     pub(super) fn decide_lines(&self, rules: &[(usize, &Rule)], arguments: &Value) -> Option<Ruling> {
         let wanted = rules.iter().flat_map(|(_, rule)| &rule.when);
         let lines = wanted.filter(|(_, wanted)| matches!(wanted, Match::Command(_))).map(|(argument, _)| argument);
@@ -49,7 +51,7 @@ impl Permissions {
         rulings.max_by_key(|ruling| ruling.policy)
     }
 
-    /// What is said of each command of the line in `argument`.
+    /// Returns the decision about each command of the line in `argument`.
     fn rulings(&self, rules: &[(usize, &Rule)], arguments: &Value, argument: &str) -> Vec<Ruling> {
         let line = arguments[argument].as_str().map(read).unwrap_or_default();
         let of_command = |command: &Command| {
@@ -57,7 +59,7 @@ impl Permissions {
                 if of == argument { command.fit(rule.policy, patterns, self.root.as_deref()) } else { Fit::No }
             };
             match self.strictest(rules, arguments, fit) {
-                // What may be mere text is held against the rules, and not against the default.
+                // Possible text is matched against the rules, but the default does not apply to it.
                 None if command.guess => Ruling { policy: Policy::Allow, why: String::new() },
                 found => found.unwrap_or_else(|| self.otherwise_ruling()),
             }

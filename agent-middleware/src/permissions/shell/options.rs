@@ -1,23 +1,24 @@
-//! Which arguments an allow rule for a program covers by itself.
+//! Determines which arguments of a program an allow rule covers implicitly.
 
 use super::{
     programs::{Operands, PROGRAMS, Program},
     word::Word,
 };
 
-/// What is known of a program that has no row: that its operands are its business, and of its options nothing.
+/// Entry for unknown programs: any operands, and no options.
 const UNKNOWN: Program = Program { name: "", operands: Operands::Any, options: "" };
 
 #[derive(Debug, PartialEq)]
 enum Value {
-    /// It has none, or it is in the same word.
+    /// It has no value, or the value is in the same word.
     Here,
-    /// It is the next word.
+    /// The value is the next word.
     Next,
 }
 
-/// The places of those arguments of the program that a rule must name to allow them: options that its row does not list,
-/// operands that are more than the row lets pass, and what may turn out to be an option.
+/// Returns the indices of the arguments that an allow rule must spell out: options that the
+/// program's entry does not list, operands beyond those that the entry allows, and words that may
+/// expand to an option.
 pub(super) fn open(program: &str, arguments: &[Word]) -> Vec<usize> {
     let mut row = row(program).unwrap_or(&UNKNOWN);
     let (mut open, mut operands, mut has_value, mut are_operands) = (Vec::new(), 0, false, false);
@@ -53,7 +54,7 @@ fn row(name: &str) -> Option<&'static Program> {
 }
 
 impl Operands {
-    /// True if the row lets the operand pass, which is this one of those that there are.
+    /// True if the entry allows the operand, which is the `number`th one.
     fn let_pass(self, word: &Word, number: usize) -> bool {
         match self {
             Self::Any => true,
@@ -69,7 +70,7 @@ impl Operands {
 }
 
 impl Program {
-    /// Where the option's value is. None if the row does not list the option.
+    /// Returns where the option's value is; `None` if the entry does not list the option.
     fn option(&self, text: &str) -> Option<Value> {
         if self.options == "*" {
             return Some(Value::Here);
@@ -85,7 +86,8 @@ impl Program {
         if self.has_long_words() { None } else { self.letters(&text[1..]) }
     }
 
-    /// The same of several options of one letter in one word, the last perhaps with its value; or of a number.
+    /// As [`option`](Self::option), for several one-letter options in one word, the last possibly
+    /// with its value; or for a number.
     fn letters(&self, letters: &str) -> Option<Value> {
         if letters.bytes().all(|c| c.is_ascii_digit()) && self.listed("-#").is_some() {
             return Some(Value::Here);
@@ -106,7 +108,8 @@ impl Program {
         })
     }
 
-    /// True if an option is a word behind a single dash, so that letters are not put together.
+    /// True if the program has multi-letter options with a single dash, so that one-letter options
+    /// cannot be combined.
     fn has_long_words(&self) -> bool {
         let is_long = |option: &str| !option.starts_with("--") && option.trim_end_matches('=').len() > 2;
         self.options.split_whitespace().any(is_long)

@@ -1,9 +1,10 @@
-//! Programs that are known, and what an allow rule for each covers by itself: the options that neither write, send, delete or
-//! run anything that the program would not without them, and the operands that do not.
+//! Table of known programs, with the arguments that an allow rule covers implicitly: options that
+//! do not add writing, sending, deleting or running anything, and operands that do not either.
 //!
-//! A row is for a program, or for one of its sub-commands; one that has no row beside others that have is covered by the whole
-//! of its words alone. An option with `=` behind it has a value, which may be the next word; one without may have a value
-//! behind a `=` of its own. `-#` is a number (`-5`), `*` is whatever there is.
+//! An entry describes a program, or one of its sub-commands. A sub-command without an entry, next
+//! to others with one, is covered only by all of its words. An option followed by `=` has a value,
+//! which may be the next word; one without may have a value after its own `=`. `-#` is a number
+//! (`-5`), `*` is any option.
 
 use self::Operands::{Any, AtMost, Beginning, Names};
 
@@ -15,15 +16,16 @@ pub(super) struct Program {
     pub(super) options: &'static str,
 }
 
-/// Which operands a rule covers.
+/// Operands that a rule covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operands {
     Any,
-    /// So many, and no more.
+    /// At most this many.
     AtMost(usize),
-    /// Those that begin so.
+    /// Those with one of these prefixes.
     Beginning(&'static [&'static str]),
-    /// Plain names below the directory, without the signs that mean something: neither addresses nor `+main`, `:main`.
+    /// Plain names below the directory without special characters: neither addresses nor `+main`,
+    /// `:main`.
     Names,
 }
 
@@ -67,7 +69,7 @@ const fn row(name: &'static str, operands: Operands, options: &'static str) -> P
     Program { name, operands, options }
 }
 
-#[rustfmt::skip] // one row for each
+#[rustfmt::skip] // one row per program
 pub(super) const PROGRAMS: &[Program] = &[
     row("[", Any, TEST),
     row("b2sum", Any, SUMS),

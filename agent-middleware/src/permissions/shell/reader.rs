@@ -1,4 +1,4 @@
-//! From the text of a line to its commands.
+//! Converts the text of a line to its commands.
 
 use brush_parser::{
     ast::{
@@ -15,13 +15,13 @@ use super::{
     word::{Draft, Word},
 };
 
-/// How deep lines may lie in lines. Deeper, a line is unclear.
+/// Maximum nesting depth of lines. Beyond it, a line is unclear.
 const DEEPEST: usize = 16;
 
-/// Files that may be written to: nothing is kept of it.
+/// Files that may always be written to: they store nothing.
 const NOWHERE: &[&str] = &["/dev/null", "/dev/stderr", "/dev/stdout"];
 
-/// Where the shell itself opens a connection, instead of a file.
+/// Paths for which the shell itself opens a connection, instead of a file.
 const NETWORK: &[&str] = &["/dev/tcp/", "/dev/udp/"];
 
 pub(super) fn read(text: &str, depth: usize) -> Line {
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, depth: usize) -> Line {
 struct Reader {
     depth: usize,
     line: Line,
-    /// What the line gives its programs to read.
+    /// Input texts that the line itself contains.
     texts: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Reader {
         inner::take_in(&mut self.line, read(text, self.depth + 1), guess);
     }
 
-    /// What a shell is given to read is a program.
+    /// The input of a shell is a program.
     fn texts(&mut self) {
         let texts = std::mem::take(&mut self.texts);
         if self.line.commands.iter().any(inner::is_shell) {
@@ -88,7 +88,8 @@ impl Reader {
         }
     }
 
-    /// Reads what is inside. What may run any number of times, or in ways that differ among shells, is unclear.
+    /// Reads a compound command. Bodies that may run any number of times, or that shells interpret
+    /// differently, are unclear.
     fn compound(&mut self, command: &CompoundCommand) {
         match command {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
@@ -114,7 +115,7 @@ impl Reader {
 
     fn unclear_compound(&mut self, command: &CompoundCommand) {
         match command {
-            // Two subshells for a shell without arithmetic.
+            // Two subshells, for a shell without arithmetic.
             CompoundCommand::Arithmetic(arithmetic) => self.take_in(&arithmetic.expr.value, true),
             CompoundCommand::ArithmeticForClause(repeat) => {
                 let parts = [&repeat.initializer, &repeat.condition, &repeat.updater];
@@ -178,7 +179,8 @@ impl Reader {
         redirects.iter().flat_map(|redirects| &redirects.0).for_each(|redirect| self.redirect(redirect, &mut opened));
     }
 
-    /// Reads a redirection: what is written is a command of its own, a file that is read is one more argument.
+    /// Reads a redirection: a written file is a separate command, a read file is an additional
+    /// argument.
     fn redirect(&mut self, redirect: &ast::IoRedirect, command: &mut Command) {
         match redirect {
             ast::IoRedirect::File(_, _, Target::Fd(_)) => {}
@@ -217,7 +219,7 @@ impl Reader {
         let file = self.word(&file.value);
         let connects = NETWORK.iter().any(|network| file.text.contains(network));
         if !connects && matches!(kind, Kind::Read | Kind::DuplicateInput) {
-            self.line.clear &= file.exact; // it may turn out to be a connection
+            self.line.clear &= file.exact; // it may expand to a connection
             return command.words.push(file);
         }
         let does = if connects { Does::Connect } else { Does::Write };
@@ -236,7 +238,7 @@ impl Reader {
         draft.finish()
     }
 
-    /// Adds to a word what it is made of in `text`, and to the line what is inside it.
+    /// Adds the pieces of `text` to a word, and nested commands to the line.
     fn pieces(&mut self, text: &str, pieces: &[WordPieceWithSource], quoted: bool, draft: &mut Draft) {
         for WordPieceWithSource { piece, start_index, end_index } in pieces {
             let source = &text[*start_index..*end_index];
@@ -264,7 +266,7 @@ impl Reader {
     }
 
     fn unquoted(&mut self, plain: &str, after: &str, draft: &mut Draft) {
-        // A word ends there: the parser's stages disagree.
+        // A word ends at these characters: the parser's stages disagree.
         self.line.clear &= !plain.contains(|c: char| c.is_whitespace() || ";&|<>()".contains(c));
         let followed = plain.chars().skip(1).chain(after.chars());
         let begins_list = |(c, next): (char, char)| c == '{' && next != '}';
@@ -273,7 +275,7 @@ impl Reader {
         draft.text.push_str(plain);
     }
 
-    /// Reads what something else takes the place of: a variable, the output of a command.
+    /// Reads an expansion: a variable, or the output of a command.
     fn expansion(&mut self, piece: &WordPiece, source: &str) {
         match piece {
             WordPiece::CommandSubstitution(inner) => {

@@ -1,7 +1,8 @@
-//! The parser, behind what it needs to be relied on.
+//! The shell parser, with the restrictions that make its results reliable.
 //!
-//! It is kept from texts that it would take too long for, and it is asked only about what all shells and all its stages read
-//! in one way: where they differ, a command could hide. All that is refused here cannot be read.
+//! Texts that would take too long are rejected, and so are constructs that shells, or the parser's
+//! own stages, interpret differently: a command could hide there. Rejected input counts as
+//! unreadable.
 
 use std::panic::{UnwindSafe, catch_unwind};
 
@@ -10,27 +11,28 @@ use brush_parser::{
     word::{WordPieceWithSource, parse, parse_heredoc},
 };
 
-/// How many expansions may begin in a line: the parser recurses on them.
+/// Maximum number of expansions in a line: the parser recurses on them.
 const MOST_EXPANSIONS: usize = 64;
 
-/// How much may be nested in a word with expansions: for each level it takes up to five times as long.
+/// Maximum nesting in a word with expansions: each level takes up to five times as long.
 const MOST_NESTED: usize = 6;
 
-/// How many brackets may be in a word: it may be an element of an array, with another one for its index.
+/// Maximum number of brackets in a word: it may be an array element, with another one as its index.
 const MOST_BRACKETS: usize = 64;
 
-/// How many compound commands may begin in a line: for some of them it takes twice as long for each that lies in another one.
+/// Maximum number of compound commands in a line: for some of them, each nesting level doubles the
+/// time.
 const MOST_COMPOUNDS: usize = 12;
 
 /// Words that begin a compound command.
 const COMPOUND: &[&str] = &["[[", "case", "coproc", "for", "function", "if", "select", "until", "while", "{"];
 
-/// How many digits the number of a file has at most.
+/// Maximum number of digits of a file descriptor.
 const MOST_DIGITS: usize = 9;
 
 type Pieces = Vec<WordPieceWithSource>;
 
-/// The commands of a line.
+/// Parses the commands of a line.
 pub(super) fn program(text: &str) -> Option<ast::Program> {
     if text.contains(is_strange) || beginnings(text) > MOST_EXPANSIONS {
         return None;
@@ -42,7 +44,7 @@ pub(super) fn program(text: &str) -> Option<ast::Program> {
     })
 }
 
-/// What a word of a line is made of.
+/// Parses the pieces of a word.
 pub(super) fn word(text: &str) -> Option<Pieces> {
     if nested(text) > MOST_NESTED {
         return None;
@@ -50,7 +52,7 @@ pub(super) fn word(text: &str) -> Option<Pieces> {
     guarded(|| parse(text, &options()).ok())
 }
 
-/// What a text is made of in which expansions alone mean anything.
+/// Parses the pieces of a text in which only expansions are special.
 pub(super) fn heredoc(text: &str) -> Option<Pieces> {
     // Some shells join lines before they look for the end of the text.
     if nested(text) > MOST_NESTED || text.contains("\\\n") {
@@ -59,7 +61,7 @@ pub(super) fn heredoc(text: &str) -> Option<Pieces> {
     guarded(|| parse_heredoc(text, &options()).ok())
 }
 
-/// True if the text of a command substitution ends where all readers say that it ends.
+/// True if all parsers agree on the end of a command substitution with this text.
 pub(super) fn ends_clearly(text: &str) -> bool {
     let begins_word = |c: char| c.is_whitespace() || ";&|()".contains(c);
     let has_comment = text.match_indices('#').any(|(at, _)| text[..at].chars().next_back().is_none_or(begins_word));
@@ -70,7 +72,7 @@ fn options() -> ParserOptions {
     ParserOptions { enable_extended_globbing: false, tilde_expansion_at_word_start: false, ..ParserOptions::default() }
 }
 
-/// A parser that panics has not read the text.
+/// Runs the parser; a panic counts as unreadable.
 fn guarded<T>(parse: impl FnOnce() -> Option<T> + UnwindSafe) -> Option<T> {
     catch_unwind(parse).ok().flatten()
 }
@@ -79,12 +81,12 @@ fn is_strange(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// How many expansions begin in the text.
+/// Counts the expansions that begin in the text.
 fn beginnings(text: &str) -> usize {
     ["$(", "${", "$["].map(|beginning| text.matches(beginning).count()).iter().sum()
 }
 
-/// How much may be nested in the text, beside plain variables.
+/// Estimates the nesting in the text, ignoring plain variables.
 fn nested(text: &str) -> usize {
     let is_plain =
         |rest: &&str| rest.trim_start_matches(|c: char| c == '_' || c.is_ascii_alphanumeric()).starts_with('}');
@@ -110,7 +112,7 @@ fn is_readable(tokens: &[Token]) -> bool {
                 at += 3;
             }
             Token::Operator(operator, here) if operator == "(" => {
-                // Arithmetic for some, two subshells for others.
+                // Arithmetic for some shells, two subshells for others.
                 let is_double =
                     next.is_some_and(|next| next.to_str() == "(" && next.location().start.index == here.end.index);
                 if is_double {
@@ -133,7 +135,7 @@ fn is_readable(tokens: &[Token]) -> bool {
         }
         at += 1;
     }
-    // Readers differ about where a text begins if a word goes over the end of the line.
+    // Parsers disagree about the start of a here-document if a word spans several lines.
     compounds <= MOST_COMPOUNDS && !(has_text && has_long_word)
 }
 
@@ -141,7 +143,7 @@ fn redirects(token: &Token) -> bool {
     matches!(token, Token::Operator(operator, _) if operator.starts_with(['<', '>']))
 }
 
-/// True if all readers find the same end of the text that the tag announces.
+/// True if all parsers agree on the end of the here-document with this tag.
 fn is_plain_tag(token: &Token) -> bool {
     let Token::Word(tag, _) = token else { return false };
     let quoted = ['\'', '"'].iter().find_map(|quote| tag.strip_prefix(*quote)?.strip_suffix(*quote));

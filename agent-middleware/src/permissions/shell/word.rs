@@ -1,25 +1,26 @@
 //! One word of a command.
 
-/// A word as the program gets it, if that can be known.
+/// A word as the program receives it, as far as that can be determined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Word {
-    /// With `$` where something else takes its place.
+    /// The text, with `$` in place of expansions.
     pub(super) text: String,
-    /// The text is what the program gets, to the letter.
+    /// True if the program receives exactly this text.
     pub(super) exact: bool,
-    /// It is one word, or several file names, and no option unless its text says so.
+    /// True if it is one word, or several file names, and not an option unless its text begins like
+    /// one.
     pub(super) tame: bool,
 }
 
-/// A word while it is read.
+/// A word while it is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) text: String,
-    /// File names may take its place.
+    /// File names may replace it.
     pub(super) glob: bool,
-    /// Something in quotes takes its place, as one word.
+    /// A quoted expansion replaces part of it, within one word.
     pub(super) filled: bool,
-    /// Something takes its place that may be any number of words.
+    /// An unquoted expansion replaces part of it, with any number of words.
     pub(super) split: bool,
 }
 
