@@ -1,4 +1,4 @@
-//! [`Guard`], what it sees and what it says.
+//! [`Guard`], its subjects and its verdicts.
 
 use std::sync::Arc;
 
@@ -6,52 +6,53 @@ use agent_core::{Result, RunCx};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-/// Where something is checked.
+/// Stage at which a guard checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuardStage {
-    /// What the user said, before a model is called on it.
+    /// The user's messages, before a model is called with them.
     Input,
-    /// What a model said.
+    /// A model's response.
     Output,
     /// The arguments of a tool call, before it runs.
     ToolInput,
-    /// What a tool gave, before a model is shown it.
+    /// A tool's output, before a model receives it.
     ToolOutput,
 }
 
-/// What is checked.
+/// The subject of a check.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardSubject {
-    /// Where it is checked.
+    /// Stage of the check.
     pub stage: GuardStage,
-    /// The text; of arguments, their JSON.
+    /// The text; for arguments, their JSON.
     pub text: String,
-    /// The tool, if it is about a call.
+    /// The tool, if the subject belongs to a call.
     pub tool: Option<Arc<str>>,
 }
 
-/// What a guard says.
+/// Verdict of a guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuardVerdict {
-    /// It may go on.
+    /// The subject passes.
     Pass,
-    /// It goes on as this. Arguments are replaced by the text's JSON.
+    /// The subject is replaced by this text. Arguments are replaced by the text's JSON.
     Replace(String),
-    /// It goes no further. A tool's call is answered with this text, and the run goes on; elsewhere the run ends with it.
+    /// The subject is refused. A tool call is answered with this text, and the run continues; at
+    /// other stages the run ends with it.
     Refuse(String),
-    /// The run ends, and this is its answer.
+    /// The run ends with this answer.
     Finish(String),
-    /// The run fails, with this message.
+    /// The run fails with this message.
     Fail(String),
 }
 
-/// Checks what goes in or comes out. Async closures are guards:
+/// Checks input or output. Async closures are guards:
 ///
 /// ```
 /// use agent_middleware::{Guardrails, guardrails::{GuardStage, GuardSubject, GuardVerdict, Guarded}};
@@ -67,10 +68,11 @@ pub enum GuardVerdict {
 /// ```
 #[async_trait]
 pub trait Guard: Send + Sync + 'static {
-    /// Says what becomes of the subject.
+    /// Returns the verdict on the subject.
     ///
     /// # Errors
-    /// If it cannot be said. The guard's [`OnGuardError`](super::OnGuardError) tells what that means.
+    /// If there is no verdict. The guard's [`OnGuardError`](super::OnGuardError) defines the
+    /// consequence.
     async fn check(&self, cx: &RunCx, subject: &GuardSubject) -> Result<GuardVerdict>;
 }
 

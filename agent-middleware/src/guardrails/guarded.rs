@@ -1,4 +1,4 @@
-//! [`Guarded`]: a guard, and how it is run.
+//! [`Guarded`]: a guard with its execution settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,48 +12,48 @@ use serde::{Deserialize, Serialize};
 
 use super::{Guard, GuardStage, GuardSubject, GuardVerdict};
 
-/// How guards are run, by their names: in the place of what was set in code.
+/// Execution settings of guards by name, which override those set in code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuardrailsConfig {
-    /// The guards that are run otherwise.
+    /// The guards with overridden settings.
     pub guards: BTreeMap<String, GuardConfig>,
 }
 
-/// How a guard is run.
+/// Execution settings of a guard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuardConfig {
-    /// Where it checks. Default: nowhere.
+    /// Stages at which it checks. Default: none.
     pub stages: BTreeSet<GuardStage>,
-    /// Whether what it checks is not held up. Default: false.
+    /// Runs the check concurrently with what it checks. Default: false.
     pub parallel: bool,
-    /// What it means that it fails or takes too long. Default: nothing passes.
+    /// Consequence of a failure or timeout of the guard. Default: nothing passes.
     pub on_error: OnGuardError,
-    /// Longest time that it may take; in configuration files, seconds. Default: no limit.
+    /// Timeout of a check; in configuration files, seconds. Default: no limit.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub timeout: Option<Duration>,
 }
 
-/// What it means that a guard fails or takes too long.
+/// Consequence of a failure or timeout of a guard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnGuardError {
-    /// Nothing passes: the run fails, or the call of a tool is refused.
+    /// Fail closed: the run fails, or the tool call is refused.
     #[default]
     Closed,
-    /// Everything passes, with a warning.
+    /// Fail open: everything passes, with a warning.
     Open,
 }
 
-/// A guard, and how it is run: by default nowhere, blocking, and so that nothing passes if it fails.
+/// A guard with its execution settings. By default it has no stage, blocks, and fails closed.
 #[derive(Clone)]
 pub struct Guarded {
     pub(super) name: String,
@@ -62,42 +62,43 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// A guard under a name, which is said in events and errors.
+    /// Creates a guard with a name for events and errors.
     pub fn new(name: impl Into<String>, guard: impl Guard) -> Self {
         Self { name: name.into(), config: GuardConfig::default(), guard: Arc::new(guard) }
     }
 
-    /// Checks there too.
+    /// Also checks at this stage.
     #[must_use]
     pub fn at(mut self, stage: GuardStage) -> Self {
         self.config.stages.insert(stage);
         self
     }
 
-    /// Does not hold up what it checks. The model is called on the input meanwhile, and its call dropped if the input does
-    /// not pass; an answer is streamed meanwhile, and taken back. No tool runs before the check is done. Tool calls and their
-    /// results always wait.
+    /// Runs the check concurrently. The model is called with the input meanwhile, and the call is
+    /// dropped if the input does not pass; a response is streamed meanwhile, and retracted if it
+    /// does not pass. No tool runs before the check is done. Tool calls and their results always
+    /// wait.
     #[must_use]
     pub fn parallel(mut self) -> Self {
         self.config.parallel = true;
         self
     }
 
-    /// Lets everything pass, with a warning, if it fails or takes too long.
+    /// Lets everything pass, with a warning, if the guard fails or times out.
     #[must_use]
     pub fn fail_open(mut self) -> Self {
         self.config.on_error = OnGuardError::Open;
         self
     }
 
-    /// Sets the longest time that it may take.
+    /// Sets the timeout of a check.
     #[must_use]
     pub fn timeout(mut self, most: Duration) -> Self {
         self.config.timeout = Some(most);
         self
     }
 
-    /// What it says, or what it means that it cannot.
+    /// Returns the guard's verdict, or the consequence of its failure.
     pub(super) async fn judge(&self, cx: &RunCx, subject: &GuardSubject) -> Result<GuardVerdict> {
         let name = &self.name;
         let check = self.guard.check(cx, subject);
@@ -109,7 +110,8 @@ impl Guarded {
         };
         let e = match checked {
             Err(e) if e.kind().is_told() => e,
-            checked => return checked, // what is no failure of its own ends or suspends the run
+            // errors that are not the guard's own failure end or suspend the run
+            checked => return checked,
         };
         cx.emit(EventKind::Warning { message: format!("guardrails: the check '{name}' could not be made: {e}") });
         let why = format!("the check '{name}' could not be made");

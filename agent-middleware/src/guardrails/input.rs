@@ -1,4 +1,4 @@
-//! What users say.
+//! Checks of user messages.
 
 use std::pin::pin;
 
@@ -6,11 +6,11 @@ use agent_core::{Message, ModelRequest, ModelResponse, Part, Result, RunCx};
 
 use super::{GuardStage, GuardSubject, Guarded, Guardrails, Stopped};
 
-/// Messages and what replaces their texts.
+/// Messages with their replacement texts.
 type Replaced = Vec<(Message, String)>;
 
 impl Guardrails {
-    /// Asks guards about the messages of the user that no model has answered yet.
+    /// Runs guards on the user messages that no model has answered yet.
     pub(super) async fn check_input<'a, G>(
         &self,
         cx: &RunCx,
@@ -32,7 +32,8 @@ impl Guardrails {
         Ok(Ok(all))
     }
 
-    /// Makes the call while the input is checked. It is dropped as soon as the input does not pass.
+    /// Makes the call while the input is checked. The call is dropped as soon as the input fails a
+    /// check.
     pub(super) async fn beside_the_call(
         &self,
         cx: &RunCx,
@@ -51,7 +52,7 @@ impl Guardrails {
                 (check.await, Some(answered))
             }
         };
-        // The model was called on the words as they were: there is nothing left to replace.
+        // The model was already called with the original text, so there is nothing to replace.
         match (checked, answered) {
             (Ok(Ok(_)), Some(answered)) => Ok(Ok(answered)),
             (Ok(Ok(_)), None) => call.await.map(Ok),
@@ -61,7 +62,7 @@ impl Guardrails {
     }
 }
 
-/// Puts the new texts in the places of the old ones: in what is kept, and in the call under way.
+/// Replaces the texts in the stored history and in the current call.
 pub(super) fn replace(cx: &RunCx, req: &mut ModelRequest, replaced: &Replaced) -> Result<()> {
     if replaced.is_empty() {
         return Ok(());

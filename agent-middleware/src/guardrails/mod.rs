@@ -1,7 +1,8 @@
-//! Checks on what goes in and what comes out.
+//! Guardrails: checks of input and output.
 //!
-//! [`Guardrails`] is the middleware, [`Moderation`] a guard by categories and scores, [`ModelGuard`] one that asks a model. Here is what authors of a [`Guard`] need:
-//! what they are shown, when, and what they may say of it.
+//! [`Guardrails`] is the middleware, [`Moderation`] a guard with categories and scores,
+//! [`ModelGuard`] one that calls a model. This module contains the interface for authors of a
+//! [`Guard`]: subjects, stages and verdicts.
 //!
 //! ```
 //! use agent_core::RunCx;
@@ -42,23 +43,28 @@ pub use self::{
 };
 use crate::{run_value::RunValue, scan::Heard};
 
-/// What the run is to answer, if a guard of a tool ended it.
+/// The run's answer, if a guard of a tool finished it.
 const ANSWER: RunValue<Option<String>> = RunValue::new("guardrails", "answer");
 
-/// Checks what users say, what models say, what tools are given and what tools give; each [`Guard`] where it is told to.
+/// Checks user messages, model responses, tool arguments and tool outputs; each [`Guard`] runs at
+/// its configured stages.
 ///
-/// A guard lets pass, replaces, refuses, ends the run with an answer, or fails it ([`GuardVerdict`]). Guards of one place are
-/// asked in the order in which they were added, each about what those before it left; the first that stops it has the last
-/// word. A verdict is journalled: a step that is gone on with does not ask again.
+/// A guard passes, replaces or refuses its subject, finishes the run with an answer, or fails it
+/// ([`GuardVerdict`]). The guards of one stage run in the order in which they were added, each on
+/// the result of the earlier ones; the first one that does not let the subject pass decides. A
+/// verdict is journalled: a resumed step does not check again.
 ///
-/// * **Input.** The messages of the user that a model has not answered yet. What replaces one is kept in its place.
-/// * **Output.** The text of an answer. A blocking guard holds it back until it is done, so nothing is streamed before; a
-///   [parallel](Guarded::parallel) one lets it be streamed, and has readers drop it if it does not pass. Thinking is not checked.
-/// * **Tools.** Arguments as JSON, and outputs as the model would be shown them.
+/// * **Input.** The user messages that a model has not answered yet. A replacement is stored in the
+///   history.
+/// * **Output.** The text of a response. A blocking guard holds it back until the check is done, so
+///   nothing is streamed before; a [parallel](Guarded::parallel) one lets it be streamed, and has
+///   readers discard it if it does not pass. Reasoning is not checked.
+/// * **Tools.** Arguments as JSON, and outputs as the model would receive them.
 ///
-/// A guard that fails or takes too long lets nothing pass, unless it [fails open](Guarded::fail_open).
+/// A guard that fails or times out lets nothing pass, unless it [fails open](Guarded::fail_open).
 ///
-/// Each verdict but [`Pass`](GuardVerdict::Pass) is an event named `guardrails`, without the text.
+/// Each verdict except [`Pass`](GuardVerdict::Pass) is an event named `guardrails`, without the
+/// text.
 ///
 /// # Order
 ///
@@ -93,16 +99,16 @@ pub struct Guardrails {
     heard: Heard,
 }
 
-/// Why something went no further.
+/// Reason why a subject was stopped.
 enum Stopped {
-    /// With this text: a tool's call is answered, or the run ends.
+    /// A tool call is answered with this text, or the run ends with it.
     Refused(String),
     /// The run ends with this text.
     Finished(String),
 }
 
 impl Guardrails {
-    /// No guard yet.
+    /// Creates guardrails without guards.
     pub fn new() -> Self {
         Self::default()
     }
@@ -125,7 +131,7 @@ impl Guardrails {
         self.at(stage).next().is_some()
     }
 
-    /// Asks guards about a text, one after another. `key` tells what it is the text of.
+    /// Runs guards on a text, one after another. `key` identifies the text in the journal.
     async fn ask<'a>(
         &self,
         cx: &RunCx,
@@ -255,7 +261,8 @@ impl Middleware for Guardrails {
         Ok(response)
     }
 
-    /// An answer in the model's place came past the check around the call.
+    /// Checks responses that a middleware returned without calling the model: they bypassed the
+    /// check around the call.
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
         if !self.heard.take(cx) && self.checks(GuardStage::Output) && res.verdict != Verdict::Finish {
             self.check_output(cx, res).await?;
@@ -287,7 +294,7 @@ impl Middleware for Guardrails {
         }
         match self.ask_about_tool(req, GuardStage::ToolOutput, out.to_text()).await? {
             Ok(None) => {}
-            // The value for programs says what was replaced.
+            // The value for programs contains the replaced text, so it is dropped.
             Ok(Some(text)) if out.is_error() => *out = ToolOutput::error(text),
             Ok(Some(text)) => *out = ToolOutput::parts(vec![Part::text(text)]),
             Err(refused) => *out = refused,
@@ -323,7 +330,7 @@ impl Guardrails {
 }
 
 impl Stopped {
-    /// The run's last answer.
+    /// Returns the run's final response.
     fn into_response(self) -> ModelResponse {
         let (Self::Refused(text) | Self::Finished(text)) = self;
         let mut response = ModelResponse::new(&*text);

@@ -1,4 +1,4 @@
-//! [`Moderation`]: a guard by categories and scores.
+//! [`Moderation`]: a guard with categories and scores.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::guardrails::{Guard, GuardStage, GuardSubject, GuardVerdict, Guarded};
 
-/// Says how much of which categories is in a text: a provider's endpoint, a model of your own.
+/// Scores a text by category, using a provider's endpoint or your own model.
 #[async_trait]
 pub trait Moderator: Send + Sync + 'static {
-    /// The score of each category, from 0 (nothing of it) to 1.
+    /// Returns the score of each category, from 0 (none) to 1.
     ///
     /// # Errors
-    /// If it cannot be said: nothing passes then, unless the guard fails open.
+    /// If the text cannot be scored: nothing passes then, unless the guard fails open.
     async fn classify(&self, cx: &RunCx, text: &str) -> Result<BTreeMap<String, f64>>;
 }
 
-/// From which scores on something does not pass, and what is said instead.
+/// Thresholds of a moderation, and the answer to refused texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModerationConfig {
-    /// The least score that does not pass, by category.
+    /// Lowest score that is refused, by category.
     pub thresholds: BTreeMap<String, f64>,
-    /// That of all other categories. Default: 0.5.
+    /// Lowest refused score of all other categories. Default: 0.5.
     pub threshold: f64,
-    /// What is said instead. Default: "I cannot help with that."
+    /// Answer to refused texts. Default: "I cannot help with that."
     pub answer: String,
 }
 
@@ -38,7 +38,8 @@ impl Default for ModerationConfig {
     }
 }
 
-/// Refuses what a [`Moderator`] gives too high a score: a guard for [`Guardrails`](crate::Guardrails).
+/// Refuses texts that a [`Moderator`] scores too high: a guard for
+/// [`Guardrails`](crate::Guardrails).
 ///
 /// ```
 /// use agent_middleware::{Guardrails, guardrails::{Moderation, WordList}};
@@ -55,33 +56,33 @@ pub struct Moderation {
 }
 
 impl Moderation {
-    /// Refuses what has a score of 0.5 or more in any category.
+    /// Refuses texts with a score of 0.5 or more in any category.
     pub fn new(moderator: impl Moderator) -> Self {
         Self { moderator: Arc::new(moderator), config: ModerationConfig::default() }
     }
 
-    /// Sets everything that is data.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: ModerationConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets the least score of a category that does not pass.
+    /// Sets the lowest refused score of a category.
     #[must_use]
     pub fn threshold(mut self, category: impl Into<String>, least: f64) -> Self {
         self.config.thresholds.insert(category.into(), least);
         self
     }
 
-    /// Sets what is said instead.
+    /// Sets the answer to refused texts.
     #[must_use]
     pub fn answer(mut self, text: impl Into<String>) -> Self {
         self.config.answer = text.into();
         self
     }
 
-    /// A guard of input and output, named `moderation`.
+    /// Returns a guard of input and output, named `moderation`.
     pub fn guard(self) -> Guarded {
         Guarded::new("moderation", self).at(GuardStage::Input).at(GuardStage::Output)
     }
@@ -94,7 +95,7 @@ impl Guard for Moderation {
         let passes = |(category, score): (&String, &f64)| {
             *score < self.config.thresholds.get(category).copied().unwrap_or(self.config.threshold)
         };
-        // What is no number passes nothing.
+        // A NaN score fails the comparison, and so passes nothing.
         Ok(match scores.iter().all(passes) {
             true => GuardVerdict::Pass,
             false => GuardVerdict::Refuse(self.config.answer.clone()),
@@ -108,12 +109,13 @@ impl fmt::Debug for Moderation {
     }
 }
 
-/// A moderator without a model: a category has the score 1 if one of its words is in the text, in whatever letters.
+/// A moderator without a model: a category has the score 1 if one of its words is in the text,
+/// ignoring case.
 #[derive(Clone, Debug, Default)]
 pub struct WordList(Vec<(String, String)>);
 
 impl WordList {
-    /// No word yet.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }

@@ -1,11 +1,11 @@
-//! What models say.
+//! Checks of model responses.
 
 use agent_core::{AssistantMessage, Block, ModelResponse, Result, RunCx};
 
 use super::{GuardStage, GuardSubject, Guardrails};
 
 impl Guardrails {
-    /// Asks the guards about an answer's text; true if it changed.
+    /// Runs the guards on a response's text; returns true if it changed.
     pub(super) async fn check_output(&self, cx: &RunCx, response: &mut ModelResponse) -> Result<bool> {
         if !response.message.has_text() || !self.checks(GuardStage::Output) {
             return Ok(false);
@@ -21,17 +21,18 @@ impl Guardrails {
                     (stopped.message, stopped.finish, stopped.verdict);
             }
         }
-        response.details.clear(); // they may say what was replaced
+        response.details.clear(); // they may contain the replaced text
         Ok(true)
     }
 }
 
-/// The message with one text in the place of all of them, and nothing of the provider's own JSON.
+/// Returns the message with one text in place of all its texts, and without the provider's raw
+/// JSON.
 fn said_instead(message: &AssistantMessage, text: String) -> AssistantMessage {
     let mut text = Some(Block::text(text));
     let new = message.blocks().iter().filter_map(|block| match block {
         Block::Text(_) => text.take(),
-        Block::Reasoning(_) => None, // its proof is of the answer that it led to
+        Block::Reasoning(_) => None, // its signature is only valid for the original response
         other => Some(other.clone()),
     });
     AssistantMessage::new(new.collect())

@@ -7,7 +7,7 @@ use agent_core::{Error, Result};
 use super::{Pii, PiiConfig, PiiKind, PiiRule, PiiStrategy, detect, redactor::Rules};
 use crate::pii::Detector;
 
-/// Makes a [`Pii`].
+/// Builder of a [`Pii`].
 #[derive(Default)]
 pub struct PiiBuilder {
     config: PiiConfig,
@@ -16,73 +16,74 @@ pub struct PiiBuilder {
 }
 
 impl PiiBuilder {
-    /// Sets everything that is data.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: PiiConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Looks for these, and does that with them.
+    /// Adds a rule: the kind of data to find, and the strategy for findings.
     #[must_use]
     pub fn rule(mut self, find: PiiKind, strategy: PiiStrategy) -> Self {
         self.config.rules.push(PiiRule::new(find, strategy));
         self
     }
 
-    /// Redacts these: their name stands in their place.
+    /// Redacts this kind of data: findings are replaced by its name.
     #[must_use]
     pub fn redact(self, find: PiiKind) -> Self {
         self.rule(find, PiiStrategy::Redact)
     }
 
-    /// Looks with a detector of your own.
+    /// Adds your own detector.
     #[must_use]
     pub fn detector(mut self, detector: impl Detector, strategy: PiiStrategy) -> Self {
         self.own.push((Arc::new(detector), strategy));
         self
     }
 
-    /// Sets the key of [hashes](PiiStrategy::Hash): whoever has it can try out what a hash stands for.
+    /// Sets the key of [hashes](PiiStrategy::Hash). Anybody with the key can test guesses against a
+    /// hash.
     #[must_use]
     pub fn hash_key(mut self, key: impl AsRef<[u8]>) -> Self {
         self.key = key.as_ref().to_vec();
         self
     }
 
-    /// Sets whether the messages that a model is sent are looked at. Default: true.
+    /// Sets whether the messages sent to a model are scanned. Default: true.
     #[must_use]
     pub fn input(mut self, wanted: bool) -> Self {
         self.config.input = wanted;
         self
     }
 
-    /// Sets whether what a model says is looked at. Default: true.
+    /// Sets whether model responses are scanned. Default: true.
     #[must_use]
     pub fn output(mut self, wanted: bool) -> Self {
         self.config.output = wanted;
         self
     }
 
-    /// Sets whether the arguments of tool calls are looked at. Default: false.
+    /// Sets whether the arguments of tool calls are scanned. Default: false.
     #[must_use]
     pub fn tool_input(mut self, wanted: bool) -> Self {
         self.config.tool_input = wanted;
         self
     }
 
-    /// Sets whether what tools give is looked at. Default: true.
+    /// Sets whether tool outputs are scanned. Default: true.
     #[must_use]
     pub fn tool_output(mut self, wanted: bool) -> Self {
         self.config.tool_output = wanted;
         self
     }
 
-    /// Checks everything and makes the middleware.
+    /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a pattern is no expression, or something is hashed without a
-    /// key.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid regular expression, or
+    /// for hashing without a key.
     pub fn build(self) -> Result<Pii> {
         let mut rules = Vec::new();
         for PiiRule { find, strategy } in &self.config.rules {

@@ -1,22 +1,22 @@
-//! What is looked for, where, and what becomes of it.
+//! Configuration of [`Pii`](super::Pii).
 
 use serde::{Deserialize, Serialize};
 
-/// What is looked for, where, and what becomes of it. By default nothing is looked for.
+/// Configuration of `Pii`. By default there are no rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiConfig {
-    /// What is looked for, and what becomes of it.
+    /// Kinds of data to find, with their strategies.
     pub rules: Vec<PiiRule>,
-    /// In the messages that a model is sent. Default: true.
+    /// Scans the messages sent to a model. Default: true.
     pub input: bool,
-    /// In what a model says: its text and its thinking. Default: true.
+    /// Scans model responses: text and reasoning. Default: true.
     pub output: bool,
-    /// In the arguments of the tools that it calls. Default: false, since many tools cannot work without.
+    /// Scans the arguments of tool calls. Default: false, since many tools need the data.
     pub tool_input: bool,
-    /// In what tools give. Default: true.
+    /// Scans tool outputs. Default: true.
     pub tool_output: bool,
 }
 
@@ -26,74 +26,75 @@ impl Default for PiiConfig {
     }
 }
 
-/// What is looked for, and what becomes of it.
+/// A rule: a kind of data to find, and the strategy for findings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiRule {
-    /// What is looked for.
+    /// Kind of data to find.
     pub find: PiiKind,
-    /// What becomes of it. Default: it is redacted.
+    /// Strategy for findings. Default: redact.
     #[serde(default)]
     pub strategy: PiiStrategy,
 }
 
 impl PiiRule {
-    /// This becomes of that.
+    /// Creates a rule.
     pub fn new(find: PiiKind, strategy: PiiStrategy) -> Self {
         Self { find, strategy }
     }
 }
 
-/// What is looked for.
+/// Kind of data to find.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PiiKind {
-    /// Mail addresses.
+    /// E-mail addresses.
     Email,
-    /// Numbers of payment cards: 13 to 19 digits with a right check digit (Luhn).
+    /// Payment card numbers: 13 to 19 digits with a valid check digit (Luhn).
     CreditCard,
     /// IPv4 and IPv6 addresses.
     Ip,
     /// MAC addresses.
     Mac,
-    /// Addresses with a scheme, or that begin with `www.`.
+    /// URLs with a scheme, or that begin with `www.`.
     Url,
-    /// Telephone numbers: international ones, North American ones, and those that begin with a zero.
+    /// Telephone numbers: international ones, North American ones, and national ones that begin
+    /// with a zero.
     Phone,
-    /// International bank account numbers with right check digits.
+    /// International bank account numbers with valid check digits.
     Iban,
-    /// Keys of well-known services, and signed tokens.
+    /// API keys of well-known services, and signed tokens.
     Secret,
-    /// What fits a regular expression.
+    /// Matches of a regular expression.
     Pattern(PiiPattern),
 }
 
-/// A regular expression, and what it finds. Its cost is linear in the text, whatever the expression.
+/// A named regular expression. Its cost is linear in the text, whatever the expression.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiPattern {
-    /// What is found, in one word: a-z, 0-9 and `_`.
+    /// Name of the findings: a-z, 0-9 and `_`.
     pub name: String,
     /// The expression, in the syntax of the `regex` crate.
     pub regex: String,
-    /// What it is held against. Default: each line.
+    /// Part of the text that it is matched against. Default: each line.
     #[serde(default)]
     pub scope: Scope,
 }
 
 impl PiiPattern {
-    /// An expression that is held against each line.
+    /// Creates an expression that is matched against each line.
     pub fn new(name: impl Into<String>, regex: impl Into<String>) -> Self {
         Self { name: name.into(), regex: regex.into(), scope: Scope::Line }
     }
 
-    /// Sets what it is held against.
+    /// Sets the part of the text that it is matched against.
     #[must_use]
     pub fn within(mut self, scope: Scope) -> Self {
         self.scope = scope;
@@ -101,34 +102,36 @@ impl PiiPattern {
     }
 }
 
-/// What an expression is held against. A streamed text is shown as soon as one of these is complete.
+/// Part of the text that an expression is matched against. A streamed text is released as soon as
+/// such a part is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
-    /// Each word: what it finds has no white space in it.
+    /// Each word: matches contain no white space.
     Word,
     /// Each line.
     #[default]
     Line,
-    /// The whole text, which is then shown at its end.
+    /// The whole text, which is then released only at its end.
     Text,
 }
 
-/// What becomes of what is found. Ordered: of several that apply, the strictest holds.
+/// Strategy for findings. Ordered: of several that apply, the strictest wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PiiStrategy {
-    /// Letters and digits become stars, but for the last quarter of them, at most four: `**** **** **** 1111`.
+    /// Replaces letters and digits by stars, except for the last quarter of them, at most four:
+    /// `**** **** **** 1111`.
     Mask,
-    /// A keyed hash stands in its place, the same for the same: `[EMAIL:5d41402abc4b2a76]`.
+    /// Replaces findings by a keyed hash, equal for equal findings: `[EMAIL:5d41402abc4b2a76]`.
     Hash,
-    /// Its name stands in its place: `[EMAIL]`.
+    /// Replaces findings by their name: `[EMAIL]`.
     #[default]
     Redact,
-    /// It goes no further: see [`Pii`](crate::Pii).
+    /// Blocks the text: see [`Pii`](crate::Pii).
     Block,
 }

@@ -1,7 +1,7 @@
-//! What is personal or secret, and what becomes of it.
+//! Detection and redaction of personal and secret data.
 //!
-//! [`Pii`] is the middleware. Here is what it looks for and what it does with it, and [`Detector`], which authors of detectors
-//! implement.
+//! [`Pii`] is the middleware. This module contains its rules and strategies, and [`Detector`], the
+//! interface for custom detectors.
 //!
 //! ```
 //! use agent_middleware::{Pii, pii::{PiiKind, PiiStrategy}};
@@ -36,8 +36,8 @@ use self::{
 use crate::scan::{self, Heard};
 pub use crate::scan::{Detector, Passage};
 
-/// Finds what is personal or secret, and redacts, masks, hashes or blocks it: on its way to the model, in what the model
-/// says, in the arguments of tools and in what tools give.
+/// Finds personal or secret data, and redacts, masks, hashes or blocks it: in messages to the
+/// model, in model responses, in tool arguments and in tool outputs.
 ///
 /// | where | what changes | what blocking does |
 /// |---|---|---|
@@ -46,23 +46,28 @@ pub use crate::scan::{Detector, Passage};
 /// | tool input | the arguments, for readers, in what is kept, and for the tool | the call is refused, and the model told |
 /// | tool output | what the model is shown and what is kept, text and value | the model is told that it was withheld |
 ///
-/// A failing call has the kind [`ContentFiltered`](ErrorKind::ContentFiltered), and what was found is not in its message.
+/// A blocked call fails with the kind [`ContentFiltered`](ErrorKind::ContentFiltered); its message
+/// does not contain the finding.
 ///
 /// # Streams
 ///
-/// A text is held back from the beginning of whatever may still become a finding, so nothing of a finding is let out, however
-/// it is split into chunks, and what is streamed, put together, is what is kept. Prose is held back by a word, digits by their
-/// groups, a [pattern](PiiPattern) by its [scope](Scope). The arguments of calls are held back until they are complete.
+/// Streamed text is held back from the start of anything that may still become a finding, so no
+/// part of a finding is released, however it is split into chunks, and the concatenated stream
+/// equals the stored text. Prose is held back by a word, digits by their groups, a
+/// [pattern](PiiPattern) by its [scope](Scope). The arguments of calls are held back until they are
+/// complete.
 ///
 /// # What it does not do
 ///
-/// Images, documents, and what this framework does not interpret are not looked into, nor is the system prompt. Who writes
-/// an address as "jo at example dot com" is not found out. The journal keeps what a tool gave, word for word, beside what
-/// became of it, and what else a provider says of an answer (its log probabilities, for example).
+/// Images, documents, content that this framework does not interpret, and the system prompt are not
+/// scanned. Obfuscated data, such as "jo at example dot com", is not found. The journal keeps the
+/// original tool output next to the redacted one, and additional response data of the provider (its
+/// log probabilities, for example).
 ///
 /// # Order
 ///
-/// An answer passes the innermost middleware first, and so does a tool's output. Whatever keeps or shows them stands outside.
+/// A response passes the innermost middleware first, and so does a tool's output. Middleware that
+/// stores or shows them belongs outside.
 ///
 /// ```text
 /// // right: what is logged, and what is archived, has been redacted
@@ -95,17 +100,17 @@ pub struct Pii {
 }
 
 impl Pii {
-    /// Nothing is looked for.
+    /// Creates the middleware without rules.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is looked for, where, and what becomes of it.
+    /// Returns a builder, to set the rules.
     pub fn builder() -> PiiBuilder {
         PiiBuilder::default()
     }
 
-    /// Checks a configuration and makes the middleware.
+    /// Checks a configuration and builds the middleware.
     ///
     /// # Errors
     /// As [`PiiBuilder::build`].
@@ -113,10 +118,10 @@ impl Pii {
         Self::builder().config(config).build()
     }
 
-    /// A text as it would be let out: for texts that no run carries.
+    /// Redacts a text outside of any run.
     ///
     /// # Errors
-    /// [`ErrorKind::ContentFiltered`] if something in it is blocked.
+    /// [`ErrorKind::ContentFiltered`] if the text contains blocked data.
     pub fn redact(&self, text: &str) -> Result<String> {
         let redactor: &dyn scan::Rewrite = &self.redactor(true);
         redactor.text(text).map(Into::into)
@@ -126,17 +131,19 @@ impl Pii {
         Self { config, rules: Arc::new(rules), views: PerRun::default(), heard: Heard::default() }
     }
 
-    /// Looks at texts; what is blocked fails, or else is marked.
+    /// Returns a redactor of texts; blocked data is an error if `fails` is true, otherwise it is
+    /// marked.
     fn redactor(&self, fails: bool) -> Redactor {
         Redactor { rules: self.rules.clone(), fails, words: true, arguments: None }
     }
 
-    /// Looks at what a model is sent.
+    /// Returns the redactor of messages to a model.
     fn of_input(&self) -> Redactor {
         Redactor { arguments: Some(Arc::new(self.redactor(true))), ..self.redactor(true) }
     }
 
-    /// Looks at what of a model's answer is to be looked at. A call with what is blocked is refused when it is to run.
+    /// Returns the redactor of model responses. A call with blocked arguments is refused when it is
+    /// about to run.
     fn of_answers(&self) -> Redactor {
         let arguments = self.config.tool_input.then(|| Arc::new(self.redactor(false)));
         Redactor { words: self.config.output, arguments, ..self.redactor(true) }
@@ -178,7 +185,7 @@ impl Middleware for Pii {
         next.run(req).await
     }
 
-    /// An answer that a middleware gave in the model's place came through no sink.
+    /// A response that a middleware returned without calling the model bypassed the sink.
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
         let heard = self.heard.take(cx);
         if self.looks_at_answers() {

@@ -1,4 +1,4 @@
-//! What stands in the place of what is found.
+//! Replacement of findings.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -11,22 +11,22 @@ use crate::{
     scan::{Finding, Rewrite, Scanner},
 };
 
-/// What becomes of findings.
+/// Replaces findings by the strategy of their rule.
 #[derive(Clone)]
 pub(super) struct Redactor {
     pub(super) rules: Arc<Rules>,
-    /// What is blocked fails; else it is marked.
+    /// True if blocked data is an error; otherwise it is marked.
     pub(super) fails: bool,
-    /// What models say is looked at.
+    /// True if the text and reasoning of models are scanned.
     pub(super) words: bool,
-    /// What looks at the arguments of calls, if anything does.
+    /// Redactor of tool call arguments, if they are scanned.
     pub(super) arguments: Option<Arc<Self>>,
 }
 
-/// What is looked for, and what becomes of it.
+/// The detectors with their strategies.
 pub(super) struct Rules {
     pub(super) scanner: Scanner,
-    /// By the detector's place.
+    /// Names and strategies by the index of the detector.
     of: Vec<(String, PiiStrategy)>,
     key: Vec<u8>,
 }
@@ -38,14 +38,14 @@ impl Rules {
         Self { scanner: Scanner::new(detectors), of, key }
     }
 
-    /// The mark of something that is blocked in `text`.
+    /// Returns the name of blocked data that is marked in `text`.
     pub(super) fn marked<'a>(&'a self, text: &str) -> Option<&'a str> {
         let blocked = self.of.iter().filter(|(_, strategy)| *strategy == PiiStrategy::Block);
         blocked.map(|(name, _)| name.as_str()).find(|name| text.contains(&*mark(name)))
     }
 }
 
-/// Stands in the arguments of a call that is not to run.
+/// Marks blocked data in the arguments of a call, which must not run.
 fn mark(name: &str) -> String {
     format!("[BLOCKED_{name}]")
 }
@@ -77,13 +77,13 @@ impl Rewrite for Redactor {
     }
 }
 
-/// What is blocked fails the call.
+/// Returns the error of a call with blocked data.
 fn blocked(name: &str) -> Error {
     let message = format!("this was withheld: it holds what must not go further ({})", name.to_lowercase());
     Error::new(ErrorKind::ContentFiltered, message).with_retry(Retry::Permanent)
 }
 
-/// Stars for letters and digits, but for the last quarter of them, at most four.
+/// Replaces letters and digits by stars, except for the last quarter of them, at most four.
 fn masked(found: &str) -> String {
     let count = found.chars().filter(|c| c.is_alphanumeric()).count();
     let hidden = count - (count / 4).min(4);
@@ -95,7 +95,7 @@ fn masked(found: &str) -> String {
     found.chars().map(mask).collect()
 }
 
-/// HMAC-SHA256, of which the first eight bytes are shown.
+/// Returns the first eight bytes of the HMAC-SHA256.
 fn keyed_hash(key: &[u8], text: &str) -> String {
     const BLOCK: usize = 64;
     let mut padded = [0; BLOCK];
@@ -113,7 +113,7 @@ fn keyed_hash(key: &[u8], text: &str) -> String {
 
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.of).finish() // and not the key
+        f.debug_list().entries(&self.of).finish() // omits the key
     }
 }
 

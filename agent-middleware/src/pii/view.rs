@@ -1,4 +1,4 @@
-//! What a model is shown of a conversation.
+//! The redacted view of a conversation.
 
 use std::sync::Mutex;
 
@@ -6,7 +6,7 @@ use agent_core::{History, Message, Result, ToolMessage};
 
 use crate::scan::{Rewrite, message};
 
-/// The view of one run: made once of each message.
+/// The view of one run; each message is redacted once.
 #[derive(Default)]
 pub(super) struct View(Mutex<Shown>);
 
@@ -17,7 +17,7 @@ struct Shown {
 }
 
 impl View {
-    /// The conversation as the model is shown it. What was shown before is shown in the same words.
+    /// Returns the redacted conversation. Messages that were redacted before are reused unchanged.
     pub(super) fn of(&self, rewrite: &dyn Rewrite, history: &History) -> Result<History> {
         let mut shown = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if !history.continues(&shown.of) {

@@ -16,7 +16,7 @@ use crate::{
     setters::part_setters,
 };
 
-/// Makes a [`PromptInjection`].
+/// Builder of a [`PromptInjection`].
 #[derive(Default)]
 pub struct PromptInjectionBuilder {
     config: PromptInjectionConfig,
@@ -25,63 +25,63 @@ pub struct PromptInjectionBuilder {
 }
 
 impl PromptInjectionBuilder {
-    /// Sets everything that is data.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: PromptInjectionConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Gives what these tools give a label, beside those that they have.
+    /// Adds a label to the outputs of these tools.
     #[must_use]
     pub fn label(mut self, tool: impl Into<String>, label: Label) -> Self {
         self.config.tools.entry(tool.into()).or_default().insert(label);
         self
     }
 
-    /// Anybody may have written what these tools give.
+    /// Marks the outputs of these tools as untrusted: anybody may have written them.
     #[must_use]
     pub fn untrusted(self, tool: impl Into<String>) -> Self {
         self.label(tool, Label::Untrusted)
     }
 
-    /// What these tools give must not leave.
+    /// Marks the outputs of these tools as secret: they must not leave the agent.
     #[must_use]
     pub fn secret(self, tool: impl Into<String>) -> Self {
         self.label(tool, Label::Secret)
     }
 
-    /// Sets the label of what tools give that no pattern fits. Default: trusted.
+    /// Sets the label of outputs of tools without a matching pattern. Default: trusted.
     #[must_use]
     pub fn other_tools(mut self, label: Label) -> Self {
         self.config.other_tools = label;
         self
     }
 
-    /// Sets the label of what users say. Default: trusted.
+    /// Sets the label of user messages. Default: trusted.
     #[must_use]
     pub fn user(mut self, label: Label) -> Self {
         self.config.user = label;
         self
     }
 
-    /// Watches a tool through which something can leave.
+    /// Adds a sink: a tool through which data can leave the agent.
     #[must_use]
     pub fn sink(mut self, sink: Sink) -> Self {
         self.config.sinks.push(sink);
         self
     }
 
-    /// Never shows a model with tools what these tools give; `read_quarantined` has it read by the
-    /// [reader](Self::reader).
+    /// Quarantines the outputs of these tools: a model with tools never receives them; the
+    /// [reader](Self::reader) reads them on behalf of `read_quarantined`.
     #[must_use]
     pub fn quarantine(mut self, tool: impl Into<String>) -> Self {
         self.config.quarantine.insert(tool.into());
         self
     }
 
-    /// Sets the JSON Schema of what is read out of the outputs of a quarantined tool. If it allows no free text, what is read
-    /// counts as trusted.
+    /// Sets the JSON Schema of data extracted from the outputs of a quarantined tool. If it allows
+    /// no free text, the data counts as trusted.
     #[must_use]
     pub fn extract(mut self, tool: impl Into<String>, schema: Value) -> Self {
         self.config.extract.insert(tool.into(), schema);
@@ -89,39 +89,39 @@ impl PromptInjectionBuilder {
     }
 
     part_setters! {
-        /// Sets the model that reads what is in quarantine. It has no tools.
+        /// Sets the model that reads quarantined outputs. It has no tools.
         reader: Model;
 
-        /// Sets where quarantined outputs are kept. Default: in the session.
+        /// Sets the archive of quarantined outputs. Default: the session.
         archive: Archive;
     }
 
-    /// Sets whether untrusted outputs are put between delimiters. Default: true.
+    /// Sets whether untrusted outputs are enclosed in delimiters. Default: true.
     #[must_use]
     pub fn fence(mut self, wanted: bool) -> Self {
         self.config.fence = wanted;
         self
     }
 
-    /// Sets what becomes of links in answers. Default: they are removed.
+    /// Sets the treatment of links in answers. Default: they are removed.
     #[must_use]
     pub fn links(mut self, links: Links) -> Self {
         self.config.links = links;
         self
     }
 
-    /// Lets links lead to a host: `example.com`, or `*.example.com` for those below.
+    /// Allows links to a host: `example.com`, or `*.example.com` for its subdomains.
     #[must_use]
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.config.allow_hosts.insert(host.into());
         self
     }
 
-    /// Checks everything and makes the middleware.
+    /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a sink would be allowed always, a schema is none, or there is
-    /// nobody to read what is in quarantine.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a sink with the policy to allow, an
+    /// invalid schema, or a quarantine without a reader.
     pub fn build(self) -> Result<PromptInjection> {
         let Self { config, reader, archive } = self;
         if let Some(sink) = config.sinks.iter().find(|sink| sink.policy == Policy::Allow) {

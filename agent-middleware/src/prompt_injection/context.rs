@@ -1,4 +1,4 @@
-//! Which labels the content of a run's context has.
+//! Labels of the content in a run's context.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,24 +9,25 @@ use crate::permissions::fits;
 
 const LABELS: Key<Labels> = Key::new("labels");
 
-/// The labels of the contexts of runs.
+/// Tracks the labels of the contexts of runs.
 ///
-/// They lie in the storage that the hierarchy shares, so they are journalled with the result that brought them: for the run,
-/// where sub-agents find their caller's and leave it theirs, and for the agent, whose next run has the same conversation. What
-/// a history brings along is read off it.
+/// Labels are stored in the storage that the hierarchy shares, so they are journalled with the
+/// result that introduced them: per run, so that sub-agents inherit their caller's labels and pass
+/// on their own, and per agent, whose next run has the same conversation. Labels of an existing
+/// history are derived from its messages.
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
-    /// What was read off the history so far.
+    /// Labels derived from the history so far.
     read: PerRun<Mutex<(History, Labels)>>,
-    /// What the calls of the message under way bring.
+    /// Labels that the calls of the current message introduce.
     pub(super) brought: PerRun<Mutex<Brought>>,
 }
 
-/// The labels of what calls give, by their ids.
+/// Labels of call outputs, by call id.
 pub(super) type Brought = Vec<(Arc<str>, Labels)>;
 
 impl PromptInjectionConfig {
-    /// The labels of what a tool gives, without `Trusted`, which says nothing.
+    /// Returns the labels of a tool's outputs, without `Trusted`, which has no effect.
     pub(super) fn of_tool(&self, tool: &str) -> Labels {
         let mut patterns = self.tools.iter().filter(|(pattern, _)| fits(pattern, tool, None)).peekable();
         let mut labels: Labels = match patterns.peek() {
@@ -50,13 +51,13 @@ impl PromptInjectionConfig {
     }
 
     fn of_result(&self, result: &ToolMessage) -> Labels {
-        // What it stands for was never in the context.
+        // The quarantined output was never in the context.
         if self.is_quarantined(result.name()) { Labels::new() } else { self.of_tool(result.name()) }
     }
 }
 
 impl Contexts {
-    /// All labels of what is in the run's context.
+    /// Returns all labels of the content in the run's context.
     pub(super) fn labels(&self, config: &PromptInjectionConfig, cx: &RunCx) -> Result<Labels> {
         let read = self.read.of(cx, Mutex::default);
         let mut read = lock(&read);
@@ -64,7 +65,7 @@ impl Contexts {
         let (of, known) = &mut *read;
         match history.since(of) {
             Some(new) => known.extend(new.flat_map(|message| config.of_message(message))),
-            // What was removed may live on in a summary: what is known stays.
+            // Removed messages may live on in a summary, so their labels stay.
             None => known.extend(history.iter().flat_map(|message| config.of_message(message))),
         }
         *of = history;
@@ -83,7 +84,8 @@ pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run begins: its context has what its agent's last one had, and what its caller's has.
+/// Called at the start of a run: its context inherits the labels of its agent's last run and of its
+/// caller.
 pub(super) fn begin(cx: &RunCx) -> Result<()> {
     let mut labels = of_this_agent(cx).get(&LABELS)?.unwrap_or_default();
     if let Some(caller) = &cx.ids().parent_run_id {
@@ -92,19 +94,19 @@ pub(super) fn begin(cx: &RunCx) -> Result<()> {
     add(cx, &labels)
 }
 
-/// Content with these labels came into the context.
+/// Records that content with these labels entered the context.
 pub(super) fn add(cx: &RunCx, labels: &Labels) -> Result<()> {
     join(&of_run(cx, &cx.ids().run_id), labels)?;
     join(&of_this_agent(cx), labels)
 }
 
-/// A run ends: what it says to its caller has its labels.
+/// Called at the end of a run: its answer passes its labels to the caller.
 pub(super) fn end(cx: &RunCx, labels: &Labels, finished: bool) -> Result<()> {
     join(&of_this_agent(cx), labels)?;
     if let Some(caller) = &cx.ids().parent_run_id {
         join(&of_run(cx, caller), labels)?;
     }
-    // A caller at the top may have ended meanwhile: its next run is told then.
+    // A root caller may have ended meanwhile, so its agent's next run inherits the labels.
     if cx.ids().depth == 1
         && let Some(root) = cx.ids().path.split('/').next()
     {

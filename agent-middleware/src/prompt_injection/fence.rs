@@ -1,11 +1,11 @@
-//! Delimiters around what is not trusted.
+//! Delimiters around untrusted content.
 
 use agent_core::{Part, ToolOutput, ToolRequest};
 use sha2::{Digest, Sha256};
 
 use crate::tags::harmless;
 
-/// Puts each text of an output between delimiters.
+/// Encloses each text of an output in delimiters.
 pub(super) fn output(req: &ToolRequest, out: &mut ToolOutput) {
     let of = req.idempotency_key();
     for part in out.content_mut() {
@@ -16,8 +16,9 @@ pub(super) fn output(req: &ToolRequest, out: &mut ToolOutput) {
     }
 }
 
-/// The text between delimiters with an id that its author cannot know: it is made of the run's id, the call, and the text.
-/// What looks like a delimiter in the text is made harmless all the same, for models that do not compare ids.
+/// Encloses the text in delimiters with an id that its author cannot know: it is derived from the
+/// run's id, the call, and the text. Anything in the text that looks like a delimiter is escaped as
+/// well, for models that do not compare ids.
 pub(super) fn fenced(of: &str, text: &str) -> String {
     let hash = Sha256::new().chain_update(of).chain_update([0]).chain_update(text).finalize();
     let id: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! Links that would carry something away.
+//! Removal of links that could exfiltrate data.
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     scan::{Finding, Rewrite, Scanner},
 };
 
-/// Takes links out of texts, in whatever form of Markdown or HTML, but for those to hosts that are allowed.
+/// Removes links from texts, in any form of Markdown or HTML, except for those to allowed hosts.
 pub(super) struct LinkFilter(Scanner);
 
 impl LinkFilter {
@@ -28,14 +28,14 @@ impl Rewrite for LinkFilter {
     }
 }
 
-/// Addresses that lead to hosts that are not allowed, or nobody can say where.
+/// Detects URLs to hosts that are not allowed, or with an ambiguous host.
 struct Link {
     allowed: BTreeSet<String>,
 }
 
-/// Schemes that browsers follow without slashes too.
+/// Schemes that browsers also follow without slashes.
 const SCHEMES: [&str; 8] = ["http:", "https:", "ftp:", "ws:", "wss:", "mailto:", "javascript:", "vbscript:"];
-/// Slashes in disguise.
+/// Encoded slashes.
 const ENTITIES: [&str; 8] = ["&sol;", "&bsol;", "&#47;", "&#x2f;", "&#92;", "&#x5c;", "&#0", "&#x0"];
 
 impl Detector for Link {
@@ -48,7 +48,7 @@ impl Detector for Link {
     }
 
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>> {
-        // Of the same length: only ASCII letters change.
+        // The length stays the same: only ASCII letters change.
         let text = &*passage.text.to_ascii_lowercase();
         if ENTITIES.iter().any(|entity| text.contains(entity)) {
             let whole = 0..text.len();
@@ -67,7 +67,7 @@ impl Detector for Link {
                 continue;
             }
             let rest = &text[after_scheme..];
-            // Of an IPv6 address the brackets are a part.
+            // The brackets of an IPv6 address belong to it.
             let bracketed = rest.trim_start_matches(['/', '\\']).starts_with('[');
             let ends = |c| ")\"'<>".contains(c) || (c == ']' && !bracketed);
             let end = rest.find(ends).map_or(text.len(), |len| after_scheme + len);
@@ -85,7 +85,7 @@ impl Detector for Link {
     }
 }
 
-/// Where the scheme before these slashes begins; the slashes themselves if there is none.
+/// Returns the start of the scheme before these slashes, or the slashes' offset if there is none.
 fn scheme(text: &str, slashes: usize) -> usize {
     match text[..slashes].strip_suffix(':') {
         Some(before) => before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "+-.".contains(c)).len(),
@@ -94,7 +94,7 @@ fn scheme(text: &str, slashes: usize) -> usize {
 }
 
 impl Link {
-    /// Whether everybody who reads the address finds a host in it that is allowed.
+    /// True if every URL parser finds an allowed host in the address.
     fn is_allowed(&self, address: &str) -> bool {
         let host = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://")).unwrap_or(address);
         let end = host.find(['/', '?', '#']).unwrap_or(host.len());

@@ -1,7 +1,7 @@
-//! What untrusted content may lead to.
+//! Information-flow control for untrusted content (taint tracking).
 //!
-//! [`PromptInjection`] is the middleware. Here are the labels of content and the sinks through which something may leave: for those
-//! who say which tools give what, and which send what.
+//! [`PromptInjection`] is the middleware. This module contains the labels of content and the sinks
+//! through which data may leave, to classify your tools.
 //!
 //! ```
 //! use agent_middleware::{PromptInjection, prompt_injection::{Label, Sink, SinkWhen}};
@@ -44,32 +44,40 @@ use crate::{
     scan::{self, Heard, Rewrite},
 };
 
-/// Keeps untrusted content from making an agent give away what is secret.
+/// Prevents untrusted content from making an agent leak secrets.
 ///
-/// A model cannot be kept from believing what it reads. So this middleware keeps account of what it has read, and acts on
-/// that: content has [`Label`]s by where it comes from, a run's context has the labels of all that is in it, and a tool
-/// through which something can leave (a [`Sink`]) is denied, or asked about, while the context has the wrong ones. By default
+/// A model cannot be prevented from believing what it reads. This middleware therefore tracks what
+/// the model has read, and restricts tools accordingly: content has [`Label`]s according to its
+/// source, a run's context has the labels of all its content, and a tool through which data can
+/// leave (a [`Sink`]) is denied, or asked about, while the context has certain labels. By default
 /// these are untrusted and secret content together.
 ///
-/// * **Labels.** What tools give has the labels that the configuration says; what the application and its user say is
-///   trusted. Labels are kept in the session's journal, survive a restart and a compaction, and hold for later runs of the
-///   same conversation. A sub-agent that this middleware covers begins with those of its caller, and leaves its own to it.
-/// * **Sinks.** The calls of one message count as if all the others of it had been answered. A person is asked with a question
-///   of the kind `egress`, whose payload is an [`ApprovalRequest`](crate::approval::ApprovalRequest) and whose answer is a [`Decision`]:
-///   to approve or to reject this call with these arguments.
-/// * **Fences.** Untrusted outputs are shown between delimiters with an id that their author cannot know, and the system
-///   prompt says what they mean. This helps models, and nothing depends on it.
-/// * **Quarantine.** The outputs of some tools are never shown to a model with tools. It gets a handle, and the tool
-///   `read_quarantined`, by which a model without tools answers questions about the text. What it reads is untrusted, unless
-///   [a schema](PromptInjectionBuilder::extract) leaves no room for words: choices, numbers and truth values alone.
-/// * **Links.** Once untrusted content is in the context, links and images that lead to hosts that are not allowed are taken
-///   out of answers, also while they are streamed: to show an image is to call its address.
+/// * **Labels.** Tool outputs have the configured labels; the application's and the user's texts
+///   are trusted. Labels are stored in the session's journal, survive a restart and a compaction,
+///   and apply to later runs of the same conversation. A sub-agent that this middleware covers
+///   inherits the labels of its caller, and passes its own labels back.
+/// * **Sinks.** The calls of one message are judged as if all its other calls had been answered. A
+///   person is asked with a question of the kind `egress`, whose payload is an
+///   [`ApprovalRequest`](crate::approval::ApprovalRequest) and whose answer is a [`Decision`] to
+///   approve or reject this call with these arguments.
+/// * **Delimiters.** Untrusted outputs are enclosed in delimiters with an id that their author
+///   cannot know, and the system prompt explains them. This helps models, but no guarantee depends
+///   on it.
+/// * **Quarantine.** A model with tools never receives the outputs of some tools. It receives a
+///   handle, and the tool `read_quarantined`, with which a model without tools answers questions
+///   about the text. The answers are untrusted, unless [a schema](PromptInjectionBuilder::extract)
+///   excludes free text: only choices, numbers and booleans.
+/// * **Links.** Once untrusted content is in the context, links and images that point to hosts that
+///   are not allowed are removed from answers, also while they are streamed: showing an image
+///   requests its URL.
 ///
 /// # What it does not do
 ///
-/// It does not look for attacks in texts. What is not labelled is trusted: [`other_tools`](PromptInjectionBuilder::other_tools)
-/// sets that. An allowed host is trusted with all that a link can say. Sub-agents are covered if it is registered with
-/// `middleware_for_all`, or with them too; the output of one that is not has the label of the tool that calls it.
+/// It does not search texts for attacks. Unlabelled content is trusted;
+/// [`other_tools`](PromptInjectionBuilder::other_tools) changes that. An allowed host is trusted
+/// with everything that a link can encode. Sub-agents are covered if the middleware is registered
+/// with `middleware_for_all`, or with them too; the output of an uncovered sub-agent has the label
+/// of the tool that calls it.
 ///
 /// # Order
 ///
@@ -105,21 +113,21 @@ pub struct PromptInjection {
     heard: Heard,
 }
 
-/// The kind of the question whether something may leave.
+/// Kind of the question whether data may leave.
 const EGRESS: &str = "egress";
 
 impl PromptInjection {
-    /// Everything is trusted.
+    /// Creates the middleware with its defaults: everything is trusted.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is trusted, and what follows from it.
+    /// Returns a builder, to set labels, sinks and the other options.
     pub fn builder() -> PromptInjectionBuilder {
         PromptInjectionBuilder::default()
     }
 
-    /// Checks a configuration without a quarantine and makes the middleware.
+    /// Checks a configuration without a quarantine and builds the middleware.
     ///
     /// # Errors
     /// As [`PromptInjectionBuilder::build`].
@@ -127,10 +135,10 @@ impl PromptInjection {
         Self::builder().config(config).build()
     }
 
-    /// The labels of what is in the run's context now, `Trusted` left out.
+    /// Returns the labels of the content in the run's context, without `Trusted`.
     ///
     /// # Errors
-    /// If the session's storage holds something else under the name.
+    /// If the session's storage holds another value under the key.
     pub fn labels(&self, cx: &RunCx) -> Result<Labels> {
         self.contexts.labels(&self.config, cx)
     }
@@ -139,7 +147,7 @@ impl PromptInjection {
         Ok(self.config.links == Links::Remove && self.labels(cx)?.contains(&Label::Untrusted))
     }
 
-    /// The labels of an output, none if it was put away.
+    /// Returns the labels of an output; empty if it was quarantined.
     fn of_output(&self, req: &ToolRequest, out: &ToolOutput) -> Labels {
         let tool = &*req.call.name;
         if tool != READ_QUARANTINED || self.quarantine.is_none() {
@@ -154,7 +162,7 @@ impl PromptInjection {
         labels
     }
 
-    /// What stands against a call, and what is done about it: the strictest of the sinks that it fits.
+    /// Returns the policy for a call and its reason: the strictest of the matching sinks.
     fn ruling(&self, req: &ToolRequest, labels: &Labels) -> Option<(Policy, &'static str)> {
         let sinks = self.config.sinks.iter().filter(|sink| fits(&sink.tool, &req.call.name, None));
         let applies = sinks.filter_map(|sink| Some((sink.policy, sink.applies(labels)?)));

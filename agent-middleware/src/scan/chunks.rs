@@ -1,4 +1,4 @@
-//! Rewriting what a model says while it is still speaking.
+//! Rewrites model responses while they are streamed.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,8 @@ use super::{Rewrite, content, look_back::LookBack};
 
 type Out<'a> = &'a mut dyn FnMut(Chunk) -> Result<()>;
 
-/// A rewriter for the sink of one attempt at a model call: see [`ChunkSink::with_rewriter`](agent_core::ChunkSink).
+/// Returns a rewriter for the sink of one attempt of a model call: see
+/// [`ChunkSink::with_rewriter`](agent_core::ChunkSink).
 pub(crate) fn rewriter(rewrite: Arc<dyn Rewrite>) -> impl Fn(Chunk, Out<'_>) -> Result<()> + Send + Sync + 'static {
     let blocks = Mutex::new(BTreeMap::new());
     move |chunk, out| {
@@ -21,13 +22,13 @@ pub(crate) fn rewriter(rewrite: Arc<dyn Rewrite>) -> impl Fn(Chunk, Out<'_>) -> 
     }
 }
 
-/// What is buffered of a block.
+/// Buffered content of a block.
 #[derive(Default)]
 struct Buffered {
     text: LookBack,
     reasoning: LookBack,
     arguments: String,
-    /// The kind of block that began and of which nothing was let out yet.
+    /// Kind of a block that has begun but from which nothing was released yet.
     unheard: Option<fn(u32) -> Chunk>,
 }
 
@@ -68,7 +69,7 @@ fn pass(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Buffered>, chunk: Chun
     }
 }
 
-/// What is buffered of the block `index`, of which a piece came.
+/// Returns the buffer of the block `index`, which received a delta.
 fn begun<'a>(
     blocks: &'a mut BTreeMap<u32, Buffered>,
     index: u32,
@@ -79,7 +80,8 @@ fn begun<'a>(
     Ok(blocks.entry(index).or_insert_with(|| Buffered { unheard: Some(empty), ..Buffered::default() }))
 }
 
-/// Blocks of which nothing was heard yet are begun before another one is, so that they stay in their order.
+/// Announces the blocks that released nothing yet before another one begins, to preserve their
+/// order.
 fn keep_places(blocks: &mut BTreeMap<u32, Buffered>, next: u32, out: Out<'_>) -> Result<()> {
     for (index, buffered) in blocks.iter_mut().filter(|(index, _)| **index != next) {
         if let Some(empty) = buffered.unheard.take() {
@@ -89,7 +91,7 @@ fn keep_places(blocks: &mut BTreeMap<u32, Buffered>, next: u32, out: Out<'_>) ->
     Ok(())
 }
 
-/// Lets out what is buffered of a block that is complete.
+/// Releases the buffered content of a complete block.
 fn flush(rewrite: &dyn Rewrite, blocks: &mut BTreeMap<u32, Buffered>, index: u32, out: Out<'_>) -> Result<()> {
     keep_places(blocks, index, out)?;
     let Some(mut buffered) = blocks.remove(&index) else { return Ok(()) };

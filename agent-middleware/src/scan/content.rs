@@ -1,4 +1,4 @@
-//! Rewriting what is whole: messages, tool outputs, JSON. `None` is what stays as it is.
+//! Rewrites complete content: messages, tool outputs, JSON. `None` means unchanged.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::Rewrite;
 
-/// A message, for a model or for keeping. Where it changes, the provider's own JSON of it goes.
+/// Rewrites a message. If it changes, the provider's raw JSON is dropped.
 pub(crate) fn message(rewrite: &dyn Rewrite, message: &Message) -> Result<Option<Message>> {
     let mut changed = message.clone();
     let parts = match &mut changed {
@@ -22,12 +22,12 @@ pub(crate) fn message(rewrite: &dyn Rewrite, message: &Message) -> Result<Option
     Ok(parts.map(|()| changed))
 }
 
-/// What a model said.
+/// Rewrites a model's message.
 pub(crate) fn assistant(rewrite: &dyn Rewrite, said: &AssistantMessage) -> Result<Option<AssistantMessage>> {
     Ok(list(said.blocks(), |one| block(rewrite, one))?.map(AssistantMessage::new))
 }
 
-/// What a tool gave, for the model and for programs.
+/// Rewrites a tool's output, for the model and for programs.
 pub(crate) fn output(rewrite: &dyn Rewrite, output: &ToolOutput) -> Result<Option<ToolOutput>> {
     let shown = parts(rewrite, output.content())?;
     let value = output.as_value().map(|value| json(rewrite, value)).transpose()?.flatten();
@@ -45,8 +45,8 @@ pub(crate) fn output(rewrite: &dyn Rewrite, output: &ToolOutput) -> Result<Optio
     Ok(Some(changed))
 }
 
-/// One block of a model's message. Arguments are rewritten if they are meant too; a provider's proof does not hold for
-/// thinking that was changed.
+/// Rewrites one block of a model's message, and its arguments if the rewriter covers them. Changed
+/// reasoning loses its signature, which would no longer be valid.
 pub(super) fn block(rewrite: &dyn Rewrite, block: &Block) -> Result<Option<Block>> {
     Ok(match block {
         Block::Text(said) if rewrite.rewrites_words() => text(rewrite, said)?.map(Block::Text),
@@ -62,7 +62,7 @@ pub(super) fn block(rewrite: &dyn Rewrite, block: &Block) -> Result<Option<Block
     })
 }
 
-/// What a provider's own tool was told and gave, and with it the provider's JSON.
+/// Rewrites the input and output of a provider's own tool, and its raw JSON.
 fn server_call(rewrite: &dyn Rewrite, call: &ServerCall) -> Result<Option<ServerCall>> {
     let field = |said: &Option<String>| -> Result<Option<String>> {
         Ok(said.as_deref().map(|said| rewrite.text(said)).transpose()?.and_then(changed))
@@ -110,14 +110,15 @@ fn text(rewrite: &dyn Rewrite, said: &Text) -> Result<Option<Text>> {
     let mut new = Text::new(words.unwrap_or_else(|| said.text.clone()));
     new.citations = citations.unwrap_or_else(|| said.citations.clone());
     if is_rewritten {
-        // They were places in the text as it was.
+        // The byte ranges referred to the original text.
         new.citations.iter_mut().for_each(|citation| citation.bytes = None);
     }
     new.cache = said.cache;
     Ok(Some(new))
 }
 
-/// Texts, names of fields and numbers in it; a number that is found becomes a text.
+/// Rewrites the strings, field names and numbers of a JSON value; a number with a finding becomes a
+/// string.
 pub(crate) fn json(rewrite: &dyn Rewrite, value: &Value) -> Result<Option<Value>> {
     Ok(match value {
         Value::String(text) => changed(rewrite.text(text)?).map(Value::String),
@@ -136,7 +137,7 @@ pub(crate) fn json(rewrite: &dyn Rewrite, value: &Value) -> Result<Option<Value>
     })
 }
 
-/// All of a list if any of it changes.
+/// Returns the whole list if any of its elements changes.
 fn list<T: Clone>(all: &[T], mut change: impl FnMut(&T) -> Result<Option<T>>) -> Result<Option<Vec<T>>> {
     let mut new: Option<Vec<T>> = None;
     for (at, one) in all.iter().enumerate() {
@@ -150,7 +151,7 @@ fn list<T: Clone>(all: &[T], mut change: impl FnMut(&T) -> Result<Option<T>>) ->
     Ok(new)
 }
 
-/// A text that is not what it was.
+/// Returns the text if it was rewritten.
 fn changed(text: Cow<'_, str>) -> Option<String> {
     match text {
         Cow::Owned(text) => Some(text),

@@ -1,21 +1,21 @@
-//! [`Heard`].
+//! [`Heard`]: tracks whether a response passed the sink.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_core::{ModelRequest, PerRun, RunCx};
 
-/// Whether the answer of the call under way came through the sink, and was rewritten there: one that a middleware gave in
-/// the model's place did not.
+/// Records whether the response of the current call passed the sink and was rewritten there. A
+/// response that a middleware returned without calling the model did not.
 #[derive(Debug, Default)]
 pub(crate) struct Heard(PerRun<AtomicBool>);
 
 impl Heard {
-    /// The sink is listened to.
+    /// Records that the sink has a rewriter.
     pub(crate) fn listen(&self, req: &ModelRequest) {
         self.0.of(&req.cx, AtomicBool::default).store(true, Ordering::Relaxed);
     }
 
-    /// True if it was; from now on it is not.
+    /// Returns whether the sink had a rewriter, and resets the record.
     pub(crate) fn take(&self, cx: &RunCx) -> bool {
         self.0.end(cx).is_some_and(|heard| heard.load(Ordering::Relaxed))
     }

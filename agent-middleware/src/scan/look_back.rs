@@ -1,4 +1,4 @@
-//! [`LookBack`]: a text that comes in pieces.
+//! [`LookBack`]: a streaming buffer.
 
 use std::sync::Arc;
 
@@ -6,19 +6,20 @@ use agent_core::Result;
 
 use super::{Detector, Rewrite};
 
-/// A text that comes in pieces, of which nothing is let out that may still be part of a finding.
+/// Streaming buffer that withholds text which may still become part of a finding.
 #[derive(Default)]
 pub(super) struct LookBack {
-    /// What is held back, and before it the last character that was let out.
+    /// The withheld text, preceded by the last released character.
     text: String,
-    /// Where what is held back begins.
+    /// Offset at which the withheld text begins.
     from: usize,
-    /// A detector whose passage is all that is held back: while that goes on, nothing can be let out.
+    /// A detector whose passage spans the whole withheld text: while it continues, nothing can be
+    /// released.
     holder: Option<Arc<dyn Detector>>,
 }
 
 impl LookBack {
-    /// Takes a piece, and gives what can be let out now.
+    /// Appends a piece, and returns the text that can be released now.
     pub(super) fn push(&mut self, rewrite: &dyn Rewrite, piece: &str) -> Result<String> {
         self.text.push_str(piece);
         if self.holder.as_ref().is_some_and(|holder| piece.chars().all(|c| holder.may_contain(c))) {
@@ -31,7 +32,7 @@ impl LookBack {
         Ok(out)
     }
 
-    /// Gives what is left: no more follows.
+    /// Returns the remaining text at the end of the stream.
     pub(super) fn finish(mut self, rewrite: &dyn Rewrite) -> Result<String> {
         self.let_out(rewrite, self.text.len())
     }

@@ -1,9 +1,10 @@
-//! Finding and replacing passages of texts, also of texts that come in pieces.
+//! Finds and replaces passages of texts, including streamed texts.
 //!
-//! A text is taken apart into [`Passage`]s: the longest stretches of characters that may be in a finding of a [`Detector`].
-//! A finding never crosses the border of a passage, and a detector sees nothing but the passage and its two neighbours. So a
-//! text may be cut wherever no passage is cut, and what is found in the pieces is what would be found in the whole: that is
-//! why [`LookBack`] cannot leak what a border of chunks splits.
+//! A text is split into [`Passage`]s: the longest stretches of characters that may be in a finding
+//! of a [`Detector`]. A finding never crosses the border of a passage, and a detector sees only the
+//! passage and its two neighbouring characters. A text may therefore be cut wherever no passage is
+//! cut, and the pieces have the same findings as the whole: this is why [`LookBack`] cannot leak a
+//! finding that is split across chunks.
 
 mod chunks;
 mod content;
@@ -21,19 +22,19 @@ pub(crate) use self::{
     heard::Heard,
 };
 
-/// A stretch of text in which a [`Detector`] looks.
+/// A stretch of text that a [`Detector`] searches.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Passage<'a> {
     /// The longest stretch of characters that [may be in](Detector::may_contain) a finding.
     pub text: &'a str,
-    /// The character before it; none at the beginning of the text.
+    /// The character before it; `None` at the beginning of the text.
     pub before: Option<char>,
-    /// The character after it; none at the end of the text.
+    /// The character after it; `None` at the end of the text.
     pub after: Option<char>,
 }
 
-/// Finds something in texts: mail addresses, card numbers, the names of patients.
+/// Finds data in texts: mail addresses, card numbers, names of patients.
 ///
 /// ```
 /// use agent_middleware::{Pii, pii::{Detector, Passage, PiiStrategy}};
@@ -62,41 +63,43 @@ pub struct Passage<'a> {
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub trait Detector: Send + Sync + 'static {
-    /// What is found, in one word of lower case.
+    /// Returns the name of the findings: one lower-case word.
     fn name(&self) -> &str;
 
-    /// True if a finding may contain the character. A streamed text is held back from the beginning of its last stretch of
-    /// such characters, so the fewer there are, the sooner a text is shown.
+    /// True if a finding may contain the character. A streamed text is held back from the start of
+    /// its last stretch of such characters, so fewer characters mean less delay.
     fn may_contain(&self, c: char) -> bool;
 
-    /// The findings in a passage, as ranges of bytes in its text.
+    /// Returns the findings in a passage, as byte ranges in its text.
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>>;
 }
 
 /// Several detectors over one text.
 pub(crate) struct Scanner(Vec<Arc<dyn Detector>>);
 
-/// What was found; findings that overlap are one.
+/// A finding; overlapping findings are merged.
 #[derive(Debug)]
 pub(crate) struct Finding {
     pub(crate) range: Range<usize>,
-    /// The places of the detectors that found it. The first began first, and of those found most.
+    /// Indices of the detectors that found it. The first one's match starts first, and is the
+    /// longest of those.
     pub(crate) by: Vec<usize>,
 }
 
-/// Says what is put in the place of findings.
+/// Replaces findings.
 pub(crate) trait Rewrite: Send + Sync + 'static {
     fn scanner(&self) -> &Scanner;
 
-    /// What stands in the place of `found`.
+    /// Returns the replacement of `found`.
     fn replace(&self, finding: &Finding, found: &str) -> Result<Cow<'static, str>>;
 
-    /// True if a model's text and its thinking are rewritten.
+    /// True if a model's text and reasoning are rewritten.
     fn rewrites_words(&self) -> bool {
         true
     }
 
-    /// What rewrites the arguments of tool calls, if they are: they are then held back until they are complete.
+    /// Returns the rewriter of tool call arguments, if they are rewritten: they are then held back
+    /// until they are complete.
     fn of_arguments(&self) -> Option<&dyn Rewrite> {
         None
     }
@@ -111,14 +114,14 @@ impl Scanner {
         self.0.is_empty()
     }
 
-    /// The last place in `text`, not before `from`, where it can be cut though more may follow: no detector's passage goes
-    /// across. `from` is such a place.
+    /// Returns the last offset in `text`, not before `from`, where it can be cut although more may
+    /// follow: no detector's passage crosses it. `from` must be such an offset.
     fn cut(&self, text: &str, from: usize) -> usize {
         let mut cut = text.len();
         loop {
             let before = cut;
             for detector in &self.0 {
-                // What comes after the end is not known yet.
+                // The text after the end is not known yet.
                 let goes_on = text[cut..].chars().next().is_none_or(|c| detector.may_contain(c));
                 if goes_on {
                     cut = from + text[from..cut].trim_end_matches(|c| detector.may_contain(c)).len();
@@ -130,12 +133,12 @@ impl Scanner {
         }
     }
 
-    /// A detector whose passage is all of `text`.
+    /// Returns a detector whose passage spans all of `text`.
     fn holder(&self, text: &str) -> Option<&Arc<dyn Detector>> {
         self.0.iter().find(|detector| text.chars().all(|c| detector.may_contain(c)))
     }
 
-    /// What is found in a part of `text` whose ends cut no passage.
+    /// Returns the findings in a part of `text` whose ends cut no passage.
     fn findings(&self, text: &str, part: &Range<usize>) -> Vec<Finding> {
         let mut all: Vec<(Range<usize>, usize)> = Vec::new();
         for (by, detector) in self.0.iter().enumerate() {
@@ -165,7 +168,7 @@ impl Scanner {
     }
 }
 
-/// The stretches of `part` that `detector` looks at.
+/// Returns the stretches of `part` that `detector` searches.
 fn passages(detector: &dyn Detector, text: &str, part: &Range<usize>) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), part.start);
     while let Some(skipped) = text[at..part.end].find(|c| detector.may_contain(c)) {
@@ -177,7 +180,7 @@ fn passages(detector: &dyn Detector, text: &str, part: &Range<usize>) -> Vec<Ran
     found
 }
 
-/// The range with the whole of the characters at its ends.
+/// Extends the range to character boundaries.
 fn whole(text: &str, mut range: Range<usize>) -> Range<usize> {
     while !text.is_char_boundary(range.start) {
         range.start -= 1;
@@ -189,12 +192,12 @@ fn whole(text: &str, mut range: Range<usize>) -> Range<usize> {
 }
 
 impl dyn Rewrite {
-    /// The text with what stands in the place of its findings.
+    /// Returns the text with its findings replaced.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Result<Cow<'a, str>> {
         self.part(text, 0..text.len())
     }
 
-    /// As [`text`](Self::text), of a part whose ends cut no passage.
+    /// As [`text`](Self::text), for a part whose ends cut no passage.
     fn part<'a>(&self, text: &'a str, part: Range<usize>) -> Result<Cow<'a, str>> {
         let findings = self.scanner().findings(text, &part);
         if findings.is_empty() {
@@ -210,7 +213,7 @@ impl dyn Rewrite {
         Ok(out.into())
     }
 
-    /// Arguments of a call, rewritten as the JSON that they are, so that no escape hides anything.
+    /// Rewrites the arguments of a call as JSON values, so that escapes hide nothing.
     fn arguments<'a>(&self, arguments: &'a str) -> Result<Cow<'a, str>> {
         match serde_json::from_str::<Value>(arguments) {
             Ok(value) => Ok(json(self, &value)?.map_or(arguments.into(), |changed| changed.to_string().into())),

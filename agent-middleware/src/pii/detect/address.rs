@@ -1,11 +1,11 @@
-//! Addresses of machines: IPv4, IPv6 and MAC.
+//! Network addresses: IPv4, IPv6 and MAC.
 
 use std::{net::Ipv6Addr, ops::Range};
 
 use super::{is_at, is_before};
 use crate::pii::{Detector, Passage};
 
-/// The longest that an IPv6 address is written.
+/// Maximum length of a written IPv6 address.
 const LONGEST_V6: usize = 45;
 
 pub(super) struct Ip;
@@ -39,7 +39,7 @@ fn v4(text: &str) -> Vec<Range<usize>> {
     ranges.filter(|range| !part_of_more(range)).collect()
 }
 
-/// The length of four numbers up to 255 with dots between.
+/// Returns the length of four numbers up to 255, separated by dots.
 fn v4_length(text: &str) -> Option<usize> {
     let mut at = 0;
     for part in 0..4 {
@@ -60,7 +60,7 @@ fn v6(passage: &Passage<'_>) -> Vec<Range<usize>> {
     if text.matches(':').count() < 2 {
         return found;
     }
-    // A word that ends in such letters, as in `std::vec`, is no part of an address.
+    // A word that ends in hexadecimal letters, as in `std::vec`, is not part of an address.
     let letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let border = |at: usize| {
         (at == 0 || is_before(text, at, |b| b == b':' || b == b'.'))
@@ -84,7 +84,7 @@ fn v6(passage: &Passage<'_>) -> Vec<Range<usize>> {
     found
 }
 
-/// An address, and not a path of names such as `a::b`.
+/// True for an address, but not for a path of names such as `a::b`.
 fn is_v6(text: &str) -> bool {
     let groups: Vec<&str> = text.split(':').filter(|group| !group.is_empty()).collect();
     let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
@@ -120,7 +120,8 @@ impl Detector for Mac {
     }
 }
 
-/// The end of so many groups of so many digits at this place, if no digit and no further group is beside it.
+/// Returns the end of this many groups of this many digits, if no digit and no further group is
+/// adjacent.
 fn mac(text: &str, start: usize, (groups, digits, separator): (usize, usize, u8)) -> Option<usize> {
     let hex = |b: u8| b.is_ascii_hexdigit();
     let mut at = start;

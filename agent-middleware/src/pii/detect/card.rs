@@ -1,11 +1,12 @@
-//! Numbers of payment cards.
+//! Payment card numbers.
 
 use std::ops::Range;
 
 use super::digits::{between, digits, groups};
 use crate::pii::{Detector, Passage};
 
-/// Thirteen to nineteen digits with a right check digit, of a network of cards (2 to 6), in groups with at most one separator.
+/// 13 to 19 digits with a valid check digit and a known network prefix (2 to 6), in groups with at
+/// most one separator between them.
 pub(super) struct CreditCard;
 
 impl Detector for CreditCard {
@@ -34,7 +35,7 @@ impl Detector for CreditCard {
     }
 }
 
-/// The last group of the longest card number that begins with this one.
+/// Returns the last group of the longest card number that begins with this group.
 fn card(text: &str, groups: &[Range<usize>], first: usize) -> Option<usize> {
     let (mut best, mut count) = (None, 0);
     for last in first..groups.len() {

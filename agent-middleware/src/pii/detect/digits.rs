@@ -1,8 +1,8 @@
-//! Groups of digits: what card and telephone numbers are made of.
+//! Groups of digits, the elements of card and telephone numbers.
 
 use std::ops::Range;
 
-/// The groups of digits in a text, as ranges of bytes.
+/// Returns the groups of digits in a text, as byte ranges.
 pub(super) fn groups(text: &str) -> Vec<Range<usize>> {
     let (mut groups, mut at) = (Vec::new(), 0);
     while let Some(skipped) = text[at..].find(|c: char| c.is_ascii_digit()) {
@@ -13,12 +13,12 @@ pub(super) fn groups(text: &str) -> Vec<Range<usize>> {
     groups
 }
 
-/// The separators between two groups that follow each other.
+/// Returns the separators between two adjacent groups.
 pub(super) fn between<'a>(text: &'a str, groups: &[Range<usize>], at: usize) -> &'a str {
     &text[groups[at].end..groups[at + 1].start]
 }
 
-/// The digits of a part of a text.
+/// Returns the digits of a text.
 pub(super) fn digits(text: &str) -> impl DoubleEndedIterator<Item = u32> {
     text.chars().filter_map(|c| c.to_digit(10))
 }

@@ -1,4 +1,4 @@
-//! Mail addresses.
+//! E-mail addresses.
 
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ impl Detector for Email {
     }
 }
 
-/// The length of the name of a domain at the beginning of a text.
+/// Returns the length of the domain name at the beginning of a text.
 fn domain(text: &str) -> Option<usize> {
     let end = text.find(|c: char| !(is_letter(c) || c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
     let (mut at, mut good) = (0, None);
@@ -40,7 +40,7 @@ fn domain(text: &str) -> Option<usize> {
         if label_end == at || label.starts_with('-') {
             break;
         }
-        // The last one is a name: `x@1.2` is none.
+        // The last label must be a name: `x@1.2` is not an address.
         if labels > 0 && label.chars().count() > 1 && label.starts_with(is_letter) {
             good = Some(label_end);
         }

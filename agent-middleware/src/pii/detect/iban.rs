@@ -1,12 +1,14 @@
-//! Numbers of bank accounts.
+//! Bank account numbers.
 
 use std::ops::Range;
 
 use crate::pii::{Detector, Passage};
 
-/// International bank account numbers with right check digits: in groups (then in capitals), or in one piece.
+/// International bank account numbers with valid check digits: in groups (upper case only), or
+/// without spaces.
 ///
-/// These are two detectors, since small letters and spaces together would make one passage of all prose.
+/// These are two detectors, since lower-case letters and spaces together would turn all prose into
+/// one passage.
 pub(super) struct Iban {
     pub(super) spaced: bool,
 }
@@ -43,7 +45,7 @@ impl Detector for Iban {
     }
 }
 
-/// The length of the longest account number at the beginning of a text.
+/// Returns the length of the longest account number at the beginning of a text.
 fn account(text: &str, after: Option<char>) -> Option<usize> {
     let form = text.as_bytes().get(..4)?;
     let starts = form[..2].iter().all(u8::is_ascii_alphabetic) && form[2..].iter().all(u8::is_ascii_digit);
@@ -53,7 +55,7 @@ fn account(text: &str, after: Option<char>) -> Option<usize> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         if !c.is_ascii_alphanumeric() {
-            // One separator at most.
+            // At most one separator.
             if chars.peek().is_none_or(|(_, next)| !next.is_ascii_alphanumeric()) {
                 break;
             }
@@ -71,7 +73,8 @@ fn account(text: &str, after: Option<char>) -> Option<usize> {
     best
 }
 
-/// The number, its first four characters put last and letters as 10 to 35, modulo 97.
+/// Returns the number modulo 97, with its first four characters moved to the end and letters as 10
+/// to 35.
 fn remainder(number: &str) -> u32 {
     let (country, rest) = number.split_at(4);
     rest.chars().chain(country.chars()).filter_map(|c| c.to_digit(36)).fold(0, |sum, digit| {

@@ -1,4 +1,4 @@
-//! The detectors that come with [`Pii`](super::Pii).
+//! Built-in detectors of [`Pii`](super::Pii).
 
 mod address;
 mod card;
@@ -17,7 +17,7 @@ use agent_core::Result;
 use super::{PiiKind, config::Scope};
 use crate::pii::Detector;
 
-/// The detectors of a kind.
+/// Returns the detectors of a kind.
 pub(super) fn of(kind: &PiiKind) -> Result<Vec<Arc<dyn Detector>>> {
     Ok(match kind {
         PiiKind::Email => vec![Arc::new(email::Email)],
@@ -32,17 +32,18 @@ pub(super) fn of(kind: &PiiKind) -> Result<Vec<Arc<dyn Detector>>> {
     })
 }
 
-/// A letter of a script that puts spaces between words: others would make a word of a whole sentence.
+/// True for a letter of a script with spaces between words: in others, a whole sentence would be
+/// one word.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && (c as u32) < 0x2E80
 }
 
-/// True if the byte at `at` is one of those; false past the end.
+/// True if the byte at `at` satisfies `wanted`; false past the end.
 fn is_at(text: &str, at: usize, wanted: impl Fn(u8) -> bool) -> bool {
     text.as_bytes().get(at).is_some_and(|byte| wanted(*byte))
 }
 
-/// As [`is_at`], of the byte before `at`.
+/// As [`is_at`], for the byte before `at`.
 fn is_before(text: &str, at: usize, wanted: impl Fn(u8) -> bool) -> bool {
     at > 0 && is_at(text, at - 1, wanted)
 }
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
     use crate::scan::Passage;
 
-    /// What a kind of detector finds in a passage that is all of a text.
+    /// Returns the findings of a kind's detectors in a passage that spans the whole text.
     pub(super) fn found(kind: &PiiKind, text: &str) -> Vec<String> {
         let mut all = Vec::new();
         for detector in of(kind).expect("sound") {

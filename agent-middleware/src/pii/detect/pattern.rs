@@ -8,10 +8,10 @@ use regex::{Regex, RegexBuilder};
 use super::Scope;
 use crate::pii::{Detector, Passage, PiiPattern};
 
-/// Bytes that a compiled expression may take.
+/// Maximum size of a compiled expression in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// What fits an expression.
+/// Detector for matches of a regular expression.
 pub(super) struct Regular {
     name: String,
     regex: Regex,

@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::digits::{between, groups};
 use crate::pii::{Detector, Passage};
 
-/// The groups that the longest number may have: 15 digits, each by itself.
+/// Maximum number of groups in a number: 15 single digits.
 const MOST_GROUPS: usize = 15;
 
-/// International numbers (`+49 30 123456`), North American ones in their groups (`(555) 123-4567`), and national ones that
-/// begin with a zero (`020 7946 0958`, `01 23 45 67 89`).
+/// International numbers (`+49 30 123456`), grouped North American ones (`(555) 123-4567`), and
+/// national ones that begin with a zero (`020 7946 0958`, `01 23 45 67 89`).
 pub(super) struct Phone;
 
 impl Detector for Phone {
@@ -43,8 +43,8 @@ impl Detector for Phone {
     }
 }
 
-/// How many groups from `first` on belong together: their separators are short, and all are accepted. What is longer than
-/// any number is not followed to its end, so that a long line of numbers takes time in proportion to its length.
+/// Counts the groups from `first` on that belong together: their separators are short and accepted.
+/// Stops after the maximum length of a number, so that a long line of numbers takes linear time.
 fn together(text: &str, groups: &[Range<usize>], first: usize, accept: impl Fn(char) -> bool) -> usize {
     let near = |last: &usize| {
         let between = between(text, groups, *last);
@@ -79,12 +79,12 @@ fn national(text: &str, groups: &[Range<usize>], first: usize) -> Option<usize> 
     if pairs == 5 {
         return Some(first + 4);
     }
-    // A dot would make numbers of decimal fractions.
+    // With dots, decimal fractions would match.
     let count = together(text, groups, first, |c| c != '+' && c != '.');
     (groups[first].len() > 2).then(|| longest(groups, first, count, 9..=14)).flatten()
 }
 
-/// The last of the most groups whose digits are as many as they may be.
+/// Returns the last group of the longest sequence with an allowed number of digits.
 fn longest(
     groups: &[Range<usize>],
     first: usize,

@@ -1,4 +1,4 @@
-//! Keys that open something.
+//! API keys and tokens.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use agent_core::model::API_KEY_PREFIXES;
 use super::{is_at, is_before};
 use crate::pii::{Detector, Passage};
 
-/// Keys of well-known services, and signed tokens (`eyJ..`).
+/// API keys of well-known services, and signed tokens (`eyJ..`).
 pub(super) struct Secret;
 
 impl Detector for Secret {
@@ -22,7 +22,7 @@ impl Detector for Secret {
     fn find(&self, passage: &Passage<'_>) -> Vec<Range<usize>> {
         let text = passage.text.trim_end_matches('.');
         let end = text.len();
-        // Words with hyphens between have no digits, and no capitals among small letters.
+        // Hyphenated words contain no digits, and no upper-case letters among lower-case ones.
         let random = text.rfind(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase());
         let mut found: Vec<Range<usize>> = Vec::new();
         for (prefix, least) in API_KEY_PREFIXES {

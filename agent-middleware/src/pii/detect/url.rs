@@ -1,10 +1,10 @@
-//! Addresses of resources.
+//! URLs.
 
 use std::ops::Range;
 
 use crate::pii::{Detector, Passage};
 
-/// What begins with a scheme and `://`, or with `www.`.
+/// URLs with a scheme and `://`, or that begin with `www.`.
 pub(super) struct Url;
 
 impl Detector for Url {
