@@ -1,4 +1,4 @@
-//! Tools that a client brings: the model calls them, and the client answers.
+//! Client-side tools: the model calls them, and the client returns the results.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,13 +13,14 @@ use serde_json::{Value, json};
 
 use crate::speech::{CLIENT_TOOL, own_id};
 
-/// A tool that a client brings. A call of it asks, so the run waits, in the journal, until the client has answered.
+/// Client-side tool. A call asks a question, so that the run is suspended in the journal until the
+/// client answers.
 struct ClientTool(ToolSpec);
 
-/// The tools of these specifications.
+/// Creates tools from these specifications.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidRequest`] for a name that the agent has already, or that comes twice.
+/// [`ErrorKind::InvalidRequest`] for a name that the agent already has, or that occurs twice.
 pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec]) -> Result<ClientTools> {
     let mut tools = BTreeMap::new();
     for mut spec in specs {
@@ -34,20 +35,20 @@ pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec
     Ok(ClientTools(tools.into_values().collect()))
 }
 
-/// Tools that a client brings, as it describes them.
+/// Client-side tools, as the client describes them.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientTools(Vec<ToolSpec>);
 
-/// The tools that a request brings, for whoever keeps what it brought.
+/// Specifications of a request's client-side tools, for persistence.
 #[derive(Clone, Debug)]
 pub(crate) struct Specs(pub(crate) Vec<ToolSpec>);
 
-/// What a client says that the run's state is.
+/// State of the run, as the client sent it.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientState(pub(crate) Value);
 
 impl ClientTools {
-    /// The request with these tools beside the agent's own.
+    /// Adds these tools to the request, beside the agent's own.
     pub(crate) fn bring(self, request: RunRequest) -> RunRequest {
         if self.0.is_empty() {
             return request;
@@ -57,7 +58,8 @@ impl ClientTools {
     }
 }
 
-/// A schema that says nothing of properties takes any, as JSON Schema has it.
+/// Allows additional properties in a schema that does not mention properties, as JSON Schema
+/// defines.
 fn open(mut parameters: Value) -> Value {
     if parameters.is_null() {
         parameters = json!({"type": "object"});
@@ -75,7 +77,7 @@ impl Tool for ClientTool {
         self.0.clone()
     }
 
-    /// What it does, it does at the client, before the answer comes.
+    /// The effects happen at the client, before the answer arrives.
     fn options(&self) -> ToolOptions {
         ToolOptions::default().effect(Effect::Pure)
     }
@@ -93,17 +95,17 @@ fn text(result: &Value) -> String {
     result.as_str().map_or_else(|| result.to_string(), str::to_owned)
 }
 
-/// What a client says came of a call.
+/// Result of a call, from the client.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallResult {
-    /// The call, as the client knows it.
+    /// Id of the call, as the client knows it.
     pub(crate) call: String,
     pub(crate) text: String,
     pub(crate) is_error: bool,
 }
 
-/// The answers that these results are, to what the run waits for. Results of calls that nobody waits for are passed over: a client
-/// sends all that it has.
+/// Converts results into answers to the open questions. Ignores results of calls that are not open:
+/// clients send all results that they have.
 pub(crate) fn answers(open: &Checkpoint, results: &[CallResult]) -> Vec<(String, Answer)> {
     let waiting = open.questions.iter().filter(|question| question.kind == CLIENT_TOOL);
     let result = |question: &Question| {

@@ -1,8 +1,8 @@
-//! What time it is.
+//! Current time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Milliseconds since 1970, UTC.
+/// Returns the current time in milliseconds since 1970, UTC.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,9 +1,9 @@
-//! Yes and no, in the form that each kind of question takes.
+//! Approval decisions in the form of each kind of question.
 
 use agent::Question;
 use serde_json::{Value, json};
 
-/// The answer to a question that says whether something is to be done.
+/// Returns the answer that approves or rejects what a question is about.
 ///
 /// ```
 /// use agent::Question;
@@ -21,7 +21,7 @@ pub fn decision(question: &Question, allowed: bool, reason: Option<&str>) -> Val
     };
     match question.kind.as_str() {
         "approval" => one,
-        // One question about all calls of a message: an answer by the call.
+        // One question about all calls of a message: one answer per call.
         "approvals" => {
             let calls = question.payload["calls"].as_array().into_iter().flatten();
             calls.filter_map(|call| Some((call["call_id"].as_str()?.to_owned(), one.clone()))).collect()

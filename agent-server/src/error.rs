@@ -1,4 +1,4 @@
-//! What a client is told when something cannot be.
+//! Errors in responses to clients.
 
 use std::{fmt, time::Duration};
 
@@ -10,9 +10,9 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-/// An error as a client sees it: a status, a code that programs branch on, and a message for people.
+/// Error response: an HTTP status, a code for programs, and a message for people.
 ///
-/// Protocols that have a form of their own for errors make it from this one.
+/// Protocols with their own error format convert it.
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
@@ -20,99 +20,99 @@ pub struct ApiError {
     message: String,
     kind: Option<ErrorKind>,
     retry_after: Option<Duration>,
-    /// What else a program may want to know.
+    /// Additional details for programs.
     details: Value,
 }
 
 impl ApiError {
-    /// An error with this status and code.
+    /// Creates an error with this status and code.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), kind: None, retry_after: None, details: Value::Null }
     }
 
-    /// 400: the request says what cannot be.
+    /// 400: the request is invalid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message)
     }
 
-    /// 401: nobody knows who asks.
+    /// 401: the caller is not authenticated.
     pub fn unauthenticated(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
     }
 
-    /// 403: whoever asks may not.
+    /// 403: the caller lacks the permission.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
-    /// 404: it is not there, or belongs to somebody else.
+    /// 404: the object does not exist or belongs to another tenant.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// 409: not now.
+    /// 409: the request conflicts with the current state.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// 429: too much, or too often.
+    /// 429: a limit or quota is exceeded.
     pub fn too_many(code: &'static str, message: impl Into<String>, retry_after: Duration) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).after(retry_after)
     }
 
-    /// 422: a key came with another request before.
+    /// 422: the idempotency key was used with another request.
     pub(crate) fn idempotency_mismatch() -> Self {
         let message = "this Idempotency-Key came with another request before: take a new key";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message)
     }
 
-    /// 500: a fault of this server, which is not told.
+    /// 500: an internal error, whose cause is only logged.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed: its log says why")
     }
 
-    /// Says when it is worth trying again.
+    /// Sets the delay of the `Retry-After` header.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
         self
     }
 
-    /// Adds what else a program may want to know, an object.
+    /// Adds an object of details for programs.
     #[must_use]
     pub fn details(mut self, details: Value) -> Self {
         self.details = details;
         self
     }
 
-    /// Says the same with another name: a session has one in the store, which clients are not told.
+    /// Replaces a name in the message: clients do not see the names of sessions in the store.
     #[must_use]
     pub(crate) fn renamed(mut self, from: &str, to: &str) -> Self {
         self.message = self.message.replace(from, to);
         self
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// What programs branch on.
+    /// Returns the code for programs.
     pub fn code(&self) -> &'static str {
         self.code
     }
 
-    /// What went wrong and what to do, for people.
+    /// Returns the message for people: what failed and what to do.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The class of the framework's error behind it, if there is one.
+    /// Returns the kind of the framework error behind it, if any.
     pub fn kind(&self) -> Option<ErrorKind> {
         self.kind
     }
 
-    /// `{"error": {..}}`.
+    /// Returns the body `{"error": {..}}`.
     pub fn body(&self) -> Value {
         let mut error = json!({"code": self.code, "message": self.message, "kind": self.kind});
         if let (Some(error), Value::Object(details)) = (error.as_object_mut(), &self.details) {
@@ -129,7 +129,7 @@ impl From<Error> for ApiError {
 }
 
 impl ApiError {
-    /// What a client is told of an error of the framework. What is of no use to a client goes to the log.
+    /// Converts an error of the framework. Internal causes are only logged.
     pub fn of(error: &Error) -> Self {
         let questions: Vec<Question> = error.checkpoint().map(|c| c.questions.clone()).unwrap_or_default();
         let kind = error.kind();

@@ -1,4 +1,4 @@
-//! What a request brings: JSON bodies with limits.
+//! Extractors with limits for request bodies.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-/// How long a body may take as a whole, however steadily it trickles.
+/// Timeout of a whole body, however steadily it arrives.
 const BODY_TIME: Duration = Duration::from_secs(120);
-/// How deep JSON may be nested.
+/// Maximum nesting depth of JSON.
 const DEPTH: usize = 64;
 
-/// A JSON body: of this type, of content type `application/json`, and not deep.
+/// Extractor of a JSON body of content type `application/json` with limited nesting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
@@ -41,12 +41,12 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// All of a body, if it is not too large and does not come too slowly.
+/// Reads a whole body within the limits on size and time.
 pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
     let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly");
     let large =
         || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes");
-    // What is too large as it says itself is not waited for.
+    // A body whose declared length exceeds the limit is rejected at once.
     let said = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let request = request.with_limited_body();
     if request.body().size_hint().upper().is_some_and(|most| said > Some(most)) {
@@ -59,7 +59,7 @@ pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiE
     })
 }
 
-/// A query string of this type.
+/// Extractor of a query string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -72,10 +72,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The key by which a client makes a request safe to send again.
+/// Returns the idempotency key of a request.
 ///
 /// # Errors
-/// 400 for one that is none.
+/// 400 for an invalid key.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
@@ -87,7 +87,7 @@ fn is_json(kind: &str) -> bool {
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// True if brackets are nested deeper than `most`: asked of the bytes, before anything is built of them.
+/// True if brackets are nested deeper than `most`. Works on bytes, before any value is built.
 fn is_deeper(json: &[u8], most: usize) -> bool {
     let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
     for byte in json {

@@ -1,4 +1,4 @@
-//! A run as it is told in a protocol: from its events to the frames of a stream.
+//! Streaming of a run in a protocol: from events to frames.
 
 use std::collections::VecDeque;
 
@@ -11,34 +11,35 @@ use crate::{
     speech::Ending,
 };
 
-/// A protocol in which a run is told: a state machine that is given events, and in the end how it ended.
+/// Encoder of a protocol: a state machine that receives the events of a run, and finally its
+/// ending.
 pub(crate) trait Teller: Send + 'static {
-    /// What is sent.
+    /// Output of the encoder.
     type Told: Send + 'static;
 
-    /// The beginning.
+    /// Returns the output at the beginning.
     fn start(&mut self) -> Vec<Self::Told>;
 
-    /// What is sent for an event.
+    /// Returns the output for an event.
     fn event(&mut self, event: &Event) -> Vec<Self::Told>;
 
-    /// The end.
+    /// Returns the output at the end.
     fn end(&mut self, ending: &Ending) -> Vec<Self::Told>;
 }
 
-/// What becomes of a run when its last client goes away.
+/// Policy when the last client of a run disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenGone {
-    /// It is cancelled: nobody can come back for what it says.
+    /// Cancel the run: no client can reconnect to it.
     Cancel,
-    /// It goes on.
+    /// Let the run continue.
     GoOn,
 }
 
-/// The run from a place on, as `teller` tells it.
+/// Streams a run from a position on, encoded by `teller`.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn follow<T: Teller>(
     open: OpenStream,
     run: FoundRun,
@@ -63,10 +64,10 @@ fn viewer(run: &FoundRun, when_gone: WhenGone) -> Option<Viewer> {
     (when_gone == WhenGone::Cancel).then(|| run.viewer())
 }
 
-/// Tells `teller` of the run from a place on, to its end. What is told on the way is of no use.
+/// Feeds `teller` with the run from a position to its end, and discards the intermediate output.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn finish<T: Teller>(
     run: &FoundRun,
     after: Option<Position>,
@@ -83,16 +84,16 @@ pub(crate) async fn finish<T: Teller>(
     Ok(ending)
 }
 
-/// How a run that is at rest ended.
+/// Waits until a run stops and returns its ending.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn ending(run: &FoundRun) -> Result<Ending, ApiError> {
     run.ended().await;
     if let Some(end) = run.end() {
         return Ok(Ending::of(&end));
     }
-    // It was in another process.
+    // The run was driven by another process.
     let view = run.view().await?;
     let questions = run.checkpoint().await?.map(|open| open.questions).unwrap_or_default();
     if !questions.is_empty() && view.status != crate::RunStatus::Failed {
@@ -104,7 +105,7 @@ pub(crate) async fn ending(run: &FoundRun) -> Result<Ending, ApiError> {
         Some(RunStatus::Paused) => Ending::Paused,
         Some(RunStatus::Cancelled) => Ending::Cancelled,
         None if view.status == crate::RunStatus::Cancelled => Ending::Cancelled,
-        // It is told no further here: another process goes on with it.
+        // No further events here: another process resumes the run.
         None if view.status != crate::RunStatus::Failed => Ending::Paused,
         _ => {
             let message = view.error.unwrap_or_else(|| "the run stopped before its end".to_owned());
@@ -148,10 +149,11 @@ impl<T: Teller> Following<T> {
     }
 }
 
-/// Where a run that is at rest stands in its session's stream of events: what comes after it is new.
+/// Returns the position of a stopped run in its session's stream of events; everything after it is
+/// new.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(crate) async fn at_rest(app: &App, run: &FoundRun) -> Result<Position, ApiError> {
     let newest = app.journal().newest(run.store_name()).await?;
     Ok(Position { seq: newest.map_or(0, |entry| entry.seq), after: 0 })

@@ -1,4 +1,4 @@
-//! What guards all routes: which hosts and origins are believed, and what browsers are told.
+//! Host and origin checks, and security headers, for all routes.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use crate::{auth::refused, error::ApiError};
 
-/// Under which names the server is reached, and from which pages. Cheap to clone.
+/// Host names and origins that are accepted. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// None if any name is believed.
+    /// None if every host name is accepted.
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
 }
 
-/// What browsers are told, unless a route says otherwise.
+/// Security headers, unless a route sets its own.
 const TOLD: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -32,7 +32,8 @@ const TOLD: [(HeaderName, &str); 5] = [
 ];
 
 impl Guard {
-    /// Believes this machine's own names and `hosts`, or any if there is none; and pages of the server itself and of `origins`.
+    /// Accepts this machine's own names and `hosts`, or any name if `hosts` is none; and the
+    /// server's own origin and `origins`.
     pub(crate) fn new(hosts: Option<Vec<String>>, origins: Vec<String>) -> Self {
         Self(Arc::new(Inner { hosts, origins }))
     }
@@ -56,8 +57,8 @@ impl Guard {
     }
 }
 
-/// Lets requests through that come by a name and from a page that are believed: a page of others whose name leads to this machine
-/// reaches nothing.
+/// Rejects requests with unknown host names or origins, which prevents DNS rebinding and cross-site
+/// requests.
 pub(crate) async fn guard(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str)).unwrap_or_default();

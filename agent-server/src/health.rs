@@ -1,4 +1,4 @@
-//! Whether the server is there, and whether it takes work.
+//! Health and readiness probes, metrics and the OpenAPI document.
 
 use axum::{
     Json, Router,
@@ -17,18 +17,18 @@ use crate::{
     error::ApiError,
 };
 
-/// `/health` and `/ready`, for who watches over processes: without a key, and by any name, since probes ask by the address of a
-/// container. They tell nothing of what is served.
+/// Routes `/health` and `/ready` for process supervisors: without a key, and with any host name,
+/// since probes address a container directly. They reveal nothing about the agents.
 pub(crate) fn probes() -> Router<App> {
     Router::new().route("/health", get(health)).route("/ready", get(ready))
 }
 
-/// `/openapi.json`, without a key.
+/// Route `/openapi.json`, without a key.
 pub(crate) fn router() -> Router<App> {
     Router::new().route("/openapi.json", get(document))
 }
 
-/// What can be asked, for programs that make clients.
+/// Returns the OpenAPI document.
 async fn document() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("../openapi.json"))
 }
@@ -44,7 +44,8 @@ async fn ready(State(app): State<App>) -> impl IntoResponse {
     (StatusCode::OK, Json(json!({"status": "ready"})))
 }
 
-/// `/metrics`, for who may see what all tenants do, and what the keys of `auth` have spent.
+/// Route `/metrics`, for callers with the metrics scope; includes the spending of the keys of
+/// `auth`.
 pub(crate) fn metrics(auth: Auth) -> Router<App> {
     Router::new().route("/metrics", get(|State(app), caller| figures(app, caller, auth)))
 }
@@ -64,7 +65,7 @@ pub(crate) async fn count(
     next: Next,
 ) -> Response {
     let response = next.run(request).await;
-    // A path that no route has is anybody's to choose: it makes no figure of its own.
+    // Clients choose unknown paths freely: such requests share one label.
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.metrics().answered(route, response.status().as_u16());
     response

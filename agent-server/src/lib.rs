@@ -1,7 +1,8 @@
-//! Agents over HTTP: people and programs start runs, watch them, answer what they ask, and come back later.
+//! HTTP server for agents: clients start runs, stream their events, answer their questions, and
+//! reconnect later.
 //!
-//! [`Server`] is what is served and how; its [`router`](Server::router) is nested into an application of your own, or
-//! [`serve`](Server::serve)d as it is. [`router`] is the short way.
+//! [`Server`] combines agents and settings; its [`router`](Server::router) can be nested into
+//! another application, or [`serve`](Server::serve)d directly. [`router`] is a shortcut.
 //!
 //! ```
 //! use agent::{Agent, testing::{ScriptedModel, Turn}};
@@ -15,11 +16,14 @@
 //!
 //! # The rooms
 //!
-//! From the ground up: `error` (what a client is told), `webhooks` (who is told of runs), `caller` and `spending` (who asks, and what that may cost), `extract` and `sse` (bodies in, events out), `metrics`,
-//! `export` (sessions for people), `files` (what clients upload), `app` (the agents, their runs, their sessions: what every protocol stands on), `auth`, `guard`,
-//! `speech` and `follow` (a run as one story, and told to its end), `client_tools`, `conversation` (what a front end says), `api` (the Runs
-//! API), [`ag_ui`], `ui_stream`, `openai`, `a2a`, `mcp` (the protocols of others), `studio` (the page for people, a client of the Runs API), `router`, `listen`, `server`,
-//! `stdio` (an editor, and programs that start this one).
+//! Modules, from the bottom up: `error` (error responses), `webhooks` (notifications about runs),
+//! `caller` and `spending` (authenticated callers and their money limits), `extract` and `sse`
+//! (request bodies, event streams), `metrics`, `export` (sessions for people), `files` (uploads),
+//! `app` (agents, runs and sessions: the base of all protocols), `auth`, `guard`, `speech` and
+//! `follow` (a run as one ordered stream of content, and its encoding), `client_tools`,
+//! `conversation` (requests of front ends), `api` (the Runs API), [`ag_ui`], `ui_stream`, `openai`,
+//! `a2a`, `mcp` (further protocols), `studio` (the web UI, a client of the Runs API), `router`,
+//! `listen`, `server`, `stdio` (editors and other programs that start this one).
 
 mod a2a;
 pub mod ag_ui;
@@ -70,15 +74,16 @@ pub use self::{
     webhooks::{HookEvent, Webhook, Webhooks},
 };
 
-/// The router of a [`Server`] with these agents and what is safe by default: requests of this machine alone, without keys.
+/// Returns the router of a [`Server`] with these agents and safe defaults: local requests only,
+/// without keys.
 ///
 /// # Errors
-/// As [`ServerBuilder::build`].
+/// The errors of [`ServerBuilder::build`].
 pub fn router(agents: impl IntoIterator<Item = impl Into<Served>>) -> agent::Result<axum::Router> {
     Ok(Server::builder().agents(agents).build()?.router())
 }
 
-/// The guide, compiled.
+/// The guide, compiled as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/server.md")]
 mod guide {}

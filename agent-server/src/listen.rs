@@ -1,4 +1,4 @@
-//! Connections: how many, how large their heads may be, and how long they may take.
+//! HTTP connections and their limits.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -10,19 +10,19 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
-/// How long the head of a request may take.
+/// Timeout of a request head.
 const HEAD: Duration = Duration::from_secs(10);
-/// Bytes of it at most.
+/// Maximum size of a request head in bytes.
 const HEAD_BYTES: usize = 64 << 10;
-/// Headers at most.
+/// Maximum number of headers.
 const HEADERS: usize = 100;
-/// How long connections have to end by themselves when the server does.
+/// Time that connections have to finish on shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Answers requests until `shutdown` is ready, and then no more.
+/// Serves requests until `shutdown` completes, and then drains the connections.
 ///
 /// # Errors
-/// Those of the listener, but for such as concern one connection.
+/// The errors of the listener, except those of a single connection.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -40,7 +40,7 @@ pub(crate) async fn serve(
         let (stream, permit) = tokio::select! {
             next = next => match next {
                 Ok(next) => next,
-                // No more files can be opened, say: somebody goes soon.
+                // For example no file descriptors: retry until connections close.
                 Err(error) => {
                     let error: io::Error = error;
                     tracing::warn!(%error, "a connection was not taken");
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
             },
             () = &mut shutdown => break,
         };
-        // A small event must not wait for the next one.
+        // Small events must not be delayed by Nagle's algorithm.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
         let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
@@ -63,14 +63,15 @@ pub(crate) async fn serve(
         });
     }
     drop(listener);
-    // Whoever does not end by then is cut off with the process.
+    // Connections that remain are closed with the process.
     let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
     Ok(())
 }
 
 fn server() -> auto::Builder<TokioExecutor> {
     let mut server = auto::Builder::new(TokioExecutor::new());
-    // Without it a connection that says nothing is waited for without end: which version it speaks, it never says.
+    // The protocol detection of HTTP/1 and HTTP/2 would wait without a timeout on a silent
+    // connection.
     server = server.http1_only();
     let mut http1 = server.http1();
     http1.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);

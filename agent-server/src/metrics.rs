@@ -1,4 +1,4 @@
-//! Figures for who watches over processes, in the text format of Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
@@ -13,7 +13,7 @@ use prometheus_client::{
 
 use crate::spending::{Allowance, Spent};
 
-/// The figures.
+/// Metrics of the server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -42,7 +42,7 @@ struct Answered {
     status: u16,
 }
 
-/// Whose money it is: a key's, by its name, or that of all keys of the tenant.
+/// Labels of an account: a key by its name, or all keys of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Account {
     tenant: String,
@@ -75,28 +75,28 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A run began, or went on.
+    /// Counts a run that began or resumed.
     pub(crate) fn started(&self, agent: &str) {
         self.started.get_or_create(&OfAgent { agent: agent.into() }).inc();
         self.runs.inc();
     }
 
-    /// A run ended, or stopped for now.
+    /// Counts a run that ended or was suspended.
     pub(crate) fn ended(&self, agent: &str, status: &'static str, tokens: u64) {
         self.ended.get_or_create(&Ended { agent: agent.into(), status }).inc();
         self.tokens.get_or_create(&OfAgent { agent: agent.into() }).inc_by(tokens);
         self.runs.dec();
     }
 
-    /// A request of a route was answered.
+    /// Counts a response of a route.
     pub(crate) fn answered(&self, route: &str, status: u16) {
         self.requests.get_or_create(&Answered { route: route.into(), status }).inc();
     }
 
-    /// All figures, with how these accounts stand now.
+    /// Encodes all metrics, with the current balances of these accounts.
     pub(crate) fn text(&self, balances: &[(Allowance, Spent)]) -> String {
         let mut text = String::new();
-        // A text takes everything.
+        // Writing to a string cannot fail.
         let _ = encode_registry(&mut text, &self.registry);
         let _ = encode_registry(&mut text, &money(balances));
         let _ = encode_eof(&mut text);

@@ -1,4 +1,4 @@
-//! Where everything is mounted, and what guards it.
+//! Routes of all protocols, and the layers around them.
 
 use std::time::Duration;
 
@@ -19,22 +19,22 @@ use crate::{
     health, mcp, openai, ui_stream,
 };
 
-/// Seconds that a body may say nothing.
+/// Maximum silence within a body, in seconds.
 const BODY_SILENCE: Duration = Duration::from_secs(15);
 
-/// What guards the routes.
+/// Settings of the layers around the routes.
 #[derive(Clone, Debug)]
 pub(crate) struct Guards {
     pub(crate) auth: Auth,
     pub(crate) guard: Guard,
     pub(crate) origins: Vec<String>,
-    /// Bytes of a body at most.
+    /// Maximum size of a body in bytes.
     pub(crate) body: usize,
-    /// True if the agents' cards are everybody's.
+    /// True if the agent cards are public.
     pub(crate) public_cards: bool,
 }
 
-/// All protocols, with what guards them around.
+/// Builds the router of all protocols with their layers.
 pub(crate) fn router(app: &App, guards: &Guards) -> Router {
     let (for_all, for_callers) = match guards.public_cards {
         true => (a2a::cards(), Router::new()),
@@ -78,7 +78,7 @@ async fn not_allowed() -> ApiError {
     ApiError::new(http::StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
-/// What pages of other origins are told that may ask here.
+/// Returns the CORS layer for the allowed origins.
 fn cors(origins: &[String]) -> CorsLayer {
     let origins = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
     let (key, last) = (HeaderName::from_static("idempotency-key"), HeaderName::from_static("last-event-id"));

@@ -1,4 +1,4 @@
-//! What an agent says of itself.
+//! Agent cards of Agent2Agent.
 
 use axum::{
     Json,
@@ -21,7 +21,7 @@ pub(super) async fn of_agent(
     Ok(Json(card(&app.agent(&caller, &agent)?, &headers, pushes)))
 }
 
-/// The card of the server's only agent.
+/// Returns the card of the server's only agent.
 pub(super) async fn of_server(
     State(app): State<App>,
     caller: Result<Caller, ApiError>,
@@ -38,7 +38,7 @@ pub(super) async fn of_server(
     }
 }
 
-/// Who asks where the cards are everybody's.
+/// Returns the anonymous caller of public cards.
 fn anybody() -> Caller {
     Caller::new("", "anybody")
 }
@@ -46,7 +46,7 @@ fn anybody() -> Caller {
 fn card(served: &Served, headers: &HeaderMap, pushes: bool) -> Value {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = text(header::HOST).unwrap_or("localhost");
-    // Behind a proxy the address is the proxy's.
+    // Behind a proxy the scheme is the proxy's.
     let scheme = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
     let scheme = scheme.filter(|scheme| *scheme == "https").unwrap_or("http");
     let (name, about) = (served.name(), served.about());

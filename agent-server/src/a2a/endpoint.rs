@@ -1,4 +1,4 @@
-//! `POST /a2a/{agent}`.
+//! JSON-RPC endpoint `POST /a2a/{agent}`.
 
 use agent::RunRequest;
 use axum::{
@@ -31,21 +31,21 @@ pub(crate) fn router() -> Router<App> {
     Router::new().route("/a2a/{agent}", post(call))
 }
 
-/// What the agents say of themselves: to callers, or to everybody where nobody asks who it is.
+/// Routes of the agent cards: for authenticated callers, or public.
 pub(crate) fn cards() -> Router<App> {
     Router::new()
         .route("/.well-known/agent-card.json", get(card::of_server))
         .route("/a2a/{agent}/.well-known/agent-card.json", get(card::of_agent))
 }
 
-/// Who asks, and which agent.
+/// Handler of one request: the caller and the agent.
 struct Desk {
     app: App,
     caller: Caller,
     agent: String,
 }
 
-/// The parameters of what is about a task.
+/// Parameters of methods that address a task.
 #[derive(Deserialize)]
 struct About {
     id: String,
@@ -100,14 +100,14 @@ impl Desk {
         }
     }
 
-    /// Starts a run, or goes on with the one that waits for the message.
+    /// Starts a run, or resumes the one that waits for this message.
     async fn begin(&self, send: &Send) -> Result<Began, RpcError> {
         let (app, caller, said) = (&self.app, &self.caller, &send.message);
         let Some(id) = &said.task_id else {
             let messages = vec![said.message()?];
             check_media(&messages)?;
             let start = Start::new(&self.agent, RunRequest::new(messages)).key(&said.message_id);
-            // A context of its own follows from the message's id.
+            // A context of its own is derived from the message's id.
             let start = said.context_id.iter().fold(start, Start::session);
             let start = send.configuration.push_notification_config.iter().fold(start, |s, told| s.hook(told.hook()));
             let run = app.start(caller, start).await?;
@@ -124,7 +124,7 @@ impl Desk {
         Ok(Began { run, after: Some(after) })
     }
 
-    /// Who is told how a task stands.
+    /// Dispatches the methods for push notifications.
     async fn push(&self, act: &str, params: &Value) -> Result<Value, RpcError> {
         let (app, caller) = (&self.app, &self.caller);
         if app.webhook_secret(caller).is_none() {
@@ -148,7 +148,7 @@ impl Desk {
     async fn stream(&self, open: OpenStream, request: &Value, began: Began) -> Result<Response, RpcError> {
         let Began { run, after } = began;
         let names = Names { task: run.id().to_owned(), context: run.session().to_string() };
-        // A task is gone back to: who goes away does not end it.
+        // A task can be polled again: disconnecting does not cancel it.
         Ok(sse::plain(follow(open, run, after, WhenGone::GoOn, Told::new(request.clone(), names)).await?))
     }
 

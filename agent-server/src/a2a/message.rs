@@ -1,4 +1,4 @@
-//! What a client says.
+//! Messages of an Agent2Agent client.
 
 use agent::{
     Message, Part, Question,
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{push::PushConfig, rpc::RpcError};
 use crate::{conversation::is_yes_or_no, decision};
 
-/// The parameters of `message/send` and `message/stream`.
+/// Parameters of `message/send` and `message/stream`.
 #[derive(Deserialize)]
 pub(super) struct Send {
     pub(super) message: Said,
@@ -59,10 +59,10 @@ struct File {
 }
 
 impl Said {
-    /// The message for the agent.
+    /// Converts the parts into a message for the agent.
     ///
     /// # Errors
-    /// If it says nothing.
+    /// An error if the message has no content.
     pub(super) fn message(&self) -> Result<Message, RpcError> {
         let parts: Vec<_> = self.parts.iter().filter_map(PartSaid::part).collect();
         if parts.is_empty() {
@@ -71,11 +71,11 @@ impl Said {
         Ok(Message::User(UserMessage::new(parts)))
     }
 
-    /// The answers that it is to these questions: its data, an object of them by the questions' ids; or what it says, to the one
-    /// question that there is.
+    /// Converts the message into answers to these questions: its data part, an object by question
+    /// id; or its text, if there is a single question.
     ///
     /// # Errors
-    /// If it is not clear which question it answers.
+    /// An error if it is ambiguous which question the message answers.
     pub(super) fn answers(&self, questions: &[Question]) -> Result<Vec<(String, Answer)>, RpcError> {
         let data = self.parts.iter().find_map(|part| match part {
             PartSaid::Data { data } => Some(data),
@@ -96,7 +96,7 @@ impl Said {
     }
 }
 
-/// A text as an answer. What is to be done or not is one of a few words.
+/// Converts a text into an answer. Approvals accept a few words.
 fn answer(question: &Question, text: String) -> Value {
     let word = text.trim().to_lowercase();
     match word.as_str() {

@@ -1,8 +1,10 @@
-//! Agent2Agent 0.3 over JSON-RPC: `POST /a2a/{agent}`, with the agent's card at `/a2a/{agent}/.well-known/agent-card.json`. A server of one
-//! agent has its card at `/.well-known/agent-card.json`, too.
+//! Agent2Agent 0.3 over JSON-RPC: `POST /a2a/{agent}`, with the agent's card at
+//! `/a2a/{agent}/.well-known/agent-card.json`. A server with a single agent also serves its card at
+//! `/.well-known/agent-card.json`.
 //!
-//! A context is a session, and a task is a run. What a run asks, the task asks: it is `input-required` until a message of that task
-//! answers. A message is taken once, however often it comes under its `messageId`.
+//! A context is a session, and a task is a run. A task whose run waits for answers is
+//! `input-required` until a message to the task answers them. The `messageId` is the idempotency
+//! key of a message.
 
 mod card;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Push notifications: who is told how a task stands.
+//! Push notifications about tasks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::{
     webhooks::{Authentication, Hook, Push},
 };
 
-/// What the ids of the protocol's webhooks begin with: other protocols' are none of its business.
+/// Prefix of the webhook ids of this protocol, which separates them from those of other protocols.
 const PREFIX: &str = "a2a:";
 
-/// Who is told, as the protocol says it.
+/// Push notification configuration of the protocol.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PushConfig {
@@ -25,7 +25,7 @@ pub(super) struct PushConfig {
     authentication: Option<Authentication>,
 }
 
-/// The parameters of `tasks/pushNotificationConfig/set`.
+/// Parameters of `tasks/pushNotificationConfig/set`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Set {
@@ -33,7 +33,7 @@ pub(super) struct Set {
     pub(super) push_notification_config: PushConfig,
 }
 
-/// The parameters of the others.
+/// Parameters of the other configuration methods.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Named {
@@ -43,7 +43,8 @@ pub(super) struct Named {
 }
 
 impl PushConfig {
-    /// As a webhook of a run. One without an id is the only one without.
+    /// Converts the configuration into a webhook of a run. Only one configuration can be without an
+    /// id.
     pub(super) fn hook(&self) -> Hook {
         let push = Push { token: self.token.clone(), authentication: self.authentication.clone() };
         let id = format!("{PREFIX}{}", self.id.as_deref().unwrap_or_default());
@@ -58,7 +59,7 @@ impl PushConfig {
 }
 
 impl Set {
-    /// Has somebody told how the task stands.
+    /// Adds the configuration to the run.
     pub(super) async fn apply(&self, app: &App, run: &FoundRun) -> Result<Value, RpcError> {
         let hook = self.push_notification_config.hook();
         if hook.id.contains('/') || hook.id.len() > 200 {
@@ -70,13 +71,13 @@ impl Set {
     }
 }
 
-/// Everybody who is told.
+/// Lists all configurations of the run.
 pub(super) async fn list(app: &App, run: &FoundRun) -> Result<Value, RpcError> {
     let hooks = app.hooks_of(run).await?;
     Ok(hooks.into_iter().filter_map(PushConfig::of).map(|config| shown(run, &config)).collect())
 }
 
-/// The one of this id, or the first that there is.
+/// Returns the configuration of this id, or the first one.
 pub(super) async fn get(app: &App, run: &FoundRun, id: Option<&str>) -> Result<Value, RpcError> {
     let configs = app.hooks_of(run).await?.into_iter().filter_map(PushConfig::of);
     let mut fitting = configs.filter(|config| id.is_none() || config.id.as_deref() == id);
@@ -84,7 +85,7 @@ pub(super) async fn get(app: &App, run: &FoundRun, id: Option<&str>) -> Result<V
     Ok(shown(run, &config))
 }
 
-/// Tells somebody no more.
+/// Removes a configuration.
 pub(super) async fn delete(app: &App, run: &FoundRun, id: Option<&str>) -> Result<Value, RpcError> {
     app.unhook(run, &format!("{PREFIX}{}", id.unwrap_or_default())).await?;
     Ok(Value::Null)

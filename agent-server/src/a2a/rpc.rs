@@ -1,11 +1,11 @@
-//! JSON-RPC.
+//! JSON-RPC messages.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ApiError;
 
-/// A request.
+/// JSON-RPC request.
 #[derive(Debug, Deserialize)]
 pub(super) struct Request {
     #[serde(default)]
@@ -15,7 +15,7 @@ pub(super) struct Request {
     pub(super) params: Value,
 }
 
-/// An error, by the protocol's codes.
+/// JSON-RPC error, with the protocol's codes.
 #[derive(Debug, PartialEq)]
 pub(super) struct RpcError {
     code: i32,
@@ -59,7 +59,7 @@ impl From<ApiError> for RpcError {
     }
 }
 
-/// The answer to a request.
+/// Builds the response to a request.
 pub(super) fn reply(id: &Value, result: Result<Value, RpcError>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

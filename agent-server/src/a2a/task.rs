@@ -1,22 +1,22 @@
-//! A run as a task.
+//! Conversion of runs into tasks.
 
 use agent::Question;
 use serde_json::{Value, json};
 
 use crate::{ApiError, FoundRun, RunStatus, RunView, conversation::interrupt_id, speech::Ending};
 
-/// The artifact that the answer is.
+/// Id of the artifact with the answer.
 pub(super) const ANSWER: &str = "answer";
 
-/// The task that a run is, as it stands.
+/// Returns the current task object of a run.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(super) async fn task(run: &FoundRun) -> Result<Value, ApiError> {
     Ok(of_view(&run.view().await?))
 }
 
-/// The task that a run is which is seen so.
+/// Converts the view of a run into a task object.
 pub(crate) fn of_view(view: &RunView) -> Value {
     let names = Names { task: view.run.clone(), context: view.session.clone() };
     let mut task = json!({"kind": "task", "id": view.run, "contextId": view.session, "status": status(view, &names)});
@@ -26,14 +26,14 @@ pub(crate) fn of_view(view: &RunView) -> Value {
     task
 }
 
-/// How the protocol names a run and its session.
+/// Task and context ids of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) task: String,
     pub(super) context: String,
 }
 
-/// The answer, or a piece of it.
+/// Returns the artifact with the answer or a part of it.
 pub(super) fn artifact(text: &str) -> Value {
     json!({"artifactId": ANSWER, "parts": [{"kind": "text", "text": text}]})
 }
@@ -49,7 +49,7 @@ fn status(view: &RunView, names: &Names) -> Value {
     }
 }
 
-/// The status of a run that ended so.
+/// Returns the task status of a run that ended this way.
 pub(super) fn status_of(ending: &Ending, names: &Names) -> Value {
     match ending {
         Ending::Finished { .. } => json!({"state": "completed"}),
@@ -64,7 +64,7 @@ fn failed(why: &str, names: &Names) -> Value {
     json!({"state": "failed", "message": message(&format!("{}-failed", names.task), &json!([{"kind": "text", "text": why}]), names)})
 }
 
-/// What is asked: in words, and as data.
+/// Describes questions as text and as data.
 fn asked(questions: &[Question], names: &Names) -> Value {
     let id = questions.first().map_or("", interrupt_id);
     let describe = |question: &Question| {

@@ -1,4 +1,4 @@
-//! A run as it is told in the events of a task.
+//! Encoding of a run as task events.
 
 use agent::Event;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use crate::{
     sse::Frame,
 };
 
-/// A run as it is told in the events of a task. The answer is one artifact: what is said in a later step, or again, takes the place of
-/// what was said before.
+/// Encoder of a run as task events. The answer is one artifact: the text of a later step, or of a
+/// repeated one, replaces the earlier text.
 #[derive(Debug)]
 pub(super) struct Told {
     request: Value,
@@ -25,7 +25,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// The task of these names, for the request of this id.
+    /// Creates an encoder for the task of these names and the request of this id.
     pub(super) fn new(request: Value, names: Names) -> Self {
         Self { request, names, speech: Speech::default(), said: String::new(), is_fresh: true }
     }

@@ -1,4 +1,4 @@
-//! `POST /ag-ui/{agent}`.
+//! AG-UI endpoint `POST /ag-ui/{agent}`.
 
 use agent::RunRequest;
 use axum::{
@@ -26,7 +26,7 @@ pub(crate) fn router() -> Router<App> {
     Router::new().route("/ag-ui/{agent}", get(capabilities).post(run))
 }
 
-/// What the agent can do, as the protocol describes it.
+/// Returns the agent's capabilities in the protocol's form.
 async fn capabilities(
     State(app): State<App>,
     caller: Caller,

@@ -1,24 +1,24 @@
-//! The events of AG-UI 1.0 that a run is told in.
+//! AG-UI 1.0 events of a run.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::outcome::{Outcome, SubOutcome, TokenUsage};
 
-/// An event as it goes out.
+/// AG-UI event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgUiEvent {
-    /// What happened.
+    /// Payload of the event.
     #[serde(flatten)]
     pub kind: AgUi,
-    /// Whose it is, if it is a sub-agent's.
+    /// Sub-agent of the event, if it is a sub-agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subagent_run_id: Option<String>,
 }
 
-/// What happened. Fields that are not there are left out: the protocol's client refuses `null`.
+/// Payload of an AG-UI event. Missing fields are omitted: the protocol's client rejects `null`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 #[non_exhaustive]
@@ -147,12 +147,12 @@ pub enum AgUi {
 }
 
 impl AgUi {
-    /// The event as one of the run itself.
+    /// Wraps the payload as an event of the run itself.
     pub(super) fn of_root(self) -> AgUiEvent {
         self.of(None)
     }
 
-    /// The event as one of this sub-agent, or of the run itself.
+    /// Wraps the payload as an event of this sub-agent, or of the run itself.
     pub(super) fn of(self, subagent_run_id: Option<String>) -> AgUiEvent {
         AgUiEvent { kind: self, subagent_run_id }
     }

@@ -1,4 +1,4 @@
-//! What a front end sends.
+//! Requests of AG-UI front ends.
 
 use agent::{
     Message, Part,
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::conversation::Resume;
 
-/// The body of a request.
+/// Body of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RunAgentInput {
     pub(super) thread_id: String,
     pub(super) run_id: String,
-    /// As they came: they go back so, if all of them have to be told.
+    /// Messages in their original form, which is sent back if all messages have to be repeated.
     #[serde(default)]
     pub(super) messages: Vec<Value>,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(super) struct RunAgentInput {
     pub(super) resume: Option<Vec<Resume>>,
 }
 
-/// A tool that the front end runs.
+/// Tool that the front end executes.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ToolInput {
     pub(super) name: String,
@@ -40,7 +40,7 @@ pub(super) struct ToolInput {
     pub(super) parameters: Value,
 }
 
-/// Something that the front end knows.
+/// Context that the front end provides.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Context {
     #[serde(default)]
@@ -49,7 +49,7 @@ pub(super) struct Context {
     pub(super) value: Value,
 }
 
-/// What a message of the front end is read for. The journal has what the agent said; nobody else says it.
+/// Message of the front end, as far as it is read. Assistant messages come from the journal only.
 #[derive(Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum MessageInput {
@@ -63,10 +63,10 @@ pub(super) enum MessageInput {
         #[serde(default)]
         error: Option<String>,
     },
-    /// What the agent said, as the front end keeps it.
+    /// Assistant message in the front end's copy.
     #[serde(alias = "reasoning", alias = "activity")]
     Assistant {},
-    /// Instructions are the agent's own.
+    /// System messages are ignored: instructions belong to the agent.
     #[serde(alias = "developer")]
     System {},
 }

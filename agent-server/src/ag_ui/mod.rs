@@ -1,8 +1,10 @@
-//! AG-UI 1.0: the protocol of front ends, over server-sent events, or in its binary form if a client asks for it.
+//! AG-UI 1.0, the protocol of front ends: over server-sent events, or in its binary form on
+//! request.
 //!
-//! [`Projection`] tells a run in the protocol's events; it needs no server. The server's part is `POST /ag-ui/{agent}`: a thread is a
-//! session, and each request is a run or goes on with one. The front end's messages are not the history, which is the session's own;
-//! `conversation` says how what is new in them is found.
+//! [`Projection`] converts the events of a run into the protocol's events, independently of the
+//! server. The server's endpoint is `POST /ag-ui/{agent}`: a thread is a session, and each request
+//! starts a run or resumes one. The session's own history is authoritative, not the front end's
+//! messages; `conversation` documents how new messages are detected.
 
 mod binary;
 mod endpoint;

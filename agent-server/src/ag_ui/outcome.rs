@@ -1,4 +1,4 @@
-//! How a run ends in AG-UI.
+//! Outcomes of a run in AG-UI.
 
 use agent::{Question, Usage};
 use serde::Serialize;
@@ -7,64 +7,64 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::conversation::{PAUSED, interrupt_id};
 
-/// How a run ended without failing.
+/// Outcome of a run that did not fail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It is done, or waits for the results of the client's own tools.
+    /// The run is finished, or waits for results of the client's own tools.
     Success {
-        /// Calls of tools that the client brought, which it is to answer.
+        /// Calls of the client's tools that it must answer.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pending_tool_call_ids: Vec<String>,
     },
-    /// It waits for these.
+    /// The run waits for answers.
     Interrupt {
-        /// What it waits for; at least one.
+        /// Open interrupts; at least one.
         interrupts: Vec<Interrupt>,
     },
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
-/// How a sub-agent ended without failing.
+/// Outcome of a sub-agent that did not fail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SubOutcome {
-    /// It is done.
+    /// The sub-agent is finished.
     Success,
-    /// It waits.
+    /// The sub-agent is suspended.
     Suspended {
-        /// For these.
+        /// Ids of the interrupts that it waits for.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         interrupt_ids: Vec<String>,
     },
 }
 
-/// What a run waits for: a question of the library's.
+/// Interrupt of a run: a question of the framework.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Interrupt {
-    /// Names the question as it was asked, and no other: see [`interrupt_id`].
+    /// Id of exactly this question: see [`interrupt_id`].
     pub id: String,
-    /// What kind of answer is wanted.
+    /// Kind of the expected answer.
     pub reason: String,
-    /// The call that it is about, as the client knows it.
+    /// Id of the related call, as the client knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// What an answer must be.
+    /// JSON Schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Value>,
-    /// Until when it can be answered.
+    /// Time at which the question expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Under `question`, what the question is about, for whoever answers.
+    /// Payload of the question, under the key `question`.
     pub metadata: Value,
 }
 
-/// What a run used.
+/// Token usage of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -73,18 +73,18 @@ pub struct TokenUsage {
     pub input_tokens: u64,
     /// All output tokens.
     pub output_tokens: u64,
-    /// Both.
+    /// Sum of input and output tokens.
     pub total_tokens: u64,
-    /// The part of the output that was reasoning.
+    /// Output tokens that were reasoning.
     pub reasoning_tokens: u64,
-    /// The part of the input that a cache served.
+    /// Input tokens that were read from a cache.
     pub cached_input_tokens: u64,
-    /// The part of the input that was written to a cache.
+    /// Input tokens that were written to a cache.
     pub cache_write_input_tokens: u64,
 }
 
 impl Interrupt {
-    /// The question, about the call `tool_call_id`.
+    /// Converts a question about the call `tool_call_id`.
     pub(super) fn new(question: &Question, tool_call_id: Option<String>) -> Self {
         let expires = question.expires.and_then(|at| {
             let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000).ok()?;
@@ -100,7 +100,7 @@ impl Interrupt {
         }
     }
 
-    /// That of a run that was paused.
+    /// Returns the interrupt of a paused run.
     pub(super) fn paused() -> Self {
         Self {
             id: PAUSED.to_owned(),

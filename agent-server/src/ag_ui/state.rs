@@ -1,4 +1,4 @@
-//! State that an agent and a front end share.
+//! State shared between an agent and its front ends.
 
 use agent::{EventKind, Middleware, Result, RunCx, RunEnd, Verdict, async_trait, tool::ToolResults};
 use serde_json::{Map, Value};
@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use super::STATE;
 use crate::client_tools::ClientState;
 
-/// Shares values of the run's state with front ends: they are told of each change, and what they send as the state is where these
-/// values begin. What is not named here no front end sees or sets.
+/// Middleware that shares values of the run's state with front ends: it emits every change, and
+/// takes initial values from the front end. Front ends neither see nor set keys that are not named
+/// here.
 ///
 /// ```
 /// use agent::{Agent, StateField, StateSchema, testing::{ScriptedModel, Turn}};
@@ -24,7 +25,7 @@ use crate::client_tools::ClientState;
 pub struct SharedState(Vec<String>);
 
 impl SharedState {
-    /// Shares the values under these keys, which the agent's state has.
+    /// Shares the values under these keys of the agent's state.
     pub fn of(keys: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self(keys.into_iter().map(Into::into).collect())
     }

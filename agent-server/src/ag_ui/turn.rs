@@ -1,4 +1,4 @@
-//! What a front end says, read from the protocol's form.
+//! Conversion of the front end's messages into a turn.
 
 use agent::{Part, tool::ToolSpec};
 use serde::Deserialize;
@@ -12,10 +12,10 @@ use crate::{
 };
 
 impl RunAgentInput {
-    /// What the front end says, with all that it said before.
+    /// Converts the messages into a turn with the new and the earlier user messages.
     ///
     /// # Errors
-    /// 400 for a message that is none of the protocol's.
+    /// 400 for a message that does not follow the protocol.
     pub(super) fn turn(&self) -> Result<Turn, ApiError> {
         let mut turn = Turn::default();
         for (at, message) in self.messages.iter().enumerate() {
@@ -42,7 +42,7 @@ impl RunAgentInput {
     }
 }
 
-/// What the front end knows, for the model.
+/// Formats the front end's context for the model.
 fn context(context: &[Context]) -> Option<Part> {
     let line = |context: &Context| {
         let value = match &context.value {

@@ -1,4 +1,4 @@
-//! Addresses of what clients send along.
+//! Check of media in client messages.
 
 use agent::{
     Message, Part,
@@ -7,11 +7,11 @@ use agent::{
 
 use crate::error::ApiError;
 
-/// Checks what these messages send along: it is in them, or at an address of the web. A file at a provider is the operator's, and other
-/// addresses are read with the operator's rights.
+/// Checks that media are inline or at an `http(s)` URL. Files at a provider belong to the operator,
+/// and other URLs would be read with the operator's privileges.
 ///
 /// # Errors
-/// 400 for anything else.
+/// 400 for any other source.
 pub(crate) fn check_media(messages: &[Message]) -> Result<(), ApiError> {
     let users = messages.iter().filter_map(|message| match message {
         Message::User(user) => Some(user.parts()),

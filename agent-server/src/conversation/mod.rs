@@ -1,4 +1,4 @@
-//! What a front end says in a conversation, and the run that comes of it.
+//! Conversion of a front end's conversation into a run.
 
 mod media;
 mod news;
@@ -27,32 +27,34 @@ use crate::{
     speech::CLIENT_TOOL,
 };
 
-/// What a front end says, with all that it said before.
+/// Request of a front end in a conversation, with all its earlier messages.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// What the user says after the last that the agent said.
+    /// User messages after the agent's last message.
     pub(crate) said: Vec<Saying>,
-    /// What the front end adds to the last of it.
+    /// Context that the front end adds to the last user message.
     pub(crate) context: Option<Part>,
     /// Results of calls of the front end's own tools, new or not.
     pub(crate) results: Vec<CallResult>,
-    /// What becomes of what the run waits for.
+    /// Answers to the interrupts of a suspended run.
     pub(crate) resume: Vec<Resume>,
-    /// The front end's tools.
+    /// Tools of the front end.
     pub(crate) tools: Vec<ToolSpec>,
 }
 
-/// A run, and the place after which it is what was asked for.
+/// A run, and the position after which its events belong to the request.
 pub(crate) struct Began {
     pub(crate) run: FoundRun,
     pub(crate) after: Option<Position>,
 }
 
 impl Turn {
-    /// Starts a run of the agent in a session, or goes on with the one that waits there. `shape` adds what the protocol has besides.
+    /// Starts a run of the agent in a session, or resumes the one that is suspended there. `shape`
+    /// adds protocol-specific options.
     ///
     /// # Errors
-    /// 400 if nothing is new; 409 if an answer is none to what is asked, or if a person is asked and nobody answers.
+    /// 400 if the request contains nothing new; 409 if an answer does not match an open question,
+    /// or an open question for a person is not answered.
     pub(crate) async fn begin(
         mut self,
         app: &App,
@@ -99,18 +101,19 @@ impl Turn {
             return Err(ApiError::invalid(message));
         };
         let mut request = shape(RunRequest::new(messages));
-        // Who says something else does not answer the calls of his own tools; what a person is asked stays asked.
+        // A new message supersedes open calls of the client's own tools; questions to people stay
+        // open.
         if open.is_some_and(|open| open.questions.iter().all(|question| question.kind == CLIENT_TOOL)) {
             request = request.when_waiting(WhenWaiting::Supersede);
         }
         let start = Start::new(agent, request).session(session);
-        // The id again with other words is another request.
+        // The same id with other content is another request.
         let start = if key.is_empty() { start } else { start.key(key).body(&said) };
         let run = app.start(caller, start).await?;
         Ok(Began { run, after: None })
     }
 
-    /// The answers with which an unfinished run is gone on with; none if something else is wanted.
+    /// Returns the answers that resume an incomplete run; none if the request is a new message.
     fn goes_on(
         &self,
         open: &Checkpoint,
@@ -119,14 +122,15 @@ impl Turn {
     ) -> Result<Option<Vec<(String, Answer)>>, ApiError> {
         let mut answers = resume::answers(open, &self.resume)?;
         answers.extend(client_tools::answers(open, &self.results));
-        // A run that was paused, cancelled or failed waits for nobody: it is gone on with if nothing else is wanted.
+        // A paused, cancelled or failed run has no questions: it is resumed if the request contains
+        // nothing else.
         let is_asked = !self.resume.is_empty() || !answers.is_empty();
         let is_retried = open.questions.is_empty() && messages.is_empty();
         let by = |(id, answer): (String, Answer)| (id, answer.by(caller.subject()));
         Ok((is_asked || is_retried).then(|| answers.into_iter().map(by).collect()))
     }
 
-    /// True if it says nothing but that a paused run is to go on.
+    /// True if the request only resumes a paused run.
     fn is_for_the_paused(&self) -> bool {
         self.said.is_empty()
             && !self.resume.is_empty()
@@ -142,8 +146,8 @@ impl Turn {
     }
 }
 
-/// The newest run of a conversation since it was paused, if it went on by itself: a server that was about to end paused it, and the next one
-/// does not wait for anybody.
+/// Returns the newest run of a conversation if it resumed after a pause by the server: a draining
+/// server pauses runs, and the next process resumes them without a request.
 async fn went_on(app: &App, caller: &Caller, runs: &[RunRecord], session: &str) -> Result<Option<Began>, ApiError> {
     let Some(newest) = runs.iter().rev().find(|run| !run.is_edit && !run.undone) else { return Ok(None) };
     let run = app.run(caller, &newest.run_id, Some(session)).await?;

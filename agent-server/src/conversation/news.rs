@@ -1,20 +1,23 @@
-//! What is new in what a client sends.
+//! Detection of new content in a client's messages.
 //!
-//! Front ends send all messages that they have, each time. They are not believed: the history is the session's own, from its journal.
-//! New is what the journal cannot have: the user's messages after the last one of the agent's, and results of calls that the run
-//! waits for. Of the user's messages some may have come before, with a run that failed before it said anything: those that the
-//! session ends with are passed over. And the last one's id is the run's idempotency key: sent again, it is the same run.
+//! Front ends send all their messages with each request. The messages are not trusted: the
+//! session's journal holds the authoritative history. New are only the user messages after the
+//! agent's last message, and results of open calls. Some of those user messages may have been
+//! stored with a run that failed before it answered: messages that the session already ends with
+//! are skipped. The id of the last message is the run's idempotency key: sending it again yields
+//! the same run.
 
 use agent::{Message, Part, history::History};
 
-/// A message of the user's.
+/// User message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Saying {
     pub(crate) id: String,
     pub(crate) parts: Vec<Part>,
 }
 
-/// How many of these messages the session ends with. More may have been added to one than the client says.
+/// Returns the number of these messages that the session already ends with. A stored message may
+/// have additional parts.
 pub(super) fn known(said: &[Saying], history: &History) -> usize {
     let tail: Vec<_> = history
         .iter()
@@ -28,7 +31,7 @@ pub(super) fn known(said: &[Saying], history: &History) -> usize {
         let kept = tail.iter().rev().skip(tail.len() - count);
         said[..*count].iter().zip(kept).all(|(saying, kept)| kept.parts().starts_with(&saying.parts))
     };
-    // The last one is known by its id, which may come with the same words again.
+    // The last message is identified by its id, which may repeat with the same text.
     let most = tail.len().min(said.len().saturating_sub(1));
     (1..=most).rev().find(is_known).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What becomes of what a run waits for.
+//! Answers to the interrupts of a suspended run.
 
 use agent::{Checkpoint, Question, run::Answer};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{decision, error::ApiError};
 
-/// What becomes of one thing that a run waits for.
+/// Answer to one interrupt.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resume {
@@ -23,19 +23,19 @@ pub(crate) enum ResumeStatus {
     Cancelled,
 }
 
-/// The id of what a paused run waits for: that somebody goes on with it.
+/// Interrupt id of a paused run, which waits only to be resumed.
 pub(crate) const PAUSED: &str = "paused";
 
-/// The id under which a client is told of a question: its digest, so that an answer to an earlier question, or to the same one
-/// about other arguments, is none to this one.
+/// Returns the interrupt id of a question: its digest, so that an answer to an earlier question, or
+/// to the same one with other arguments, does not match.
 pub fn interrupt_id(question: &Question) -> &str {
     if question.digest.is_empty() { &question.id } else { &question.digest }
 }
 
-/// The answers that these are to what the run waits for, by the questions' ids. The form of each is checked by who takes them.
+/// Converts resumptions into answers by question id. The run checks the form of each answer.
 ///
 /// # Errors
-/// 409 for one that nobody asks, or that cannot be cancelled.
+/// 409 for an interrupt that is not open, or cannot be cancelled.
 pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(String, Answer)>, ApiError> {
     let mut answers = Vec::new();
     for given in resume.iter().filter(|given| given.interrupt_id != PAUSED) {
@@ -53,7 +53,8 @@ pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(Strin
     Ok(answers)
 }
 
-/// The answer as the library takes it. Front ends say `{"approved": ..}` of what is to be done or not, whatever its schema is.
+/// Converts a payload. Front ends send `{"approved": ..}` for approvals, independently of the
+/// question's schema.
 fn answer(question: &Question, payload: &Value) -> Value {
     let approved = payload.get("approved").and_then(Value::as_bool).filter(|_| is_yes_or_no(question));
     match (approved, payload.get("editedArgs")) {
@@ -63,12 +64,12 @@ fn answer(question: &Question, payload: &Value) -> Value {
     }
 }
 
-/// True if yes and no are answers to it.
+/// True if the question can be answered by yes or no.
 pub(crate) fn is_yes_or_no(question: &Question) -> bool {
     matches!(question.kind.as_str(), "approval" | "approvals" | "in_doubt")
 }
 
-/// What holds for a question that nobody wants to answer.
+/// Returns the default answer of a question that was cancelled.
 fn cancelled(question: &Question) -> Result<Value, ApiError> {
     question.default.as_deref().cloned().ok_or_else(|| {
         let message = format!("the question of kind '{}' cannot be cancelled: answer it", question.kind);

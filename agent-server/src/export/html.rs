@@ -1,10 +1,11 @@
-//! Conversations as one page that loads nothing.
+//! HTML export of conversations, as one self-contained page.
 
 use agent::{Block, Message, Part};
 
 use super::{Chapter, moment, plain};
 
-/// The beginning of a page of [chapters](Chapter::html). What it shows is not trusted: it may load nothing and run nothing.
+/// Head of an HTML page of [chapters](Chapter::html). The content is not trusted: the page's policy
+/// forbids scripts and external resources.
 pub const HTML_HEAD: &str = r#"<!doctype html>
 <html lang="en">
 <head>
@@ -27,10 +28,10 @@ small { opacity: .7; }
 <body>
 "#;
 
-/// The end of the page.
+/// Foot of the page.
 pub const HTML_FOOT: &str = "</body>\n</html>\n";
 
-/// A session.
+/// Formats a session.
 pub(super) fn chapter(chapter: &Chapter) -> String {
     let title = chapter.info.title.as_deref().unwrap_or(&chapter.name);
     let info = &chapter.info;
@@ -82,7 +83,7 @@ fn folded(what: &str, text: &str) -> String {
     format!("<details><summary>{}</summary><pre>{}</pre></details>\n", escaped(what), escaped(text))
 }
 
-/// As text of a page, and within quotes; control characters, which no page may have, are replaced.
+/// Escapes text for HTML content and attributes; replaces control characters, which HTML forbids.
 fn escaped(text: &str) -> String {
     let mut page = String::with_capacity(text.len());
     for c in plain(text).chars() {

@@ -1,10 +1,10 @@
-//! Conversations as Markdown.
+//! Markdown export of conversations.
 
 use agent::{Block, Message, Part};
 
 use super::{Chapter, moment};
 
-/// A session.
+/// Formats a session.
 pub(super) fn chapter(chapter: &Chapter) -> String {
     let title = chapter.info.title.as_deref().unwrap_or(&chapter.name).replace(['\n', '\r'], " ");
     let mut text = format!("# {title}\n\n");
@@ -19,7 +19,8 @@ pub(super) fn chapter(chapter: &Chapter) -> String {
     text
 }
 
-/// Messages as Markdown, each below a line that says whose it is. Code is fenced so that nothing in it ends the fence.
+/// Formats messages as Markdown, each below a line with its author. Code fences are longer than any
+/// fence in the code.
 pub fn conversation<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let mut text = String::new();
     for message in messages {
@@ -71,7 +72,7 @@ fn block(block: &Block) -> Option<String> {
     })
 }
 
-/// A code block whose fence is longer than any in the text.
+/// Formats a code block whose fence is longer than any in the text.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -1,4 +1,4 @@
-//! Sessions as people read them: Markdown, and one page of HTML that loads nothing.
+//! Export of sessions for people: Markdown, and one self-contained HTML page.
 
 mod html;
 mod markdown;
@@ -16,7 +16,7 @@ pub use self::{
     words::{moment, plain},
 };
 
-/// A session as it is written for people.
+/// Exported session.
 ///
 /// ```
 /// use agent::{Agent, RunRequest, journal::MemoryJournal, testing::{ScriptedModel, Turn}};
@@ -33,15 +33,15 @@ pub use self::{
 pub struct Chapter {
     name: String,
     info: SessionInfo,
-    /// The conversations, each with its agent's name.
+    /// Conversations, each with its agent's name.
     sides: Vec<(String, History)>,
 }
 
 impl Chapter {
-    /// Reads a session, which people know as `name`.
+    /// Reads a session, which is exported under `name`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn read(journal: &dyn Journal, session: &str, name: impl Into<String>) -> Result<Self> {
         let index = journal.whole_index(session).await?;
         Ok(index.look(|index| {
@@ -51,12 +51,12 @@ impl Chapter {
         }))
     }
 
-    /// As Markdown.
+    /// Formats the session as Markdown.
     pub fn markdown(&self) -> String {
         markdown::chapter(self)
     }
 
-    /// As a part of a page, between [`HTML_HEAD`] and [`HTML_FOOT`].
+    /// Formats the session as HTML, between [`HTML_HEAD`] and [`HTML_FOOT`].
     pub fn html(&self) -> String {
         html::chapter(self)
     }

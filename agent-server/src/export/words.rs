@@ -1,8 +1,9 @@
-//! Texts and moments, as people may be shown them.
+//! Safe text and times for display.
 
 use std::borrow::Cow;
 
-/// Text that cannot move the cursor, change colours or turn the reading direction: what models and tools say is not trusted.
+/// Removes control characters and bidirectional overrides, which could move the cursor, change
+/// colours or reverse the text: output of models and tools is not trusted.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let acts = |c: char| {
         (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
@@ -10,10 +11,10 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(acts) { Cow::Owned(text.replace(acts, "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
-/// A moment in milliseconds since 1970, as `2026-11-25 16:20:01`, UTC.
+/// Formats a time in milliseconds since 1970 as `2026-11-25 16:20:01`, UTC.
 pub fn moment(ms: u64) -> String {
     let (days, seconds) = (ms / 86_400_000, ms / 1_000 % 86_400);
-    // Days since 0000-03-01, in eras of 400 years: the calendar without a table.
+    // Days since 0000-03-01, in eras of 400 years: calendar arithmetic without a table.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Files in a folder.
+//! File store in a folder.
 
 use std::{
     io,
@@ -12,21 +12,21 @@ use tokio::fs;
 
 use super::{ContentStore, FileInfo, StoreUsage};
 
-/// How the names of what is known of files end; the bytes have none.
+/// Extension of the metadata files; content files have none.
 const INFO: &str = "json";
 
-/// Files in a folder: one for each tenant below it, and in it each file with what is known of it beside it. Several processes may share the
-/// folder.
+/// File store in a folder, with a subfolder per tenant that holds each file and its metadata.
+/// Several processes may share the folder.
 #[derive(Clone, Debug)]
 pub struct DiskFiles {
     root: PathBuf,
 }
 
 impl DiskFiles {
-    /// Files below this folder, which is made if it is not there.
+    /// Opens a store in this folder, which is created if missing.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it cannot be made.
+    /// [`ErrorKind::Config`] if the folder cannot be created.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
         let failed = |e: io::Error| Error::config(format!("{}: {e}", root.display()));
@@ -34,13 +34,13 @@ impl DiskFiles {
         Ok(Self { root })
     }
 
-    /// A tenant's folder: whatever its name is, it is no path.
+    /// Returns a tenant's folder; hashing the name prevents path traversal.
     fn folder(&self, tenant: &str) -> PathBuf {
         self.root.join(Sha256::digest(tenant).iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 }
 
-/// Writes all or nothing.
+/// Writes a file atomically.
 async fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let beside = path.with_extension(new_id());
     let written = async {
@@ -58,7 +58,7 @@ fn failed(error: io::Error) -> Error {
     Error::new(ErrorKind::Store, "the folder of the files failed").with_source(error)
 }
 
-/// None if it is not there.
+/// Maps a missing file to `None`.
 fn there<T>(done: io::Result<T>) -> Result<Option<T>> {
     match done {
         Ok(value) => Ok(Some(value)),
@@ -67,7 +67,7 @@ fn there<T>(done: io::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// What is known of all files of a folder.
+/// Reads the metadata of all files of a folder.
 async fn infos(folder: &Path) -> Result<Vec<FileInfo>> {
     let mut infos = Vec::new();
     let Some(mut entries) = there(fs::read_dir(folder).await)? else { return Ok(infos) };
@@ -91,7 +91,7 @@ impl ContentStore for DiskFiles {
         let folder = self.folder(tenant);
         fs::create_dir_all(&folder).await.map_err(failed)?;
         let path = folder.join(&info.id);
-        // What is known of it comes last: without it, the file is not there.
+        // The metadata is written last: without it, the file does not exist.
         write(&path, &bytes).await?;
         let text = serde_json::to_vec(info).expect("it has texts for keys");
         write(&path.with_extension(INFO), &text).await

@@ -1,6 +1,6 @@
-//! What a file is, as its bytes show it: what a client says of it is not believed.
+//! Media type detection by content: the client's declaration is not trusted.
 
-/// What files begin with, after so many bytes.
+/// Magic numbers, with their offsets and media types.
 const BEGINNINGS: &[(usize, &[u8], &str)] = &[
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -17,14 +17,15 @@ const BEGINNINGS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1a\x45\xdf\xa3", "video/webm"),
 ];
 
-/// Documents that are archives within: their bytes alone do not tell them apart.
+/// Document types that are archives: their bytes do not distinguish them.
 const ARCHIVES: [&str; 3] = [
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation",
 ];
 
-/// The media type of these bytes. Texts are of the type that was said, if it is one of texts.
+/// Returns the media type of these bytes. The declared type is only used for text, if it is a text
+/// type.
 pub(super) fn of<'a>(bytes: &[u8], said: &'a str) -> &'a str {
     let begins = |(at, with, _): &&(usize, &[u8], &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(with));
     if let Some((_, _, mime)) = BEGINNINGS.iter().find(begins) {
@@ -46,7 +47,7 @@ pub(super) fn of<'a>(bytes: &[u8], said: &'a str) -> &'a str {
     }
 }
 
-/// True for types of what people and models read as it is.
+/// True for media types of plain text.
 pub(super) fn is_text(mime: &str) -> bool {
     mime.starts_with("text/")
         || mime.ends_with("+json")

@@ -1,4 +1,4 @@
-//! Files in memory.
+//! In-memory file store.
 
 use std::{
     collections::HashMap,
@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 use super::{ContentStore, FileInfo, StoreUsage};
 
-/// By tenant and id.
+/// Files by tenant and id.
 type All = HashMap<(String, String), (FileInfo, Bytes)>;
 
-/// Files in memory: gone with the process.
+/// In-memory file store: lost with the process.
 #[derive(Default)]
 pub struct MemoryFiles(Mutex<All>);
 

@@ -1,4 +1,4 @@
-//! What people send along with what they say: kept once, named in messages, and put before the model when it is asked.
+//! Uploaded files: stored once, referenced in messages, and inserted into model requests.
 
 mod disk;
 mod kind;
@@ -23,16 +23,17 @@ pub use self::{
 };
 use crate::{caller::Caller, clock::now, error::ApiError};
 
-/// How the address of a file in a message begins; what follows is its id.
+/// URI prefix of a file reference in a message; the file's id follows.
 pub(crate) const SCHEME: &str = "agent-file:";
 
-/// Letters of a file's name at most.
+/// Maximum length of a file name in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Files that clients upload, and what one tenant may have. Cheap to clone.
+/// Uploaded files and the quota of a tenant. Cheap to clone.
 ///
-/// The journal has the id of a file, which is the SHA-256 of its bytes; the bytes are read when a model is asked. So a file that is sent
-/// along with many messages is kept once, and what the store does not have any more the model is told of.
+/// The journal holds only the id of a file, the SHA-256 of its bytes; the bytes are read when a
+/// model is called. A file that occurs in many messages is stored once, and the model is told about
+/// files that no longer exist.
 ///
 /// ```no_run
 /// use agent_server::{DiskFiles, Files};
@@ -52,45 +53,46 @@ pub struct Files {
 }
 
 impl Files {
-    /// In this store.
+    /// Uses this store, with the default limits.
     pub fn new(store: impl ContentStore) -> Self {
         let day = Duration::from_secs(86_400);
         Self { store: Arc::new(store), largest: 20 << 20, most: 1_000, room: 1 << 30, keep: 30 * day }
     }
 
-    /// Sets how many bytes a file may have. Default: 20 MiB.
+    /// Sets the maximum size of a file in bytes. Default: 20 MiB.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.largest = bytes;
         self
     }
 
-    /// Sets how many files a tenant may have. Default: 1,000.
+    /// Sets the maximum number of files per tenant. Default: 1,000.
     pub fn max_files(mut self, most: u64) -> Self {
         self.most = most;
         self
     }
 
-    /// Sets how many bytes the files of a tenant may have together. Default: 1 GiB.
+    /// Sets the maximum total size of a tenant's files in bytes. Default: 1 GiB.
     pub fn max_room(mut self, bytes: u64) -> Self {
         self.room = bytes;
         self
     }
 
-    /// Sets how long a file is kept after it was uploaded last. Default: 30 days.
+    /// Sets the retention of a file after its last upload. Default: 30 days.
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
         self
     }
 
-    /// Bytes of a file at most.
+    /// Returns the maximum size of a file in bytes.
     pub(crate) fn largest(&self) -> usize {
         self.largest
     }
 
-    /// Keeps a file of the caller's tenant. What is there already is kept for as long again.
+    /// Stores a file of the caller's tenant. Uploading an existing file restarts its retention.
     ///
     /// # Errors
-    /// 413 if it is too large, or if the tenant has no room for it; 400 if it is empty; those of the store.
+    /// 413 if the file is too large or exceeds the tenant's quota; 400 if it is empty; the errors
+    /// of the store.
     pub(crate) async fn put(
         &self,
         caller: &Caller,
@@ -125,10 +127,10 @@ impl Files {
         Ok(info)
     }
 
-    /// A file of the caller's tenant.
+    /// Returns the metadata of a file of the caller's tenant.
     ///
     /// # Errors
-    /// 404 if there is none of this id; those of the store.
+    /// 404 if no file has this id; the errors of the store.
     pub(crate) async fn info(&self, caller: &Caller, id: &str) -> Result<FileInfo, ApiError> {
         let unknown = || ApiError::not_found(format!("there is no file '{id}'"));
         if !is_id(id) {
@@ -137,27 +139,27 @@ impl Files {
         self.store.info(caller.tenant(), id).await?.ok_or_else(unknown)
     }
 
-    /// All of a file.
+    /// Returns the metadata and content of a file.
     ///
     /// # Errors
-    /// As [`info`](Self::info).
+    /// The errors of [`info`](Self::info).
     pub(crate) async fn read(&self, caller: &Caller, id: &str) -> Result<(FileInfo, Bytes), ApiError> {
         let info = self.info(caller, id).await?;
         let bytes = self.store.read(caller.tenant(), id).await?;
         Ok((info, bytes.ok_or_else(|| ApiError::not_found(format!("there is no file '{id}'")))?))
     }
 
-    /// Keeps a file no longer.
+    /// Deletes a file.
     ///
     /// # Errors
-    /// As [`info`](Self::info).
+    /// The errors of [`info`](Self::info).
     pub(crate) async fn delete(&self, caller: &Caller, id: &str) -> Result<(), ApiError> {
         let info = self.info(caller, id).await?;
         self.store.delete(caller.tenant(), &info.id).await?;
         Ok(())
     }
 
-    /// Lets go of what was uploaded too long ago, once.
+    /// Deletes expired files, once.
     pub(crate) async fn sweep(&self) {
         let before = now().saturating_sub(u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX));
         match self.store.sweep(before).await {
@@ -167,10 +169,10 @@ impl Files {
         }
     }
 
-    /// Says of the files that a message names what they are.
+    /// Completes the file references of a message with the files' names and types.
     ///
     /// # Errors
-    /// 404 if one is not there.
+    /// 404 if a file does not exist.
     pub(crate) async fn named(&self, caller: &Caller, message: Message) -> Result<Message, ApiError> {
         let Message::User(user) = &message else { return Ok(message) };
         let mut parts = Vec::with_capacity(user.parts().len());
@@ -190,17 +192,17 @@ impl fmt::Debug for Files {
     }
 }
 
-/// A part that names a file of which nothing else is known.
+/// Returns a reference to a file of unknown name and type.
 pub(crate) fn unknown_part(id: &str) -> Part {
     Part::Document(Media::url(format!("{SCHEME}{id}")))
 }
 
-/// True if a message names a file.
+/// True if a message references a file.
 pub(crate) fn names_any(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.parts().iter().any(|part| file_of(part).is_some()))
 }
 
-/// The id of the file that a part names.
+/// Returns the id of the file that a part references.
 fn file_of(part: &Part) -> Option<&str> {
     match part {
         Part::Image(Media { source: MediaSource::Url(url), .. })
@@ -215,12 +217,12 @@ fn part_of(info: &FileInfo) -> Part {
     if info.mime.starts_with("image/") { Part::Image(media) } else { Part::Document(media) }
 }
 
-/// True if it may be an id: nothing else becomes a path.
+/// True if the text is a valid id: nothing else becomes a path.
 fn is_id(id: &str) -> bool {
     id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The last part of a path, without what a terminal or a page would take for something else.
+/// Returns the last part of a path, without characters that terminals or HTML interpret.
 fn cleaned(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     last.chars().filter(|letter| !letter.is_control() && !"<>\"".contains(*letter)).take(LONGEST_NAME).collect()

@@ -1,4 +1,4 @@
-//! The bytes of files, put before a model in the place of their ids.
+//! Middleware that replaces file references by content.
 
 use agent::{
     Middleware, ModelRequest, ModelResponse, Part, Result, SessionId, async_trait,
@@ -9,9 +9,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{Files, file_of, is_id, kind, names_any};
 
-/// Puts the bytes of files into requests. It stands innermost: nothing around it, and no journal, has more than the ids.
+/// Middleware that inserts the content of files into model requests. It must be the innermost one:
+/// outer middlewares and the journal only see ids.
 ///
-/// The files are those of the tenant whose session it is. A text is put in as text, since few models take it as a document.
+/// Only files of the session's tenant are used. A text file is inserted as text, since few models
+/// accept it as a document.
 #[derive(Clone, Debug)]
 pub(crate) struct PutIn(pub(crate) Files);
 

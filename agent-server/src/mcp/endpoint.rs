@@ -1,4 +1,4 @@
-//! `/mcp/{agent}`.
+//! MCP endpoint `/mcp/{agent}`.
 
 use std::{
     collections::VecDeque,
@@ -22,14 +22,15 @@ use futures::StreamExt;
 use super::runs::Runs;
 use crate::{ApiError, App, Caller, Scope, app::Served, extract};
 
-/// Callers whose connections are open at a time; those who asked longest ago are forgotten first, and their clients begin anew.
+/// Maximum number of callers with open connections; the least recently active ones are dropped
+/// first, and their clients must reconnect.
 const MOST: usize = 1_000;
 
 pub(crate) fn router() -> Router<App> {
     Router::new().route("/mcp/{agent}", any(answer)).layer(Extension(Doors::default()))
 }
 
-/// What answers each caller: nobody reaches the connections of another, whatever their names.
+/// MCP services by caller: no caller reaches the connections of another.
 #[derive(Clone, Debug, Default)]
 struct Doors(Arc<Mutex<VecDeque<Door>>>);
 

@@ -1,4 +1,4 @@
-//! Calls of the tool that an agent is, as runs of the server's.
+//! Tool calls of MCP clients as runs.
 
 use std::{
     sync::Arc,
@@ -38,7 +38,7 @@ impl Service<RunRequest> for Runs {
         boxed(|| async move {
             let told = |error: ApiError| Error::tool(error.message().to_owned());
             let run = runs.begin(request).await.map_err(told)?;
-            // A client that gives the call up ends the run.
+            // A client that cancels the call cancels the run.
             let _given_up = run.viewer();
             run.ended().await;
             match run.end().as_deref() {
@@ -50,7 +50,7 @@ impl Service<RunRequest> for Runs {
     }
 }
 
-/// How a run ended that another process drove, as the journal has it.
+/// Returns the end of a run that another process drove, from the journal.
 async fn end_elsewhere(run: &FoundRun) -> Result<RunEnd> {
     let told = |error: ApiError| Error::tool(error.message().to_owned());
     let ending = ending(run).await.map_err(told)?;
@@ -71,7 +71,7 @@ async fn end_elsewhere(run: &FoundRun) -> Result<RunEnd> {
             None => "The agent's run was cancelled before it began.",
             Some(_) => "The agent's run was cancelled. What it had done by then is done.",
         })),
-        // Called again, it would do everything twice.
+        // Calling again would repeat all effects.
         _ => Err(Error::tool(format!(
             "The agent's run '{}' is not at its end, and goes on without this call: ask how it ended before you call the agent for the same again.",
             run.id()
@@ -94,7 +94,7 @@ impl Runs {
             };
             return app.go_on(caller, &run, answers, shape).await;
         }
-        // Calls of one client come one after the other; nobody comes back to what was asked in a call that is over.
+        // Calls of one client are serialised; questions of a call that is over stay unanswered.
         (request.when_busy, request.when_waiting) = (Some(WhenBusy::queue()), Some(WhenWaiting::Supersede));
         let start = Start::new(&*self.agent, request);
         let session = client.map(|client| format!("mcp-{}", client.connection()));

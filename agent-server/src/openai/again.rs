@@ -1,4 +1,4 @@
-//! A request that brings the results of calls, and comes again.
+//! Repeated requests with results of tool calls.
 
 use agent::{
     event::Position,
@@ -7,10 +7,10 @@ use agent::{
 
 use crate::{ApiError, App, FoundRun, client_tools::CallResult, speech::own_id};
 
-/// Where the run stood when it took these results; none if it has not taken them.
+/// Returns the position of the run when it took these results; none if it has not taken them.
 ///
 /// # Errors
-/// 422 if it took others for the same calls; those of the store.
+/// 422 if it took other results for the same calls; the errors of the store.
 pub(super) async fn taken(app: &App, run: &FoundRun, results: &[CallResult]) -> Result<Option<Position>, ApiError> {
     let Some(record) = run.record().await? else { return Ok(None) };
     let (mut rested, mut taken, mut differs) = (0, None, false);

@@ -1,4 +1,4 @@
-//! From a request to a run.
+//! Conversion of a request into a run.
 
 use agent::{RunRequest, core::dispatch::Signal};
 use http::HeaderMap;
@@ -12,11 +12,12 @@ use crate::{
     follow::{self, WhenGone},
 };
 
-/// The header by which a client names a session: then only what is new in the messages counts.
+/// Header with the name of a session: then only new messages of the request are used.
 pub(crate) const SESSION: &str = "agent-session";
 
-/// Goes on with the run whose calls the request answers, or with a session that it names; or starts a run of which the messages are the
-/// history. Who brings an idempotency key can come back for the run, so it goes on when he goes away.
+/// Resumes the run whose calls the request answers, or continues the session that it names, or
+/// starts a run with the messages as its history. With an idempotency key the client can reconnect
+/// to the run, so the run then survives a disconnect.
 pub(super) async fn begin(
     app: &App,
     caller: &Caller,
@@ -69,8 +70,9 @@ pub(super) async fn begin(
     Ok((Began { run: app.start(caller, start).await?, after: None }, gone))
 }
 
-/// The run of whose calls the request brings results, and these by the calls' own ids. One that is not found is somebody else's, or long gone:
-/// then the messages are all that there is.
+/// Returns the run whose calls the request answers, and the results by the calls' own ids. If the
+/// run is not found, it belongs to another tenant or was deleted: the messages are then the whole
+/// history.
 async fn answered(app: &App, caller: &Caller, asked: &Asked) -> Option<(FoundRun, Vec<CallResult>)> {
     let (_, run) = asked.items.results.iter().filter_map(|result| read_id(&result.call)).next_back()?;
     let run = app.run(caller, run, None).await.ok()?;
@@ -82,13 +84,13 @@ async fn answered(app: &App, caller: &Caller, asked: &Asked) -> Option<(FoundRun
     Some((run, results))
 }
 
-/// The run whose response the request goes on from.
+/// Returns the id of the run that `previous_response_id` refers to.
 fn previous(asked: &Asked) -> Option<String> {
     let id = asked.body.get("previous_response_id")?.as_str()?;
     Some(id.strip_prefix("resp_").unwrap_or(id).to_owned())
 }
 
-/// The session of that run, if it is the newest there.
+/// Returns the session of that run, if it is the newest run there.
 async fn after_previous(app: &App, caller: &Caller, run: &str) -> Result<String, ApiError> {
     let run = app.run(caller, run, None).await?;
     let session = app.sessions().session(&app.session_id(caller, &run.session()), run.agent());

@@ -10,13 +10,13 @@ use crate::{
     sse::Frame,
 };
 
-/// A run as it is told in chunks of a chat completion; also what an answer that comes whole is made of.
+/// Encoder of a run as chunks of a chat completion; also builds complete responses.
 #[derive(Debug)]
 pub(super) struct Chat {
     head: Head,
     speech: Speech,
     with_usage: bool,
-    /// What was said, by message.
+    /// Text of each message.
     said: Vec<(String, String)>,
     thought: String,
     usage: Usage,
@@ -26,27 +26,27 @@ pub(super) struct Chat {
 pub(super) struct Head {
     pub(super) run: String,
     pub(super) agent: String,
-    /// Seconds since 1970.
+    /// Creation time in seconds since 1970.
     pub(super) created: u64,
 }
 
-/// How an answer ends: why, and the calls that the client is to make.
+/// End of a response: the finish reason, and the calls that the client must make.
 struct End {
     finish: &'static str,
     calls: Vec<Value>,
 }
 
 impl Chat {
-    /// The run of this head; with its usage at the end, if the client wants it.
+    /// Creates an encoder; `with_usage` adds the usage at the end.
     pub(super) fn new(head: Head, with_usage: bool) -> Self {
         let (speech, said, thought) = (Speech::default(), Vec::new(), String::new());
         Self { head, speech, with_usage, said, thought, usage: Usage::default() }
     }
 
-    /// The answer as a whole.
+    /// Builds the complete response.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the run has no answer.
     pub(super) fn whole(&self, ending: &Ending) -> Result<Value, (ErrorKind, String)> {
         let End { finish, calls } = self.ended(ending)?;
         let mut said: Vec<_> = self.said.iter().map(|(_, text)| text.as_str()).collect();
@@ -94,7 +94,7 @@ impl Chat {
         Ok(End { finish, calls: Vec::new() })
     }
 
-    /// The answer, if no model said it: it is a tool's.
+    /// Returns an answer that did not come from a model, but from a tool.
     fn unsaid<'a>(&self, ending: &'a Ending) -> Option<&'a str> {
         match ending {
             Ending::Finished { answer, .. } => {
@@ -139,7 +139,7 @@ impl Teller for Chat {
                     told.push(self.chunk(&json!({"reasoning_content": delta}), None));
                     self.thought.push_str(&delta);
                 }
-                // A stream cannot take it back.
+                // A stream cannot retract sent text.
                 What::Retracted { messages, .. } => self.said.retain(|(message, _)| !messages.contains(message)),
                 _ => {}
             }
@@ -173,7 +173,7 @@ impl Teller for Chat {
     }
 }
 
-/// A call that the client is to make.
+/// Returns a call that the client must make.
 fn call(index: usize, question: &Question, run: &str) -> Value {
     let id = own_id(question.id.split('/').next().unwrap_or_default());
     let function = json!({"name": question.payload["tool"], "arguments": question.payload["arguments"].to_string()});

@@ -1,4 +1,4 @@
-//! `/v1`: models, chat completions, responses.
+//! Endpoints below `/v1`: models, chat completions, responses.
 
 use axum::{
     Json, Router,
@@ -89,7 +89,7 @@ async fn responses(
     Ok(Json(whole).into_response())
 }
 
-/// The same for the same run, however often it is asked for.
+/// Returns the response head, which is the same for repeated requests of the same run.
 async fn head(run: &FoundRun, agent: String) -> Result<Head, OpenAiError> {
     let began = run.record().await.map_err(OpenAiError::of_run)?.map_or_else(now, |record| record.started);
     Ok(Head { run: run.id().to_owned(), agent, created: began / 1_000 })

@@ -1,4 +1,4 @@
-//! Errors in OpenAI's form.
+//! Errors in OpenAI's format.
 
 use agent::ErrorKind;
 use axum::{
@@ -13,22 +13,22 @@ use crate::{
     speech::{Ending, code},
 };
 
-/// By which OpenAI's clients are told whether to send a request again. Without it they do so after 409 and 5xx.
+/// Header that tells OpenAI's clients whether to retry. Without it they retry after 409 and 5xx.
 const RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// The code of the error that what may be spent is spent.
+/// Code of the error for an exhausted spending limit.
 const SPENT: &str = "spent";
 
-/// An error in OpenAI's form.
+/// Error in OpenAI's format.
 #[derive(Debug)]
 pub(super) struct OpenAiError {
     error: ApiError,
-    /// True if a run began: sent again, the request would be another one.
+    /// True if a run has begun: a repeated request would start another one.
     began: bool,
 }
 
 impl OpenAiError {
-    /// Says that a run began, so that no client runs it again by itself.
+    /// Marks an error after the beginning of a run, so that clients do not retry.
     pub(super) fn of_run(error: impl Into<ApiError>) -> Self {
         Self { error: error.into(), began: true }
     }
@@ -68,7 +68,7 @@ impl IntoResponse for OpenAiError {
     }
 }
 
-/// Why a run gave no answer that the protocol has a form for: the class of the error, and what to say.
+/// Returns the reason why a run has no answer in this protocol: error kind and message.
 pub(super) fn failure(ending: &Ending, run: &str) -> Option<(ErrorKind, String)> {
     match ending {
         Ending::Finished { .. } => None,
@@ -84,12 +84,12 @@ pub(super) fn failure(ending: &Ending, run: &str) -> Option<(ErrorKind, String)>
     }
 }
 
-/// The error of a stream that began.
+/// Returns the error event of a stream.
 pub(super) fn in_stream(kind: ErrorKind, message: &str) -> Value {
     json!({"message": message, "type": "server_error", "param": null, "code": code(kind)})
 }
 
-/// The error of an answer that was to come whole.
+/// Returns the error of a complete response.
 pub(super) fn of_whole(kind: ErrorKind, message: String) -> OpenAiError {
     OpenAiError::of_run(match kind {
         ErrorKind::Interrupted | ErrorKind::Stopped | ErrorKind::Cancelled => {

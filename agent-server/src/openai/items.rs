@@ -1,20 +1,20 @@
-//! Who said what in a conversation that a client sends.
+//! Items of a conversation from a client.
 
 use serde_json::Value;
 
 use crate::client_tools::CallResult;
 
-/// The end of a conversation that a client sends.
+/// End of a conversation from a client.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Items {
-    /// Results of the client's tools that nobody has answered yet.
+    /// Results of the client's tools that are not answered yet.
     pub(super) results: Vec<CallResult>,
-    /// What is said after the last that the agent said.
+    /// Items after the agent's last message.
     pub(super) newest: Vec<Value>,
 }
 
 impl Items {
-    /// Those of a conversation in either protocol.
+    /// Reads the items of a conversation in either protocol.
     pub(super) fn of(conversation: Option<&Value>) -> Self {
         let mut items = Self::default();
         match conversation {
@@ -33,7 +33,7 @@ impl Items {
             ("function_call_output", _) => self.result(&item["call_id"], &item["output"]),
             (_, Some("tool")) => self.result(&item["tool_call_id"], &item["content"]),
             ("message", Some("user" | "system" | "developer")) => self.newest.push(item.clone()),
-            // What the agent said: what came before has its answer.
+            // An assistant item: everything before it is answered.
             _ => *self = Self::default(),
         }
     }
@@ -45,7 +45,7 @@ impl Items {
     }
 }
 
-/// A content: a text, or parts of which the texts count.
+/// Returns the text of a content: a string, or the text parts of an array.
 fn text(content: &Value) -> String {
     match content {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
@@ -54,12 +54,12 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// The id under which a client is told of a call that its run waits for.
+/// Returns the id of an open call for the client.
 pub(super) fn told_id(call: &str, run: &str) -> String {
     format!("{call}@{run}")
 }
 
-/// The call and the run that an id says.
+/// Splits such an id into call and run.
 pub(super) fn read_id(told: &str) -> Option<(&str, &str)> {
     told.rsplit_once('@').filter(|(call, run)| !call.is_empty() && !run.is_empty())
 }

@@ -1,7 +1,9 @@
-//! OpenAI's Chat Completions and Responses: any chat client or SDK can use an agent, by the agent's name as the model's.
+//! OpenAI's Chat Completions and Responses: any chat client or SDK can use an agent, with the
+//! agent's name as the model.
 //!
-//! The agent's own tools run here. Those that the request brings are called at the client: the run waits, in the journal, and the
-//! call's id says which run it is, so a client that knows nothing of runs goes on with it by sending the result.
+//! The agent's own tools run in the server. The client executes the tools of its request: the run
+//! is suspended in the journal, and the call's id contains the run's id, so that a client without
+//! knowledge of runs resumes the run by sending the result.
 
 mod again;
 mod begin;

@@ -12,10 +12,10 @@ use crate::{
     sse::Frame,
 };
 
-/// A run as it is told in the events of a response; also what a response that comes whole is made of.
+/// Encoder of a run as events of a response; also builds complete responses.
 ///
-/// What the agent's own tools do are calls of a remote server, which is what they are to the client; calls of the client's tools are
-/// function calls.
+/// Calls of the agent's own tools appear as calls of a remote MCP server, calls of the client's
+/// tools as function calls.
 #[derive(Debug)]
 pub(super) struct Told {
     head: Head,
@@ -29,10 +29,10 @@ pub(super) struct Told {
 
 #[derive(Debug)]
 struct Item {
-    /// The message, thought or call.
+    /// Id of the message, thought or call.
     of: String,
     kind: Kind,
-    /// As it is in the response.
+    /// Item in the form of the response.
     value: Value,
     is_done: bool,
     was_said: bool,
@@ -47,16 +47,16 @@ enum Kind {
 }
 
 impl Told {
-    /// The run of this head, for a client that brings these tools and goes on from that response.
+    /// Creates an encoder for a client with these tools that continues from that response.
     pub(super) fn new(head: Head, client_tools: HashSet<String>, previous: Value) -> Self {
         let (speech, usage) = (Speech::default(), Usage::default());
         Self { head, speech, client_tools, previous, items: Vec::new(), sequence: 0, usage }
     }
 
-    /// The response as a whole.
+    /// Builds the complete response.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the run has no answer.
     pub(super) fn whole(&mut self, ending: &Ending) -> Result<Value, (ErrorKind, String)> {
         let _ = self.close(ending);
         match self.failure(ending) {
@@ -109,7 +109,7 @@ impl Told {
         Frame::with(&[("event", event)], &data)
     }
 
-    /// An event about an item: `fields` and where the item is.
+    /// Returns an event about an item: `fields` plus the item's position.
     fn about(&mut self, at: usize, event: &'static str, fields: Value) -> Frame {
         let mut all = Map::new();
         all.insert("output_index".to_owned(), at.into());
@@ -159,7 +159,7 @@ impl Told {
             What::Arguments { call, delta } => self.add_arguments(&call, &delta, told),
             What::CallEnded { call } => self.end_call(&call, told),
             What::CallAnswered { call, output, .. } => self.answer_call(&call, &output, told),
-            // A stream cannot take it back; the response at the end is without it.
+            // A stream cannot retract sent items; the response at the end omits them.
             What::Retracted { messages, calls } => {
                 let gone = |item: &&mut Item| messages.contains(&item.of) || calls.contains(&item.of);
                 self.items.iter_mut().filter(gone).for_each(|item| item.was_said = false);
@@ -243,7 +243,7 @@ impl Told {
         }
     }
 
-    /// The arguments are complete; a call of a tool here has its result still to come.
+    /// Completes the arguments; the result of a tool on the server still follows.
     fn end_call(&mut self, call: &str, told: &mut Vec<Frame>) {
         let Some(at) = self.find(call) else { return };
         let arguments = self.items[at].value["arguments"].clone();
@@ -268,7 +268,7 @@ impl Told {
         self.done(at, status, told);
     }
 
-    /// Ends what is open, and says what the run gave and no model said.
+    /// Ends all open items, and adds an answer that no model produced.
     fn close(&mut self, ending: &Ending) -> Vec<Frame> {
         let mut told = Vec::new();
         for said in self.speech.close() {

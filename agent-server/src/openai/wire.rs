@@ -1,4 +1,4 @@
-//! Reading what a client asks.
+//! Parsing of requests.
 
 use std::collections::HashSet;
 
@@ -12,31 +12,31 @@ use serde_json::{Map, Value};
 use super::{error::OpenAiError, items::Items};
 use crate::ApiError;
 
-/// Which of the two protocols it is.
+/// One of the two protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wire {
     Chat,
     Responses,
 }
 
-/// A request, as it is understood.
+/// Parsed request.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) agent: String,
-    /// All messages: the history of who has no session.
+    /// All messages: the history if there is no session.
     pub(super) messages: Vec<Message>,
-    /// Those that come after the last that the agent said.
+    /// Messages after the agent's last one.
     pub(super) newest: Vec<Message>,
     pub(super) items: Items,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) params: ModelParams,
     pub(super) stream: bool,
-    /// The body's other fields.
+    /// Other fields of the body.
     pub(super) body: Map<String, Value>,
 }
 
 impl Wire {
-    /// The field that has the messages.
+    /// Returns the name of the field with the messages.
     fn field(self) -> &'static str {
         match self {
             Self::Chat => "messages",
@@ -44,7 +44,7 @@ impl Wire {
         }
     }
 
-    /// Reads a body.
+    /// Parses a body.
     pub(super) fn read(self, body: Map<String, Value>) -> Result<Asked, OpenAiError> {
         if body.get("n").is_some_and(|n| n.as_u64() != Some(1)) {
             return Err(ApiError::invalid("'n' must be 1: an agent gives one answer").into());
@@ -55,7 +55,7 @@ impl Wire {
         newest.insert(self.field().to_owned(), Value::Array(items.newest.clone()));
         let newest = self.decode(&newest)?;
         let mut params = parsed.params;
-        // What else a client says is not for the provider of the agent's model.
+        // Other parameters of the client must not reach the agent's provider.
         params.extra = Map::default();
         let tools: Vec<_> = parsed.tools.iter().map(plain).collect::<Result<_, _>>()?;
         if tools.is_empty() {
@@ -74,7 +74,8 @@ impl Wire {
     }
 
     fn decode(self, body: &Map<String, Value>) -> Result<ParsedRequest, OpenAiError> {
-        // A name of its own: what clients wrote is no provider's own JSON, and goes to none unread.
+        // A separate provider name: raw content of clients is not a provider's own JSON, and is
+        // never sent unchecked.
         let profile = Profile::compatible("client", "http://localhost");
         let bytes = serde_json::to_vec(body).map_err(|e| ApiError::invalid(e.to_string()))?;
         Ok(match self {
@@ -84,7 +85,7 @@ impl Wire {
     }
 }
 
-/// A tool of the client's, without what only OpenAI understands.
+/// Converts a tool of the client; rejects tools that only OpenAI executes.
 fn plain(spec: &ToolSpec) -> Result<ToolSpec, OpenAiError> {
     if spec.is_server_side() || spec.server.is_some() {
         let message = format!("the tool '{}' runs at OpenAI: bring functions, or give the agent the tool", spec.name);
@@ -101,7 +102,7 @@ fn with_system<'a>(
 }
 
 impl Asked {
-    /// The names of the tools that the client brings.
+    /// Returns the names of the client's tools.
     pub(super) fn client_tools(&self) -> HashSet<String> {
         self.tools.iter().map(|tool| tool.name.clone()).collect()
     }

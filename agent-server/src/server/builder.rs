@@ -1,4 +1,4 @@
-//! What a server is made of.
+//! Builder of a server.
 
 use std::{fmt, sync::Arc};
 
@@ -21,14 +21,14 @@ use crate::{
     webhooks::Webhooks,
 };
 
-/// Bytes of a body at most.
+/// Default maximum size of a body in bytes.
 const BODY: usize = 8 << 20;
-/// Connections at a time.
+/// Default maximum number of connections.
 const CONNECTIONS: usize = 12_000;
-/// Streams of events at a time.
+/// Default maximum number of event streams.
 const STREAMS: usize = 10_000;
 
-/// What is served, and how.
+/// Builder of a [`Server`].
 #[must_use = "a builder does nothing until it is built"]
 pub struct ServerBuilder {
     agents: Vec<Served>,
@@ -79,133 +79,143 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Serves an agent.
+    /// Adds an agent.
     pub fn agent(mut self, agent: impl Into<Served>) -> Self {
         self.agents.push(agent.into());
         self
     }
 
-    /// Serves these agents.
+    /// Adds agents.
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<Served>>) -> Self {
         self.agents.extend(agents.into_iter().map(Into::into));
         self
     }
 
-    /// Sets where the sessions of all agents are kept, whatever store they have. Default: the store that the agents have, or else memory.
+    /// Sets the store of all sessions, which replaces the agents' own stores. Default: the store of
+    /// the agents, or else an in-memory one.
     pub fn store(mut self, journal: impl Journal) -> Self {
         self.journal = Some(Arc::new(journal));
         self
     }
 
-    /// Sets who may ask. Default: whoever reaches the server, as the one tenant `local`; requests are then taken by the names of this
-    /// machine alone.
+    /// Sets the API keys. Default: none, so that every client that reaches the server acts as the
+    /// tenant `local`; requests must then use a local host name.
     pub fn keys(mut self, keys: Keys) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// Lets callers ask who come with tokens of an issuer, beside those who have a key.
+    /// Accepts bearer tokens of an OpenID Connect issuer, beside keys.
     #[cfg(feature = "oidc")]
     pub fn oidc(mut self, oidc: crate::Oidc) -> Self {
         self.oidc = Some(oidc);
         self
     }
 
-    /// Takes requests by this name, such as `agents.example` or `agents.example:8080`, beside `localhost` and loopback addresses. With
-    /// keys any name is taken, unless one is allowed here: then no other is.
+    /// Accepts this host name, such as `agents.example` or `agents.example:8080`, beside
+    /// `localhost` and loopback addresses. With keys, any host name is accepted unless one is set
+    /// here.
     pub fn host(mut self, name: impl Into<String>) -> Self {
         self.hosts.push(name.into().to_ascii_lowercase());
         self
     }
 
-    /// Lets pages of this origin ask, such as `https://shop.example`. Default: those of the server itself.
+    /// Allows cross-origin requests from this origin, such as `https://shop.example`. Default: same
+    /// origin only.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// Sets how many bytes a body may have. Default: 8 MiB.
+    /// Sets the maximum size of a body in bytes. Default: 8 MiB.
     pub fn max_body(mut self, bytes: usize) -> Self {
         self.body = bytes;
         self
     }
 
-    /// Sets how many connections there may be at a time; more wait. Default: 12,000.
+    /// Sets the maximum number of connections; further ones wait. Default: 12,000.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.connections = most;
         self
     }
 
-    /// Sets how many streams of events there may be at a time; one more is answered 429. Default: 10,000.
+    /// Sets the maximum number of event streams; further ones are rejected with 429. Default:
+    /// 10,000.
     pub fn max_streams(mut self, most: usize) -> Self {
         self.streams = most;
         self
     }
 
-    /// Says whether everybody may read the agents' cards (Agent2Agent), which tell their names and what they are good for: other agents find
-    /// them without a key. Default: callers alone.
+    /// Sets whether the agent cards (Agent2Agent) with names and descriptions are public, so that
+    /// other agents discover them without a key. Default: authenticated callers only.
     pub fn public_cards(mut self, yes: bool) -> Self {
         self.public_cards = yes;
         self
     }
 
-    /// Says whether [`serve`](Server::serve) goes on by itself with runs whose process died. Default: it does.
+    /// Sets whether [`serve`](Server::serve) resumes runs whose process died. Default: true.
     pub fn recovery(mut self, yes: bool) -> Self {
         self.recovers = yes;
         self
     }
 
-    /// Hands all runs to whoever runs the agents elsewhere: starts, answers, and what runs are told. This process then reads the store,
-    /// which both sides have, and goes on with nothing by itself. Whoever takes a job makes it a request with
-    /// [`request_of`](crate::request_of). A run goes on when its client goes away. Default: runs are of this process.
+    /// Dispatches all runs to another execution backend: starts, answers and signals. This process
+    /// then only reads the shared store, and resumes nothing by itself. The receiver of a job
+    /// converts it with [`request_of`](crate::request_of). A run continues when its client
+    /// disconnects. Default: runs execute in this process.
     pub fn dispatch(mut self, dispatch: Arc<dyn Dispatch>) -> Self {
         self.dispatch = Some(dispatch);
         self
     }
 
-    /// As [`dispatch`](Self::dispatch), to workers that take their jobs from this queue: `GET /api/runs` lists what is in it.
+    /// Like [`dispatch`](Self::dispatch), to workers that claim jobs from this queue:
+    /// `GET /api/runs` lists its jobs.
     pub fn queue<Q: Upkeep>(mut self, queue: Arc<Q>) -> Self {
         self.queue = Some(queue.clone());
         self.dispatch(queue)
     }
 
-    /// Serves a page for people, at `/studio/`. Default: none.
+    /// Serves the web UI at `/studio/`. Default: none.
     pub fn studio(mut self, studio: Studio) -> Self {
         self.studio = Some(studio);
         self
     }
 
-    /// Tells programs elsewhere what becomes of runs, as whoever starts one wishes. Default: nobody is told.
+    /// Enables webhooks, which clients configure per run. Default: disabled.
     pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
         self.webhooks = Some(webhooks);
         self
     }
 
-    /// Keeps what it notes of sessions for webhooks here. Default: in its store; one whose sessions are only written by their runs needs another place.
+    /// Sets the storage of webhook metadata. Default: the server's store; a store that only runs
+    /// can write to needs another one.
     pub fn notes(mut self, notes: impl Notes) -> Self {
         self.notes = Some(Arc::new(notes));
         self
     }
 
-    /// Takes files that clients upload. Default: none; images and documents are in the messages, or at addresses of the web.
+    /// Enables file uploads. Default: disabled; images and documents are then sent inline or by
+    /// URL.
     pub fn files(mut self, files: Files) -> Self {
         self.files = Some(files);
         self
     }
 
-    /// Counts what keys and tenants spend, in a day and in a month, and lets no run begin or go on for whoever has spent what they may: it is
-    /// answered 429. Runs under way end with what they have. Default: nothing is counted, and no key may have such a limit.
+    /// Counts the spending of keys and tenants per day and month, and rejects runs beyond the
+    /// limits with 429. Active runs continue with what they have reserved. Default: no counting,
+    /// and keys must not have such limits.
     pub fn spending(mut self, spending: Spending) -> Self {
         self.spending = Some(spending);
         self
     }
 
-    /// The server.
+    /// Builds the server.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store, if two agents have one name, if they have
-    /// different stores and the server has none, if there are keys without a row, if a key has a limit of money in a day or a month and nobody counts it, or for webhooks that
-    /// cannot be.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if there is neither an agent nor a store,
+    /// two agents have the same name, the agents have different stores and the server has none, the
+    /// key list is empty, a key has a daily or monthly money limit without
+    /// [`spending`](Self::spending), or the webhook settings are invalid.
     pub fn build(self) -> Result<Server> {
         if self.agents.is_empty() && self.journal.is_none() {
             return Err(Error::config("a server needs an agent: give it one with agent(..)"));
@@ -260,7 +270,7 @@ impl ServerBuilder {
     }
 }
 
-/// The one store of all agents.
+/// Returns the common store of all agents.
 fn store(agents: &[Served]) -> Result<Arc<dyn Journal>> {
     let theirs: Vec<_> = agents.iter().filter_map(|served| served.agent().store()).collect();
     let journal = theirs.first().map_or_else(|| Arc::new(MemoryJournal::default()) as _, |store| (*store).clone());

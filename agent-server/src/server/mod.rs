@@ -1,4 +1,4 @@
-//! The server: what is served, and how.
+//! HTTP server for agents.
 
 mod builder;
 
@@ -15,7 +15,7 @@ use crate::{
     studio::Studio,
 };
 
-/// Agents that are served, ready for requests. Cheap to clone.
+/// HTTP server for agents, ready for requests. Cheap to clone.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -48,13 +48,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Nothing is served yet.
+    /// Returns a builder without agents.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
 
-    /// The routes, with all that guards them, to be merged into an application of your own. Connections, and going on with what was
-    /// under way ([`recover`](Self::recover)), are then the application's matter.
+    /// Returns the routes with all their layers, to be merged into another application. The
+    /// application is then responsible for connections and for [recovery](Self::recover).
     pub fn router(&self) -> Router {
         let api = router::router(&self.app, &self.guards);
         match self.studio {
@@ -63,33 +63,35 @@ impl Server {
         }
     }
 
-    /// The agents, their runs and sessions.
+    /// Returns the agents, their runs and sessions.
     pub fn app(&self) -> &App {
         &self.app
     }
 
-    /// True if whoever reaches the server may ask: there are no keys.
+    /// True if no authentication is configured, so that every client is accepted.
     pub fn is_open(&self) -> bool {
         self.guards.auth.is_open()
     }
 
-    /// Goes on with the runs that were under way when a process died that had this store, now and whenever one does: those that are
-    /// found stopped in the journal, and those that wait for their turn, a few at a time. Runs that wait for answers, that failed, and that somebody paused or cancelled are left.
-    /// It ends when the server [drains](Self::drain).
+    /// Continuously resumes runs of dead processes with this store: runs without an end in the
+    /// journal, and queued runs, a few at a time. Ignores runs that wait for answers, failed, or
+    /// were paused or cancelled by a user. Ends when the server [drains](Self::drain).
     pub async fn recover(&self) {
         self.app.keep_recovering().await;
     }
 
-    /// Lets no run begin any more and brings those under way to a safe point `within` this time, from which another process goes on.
+    /// Rejects new runs and brings active ones to a safe point `within` this time, from which
+    /// another process resumes them.
     pub async fn drain(&self, within: Duration) -> agent::exec::Drained {
         self.app.end_runs(within).await
     }
 
-    /// Serves, and [recovers](Self::recover) unless the builder said otherwise, until `shutdown` is ready; then [drains](Self::drain) `within` this time, while readers get the
-    /// events that are left.
+    /// Serves, and [recovers](Self::recover) unless the builder disabled it, until `shutdown`
+    /// completes; then [drains](Self::drain) `within` this time, while clients receive the
+    /// remaining events.
     ///
     /// # Errors
-    /// Those of the listener.
+    /// The errors of the listener.
     pub async fn serve(
         &self,
         listener: TcpListener,

@@ -1,4 +1,4 @@
-//! The table: which member of which event is which field.
+//! Table of the event members and their Protocol Buffers fields.
 
 use super::{
     Arm, Field,
@@ -6,18 +6,18 @@ use super::{
 };
 use crate::ag_ui::binary::Kind;
 
-/// The field of what all events have.
+/// Field of the members that all events share.
 pub(super) const BASE: u32 = 1;
 
-/// What an operation of a JSON patch does, by number.
+/// Operations of a JSON patch, by number.
 pub(super) const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "move", "copy", "test"];
 
-/// Whose event it is, in the field of this number.
+/// Sub-agent of an event, in the field of this number.
 const fn lane(number: u32) -> Field {
     Field(number, "/subagentRunId", Text)
 }
 
-/// The events by their numbers, each with the field of the whole that it stands in.
+/// Events by number, each with its field in the enclosing message.
 pub(super) const EVENTS: &[Arm] = &[
     Arm(
         "TEXT_MESSAGE_START",
@@ -170,7 +170,7 @@ const USAGE: &[Field] = &[
     Field(8, "/cacheWriteInputTokens", Whole),
 ];
 
-/// A message of any role.
+/// Fields of a message of any role.
 const SAID: &[Field] = &[
     Field(1, "/id", Text),
     Field(2, "/role", Text),

@@ -1,6 +1,8 @@
-//! Events in the protocol's binary form: each a message of Protocol Buffers, after its length in four bytes.
+//! Binary form of AG-UI events: length-prefixed Protocol Buffers messages, with four bytes of
+//! length.
 //!
-//! An event is written from its JSON, by a table of which member is which field. So there is one account of what events hold.
+//! Events are encoded from their JSON by a table that maps members to fields, so that the JSON form
+//! is the only definition of an event.
 
 mod fields;
 
@@ -11,14 +13,15 @@ use serde_json::{Map, Value};
 use self::fields::{BASE, EVENTS, OPERATIONS};
 use super::AgUiEvent;
 
-/// How a client asks for it, and what it is.
+/// Media type of the binary form, which clients request by `Accept`.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
 
-/// A field of a message: its number, where the value is in the JSON, and what it is. What is not there, or something else, is left out.
+/// Field of a message: number, JSON pointer of the value, and type. Values that are missing or of
+/// another type are left out.
 #[derive(Clone, Copy)]
 struct Field(u32, &'static str, Kind);
 
-/// What a field holds.
+/// Type of a field.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -29,19 +32,19 @@ enum Kind {
     Any,
     /// An object, as `google.protobuf.Struct`.
     Object,
-    /// What an operation of a JSON patch does.
+    /// Operation of a JSON patch.
     Operation,
     Message(&'static [Field]),
     Messages(&'static [Field]),
-    /// One of several messages, as the member `type` says.
+    /// One of several messages, selected by the member `type`.
     Arm(&'static [Arm]),
     Arms(&'static [Arm]),
 }
 
-/// One of several messages: what `type` it is, the number of its field, and its own fields.
+/// One of several messages: its `type`, the number of its field, and its own fields.
 struct Arm(&'static str, u32, &'static [Field]);
 
-/// The event as it is sent; none if the form does not know it.
+/// Encodes an event as a frame; none if the binary form does not define it.
 pub(super) fn frame(event: &AgUiEvent) -> Option<Bytes> {
     let json = serde_json::to_value(event).expect("an event has texts for keys");
     let written = written(&json)?;
@@ -51,7 +54,7 @@ pub(super) fn frame(event: &AgUiEvent) -> Option<Bytes> {
     Some(framed.into())
 }
 
-/// The message that an event is.
+/// Encodes an event as a message.
 fn written(json: &Value) -> Option<Vec<u8>> {
     let number = EVENTS.iter().position(|Arm(kind, ..)| json["type"] == **kind)?;
     let Arm(_, field, fields) = &EVENTS[number];
@@ -106,7 +109,7 @@ fn field(out: &mut Vec<u8>, number: u32, kind: Kind, value: &Value) {
     }
 }
 
-/// `google.protobuf.Value`.
+/// Encodes a `google.protobuf.Value`.
 fn any(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => varint(out, 1, 0),
@@ -123,7 +126,7 @@ fn any(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// `google.protobuf.Struct`.
+/// Encodes a `google.protobuf.Struct`.
 fn structure(out: &mut Vec<u8>, object: &Map<String, Value>) {
     for (key, value) in object {
         within(out, 1, |entry| {
@@ -155,7 +158,7 @@ mod tests {
     use super::*;
     use crate::ag_ui::AgUi;
 
-    /// The bytes that the protocol's own encoder makes of these events.
+    /// Compares with the bytes that the protocol's own encoder produces for these events.
     #[test]
     fn events_are_as_the_protocols_own_encoder_writes_them() {
         let all: Vec<(Value, String)> = serde_json::from_str(include_str!("encoded.json")).expect("a list");

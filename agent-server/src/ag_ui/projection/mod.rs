@@ -1,4 +1,4 @@
-//! From the events of a run to those of AG-UI.
+//! Projection of a run's events to AG-UI events.
 
 mod transcript;
 mod write;
@@ -18,17 +18,18 @@ use super::{
 };
 use crate::speech::{CLIENT_TOOL, Ending, Said, Speech, code};
 
-/// The event by which an agent shares its state with front ends: one of its [own](agent::EventKind::Custom) with this name, whose value is
-/// the state as it is now. [`SharedState`](super::SharedState) sends it.
+/// Name of the event by which an agent shares its state with front ends: a [custom
+/// event](agent::EventKind::Custom) with this name, whose value is the current state.
+/// [`SharedState`](super::SharedState) emits it.
 pub const STATE: &str = "ag-ui.state";
 
-/// The version of the protocol.
+/// Version of the protocol.
 pub(super) const VERSION: &str = "1.0";
 
-/// Tells a run in the events of AG-UI: one event goes in, and those come out that a front end is sent for it.
+/// Converts the events of a run into AG-UI events, one event at a time.
 ///
-/// Whatever comes in, what comes out keeps to the protocol's order: nothing goes on that did not begin, and all has ended before
-/// the run has.
+/// The output keeps the order of the protocol for any input: every item begins before it continues,
+/// and ends before the run ends.
 ///
 /// ```
 /// use agent::{Agent, RunEnd, RunRequest, testing::{ScriptedModel, Turn}};
@@ -54,18 +55,18 @@ pub struct Projection {
     thread: String,
     run: String,
     speech: Speech,
-    /// The step that each lane is in.
+    /// Current step of each lane.
     steps: BTreeMap<Option<Arc<str>>, String>,
     transcript: Transcript,
     state: Option<Value>,
     usage: Usage,
-    /// Activities that the front end has.
+    /// Activities that the front end knows.
     activities: HashSet<String>,
     compactions: u32,
 }
 
 impl Projection {
-    /// A run of this thread, as the front end names both.
+    /// Creates a projection of a run, with the front end's thread and run ids.
     pub fn new(thread: impl Into<String>, run: impl Into<String>) -> Self {
         Self {
             thread: thread.into(),
@@ -80,27 +81,27 @@ impl Projection {
         }
     }
 
-    /// Says which messages the front end has, in the protocol's form: when something that was told is taken back, it is sent all
-    /// of them without it.
+    /// Sets the messages that the front end has, in the protocol's form: when sent content is
+    /// retracted, all remaining messages are sent again.
     #[must_use]
     pub fn with_messages(mut self, messages: Vec<Value>) -> Self {
         self.transcript = Transcript::new(messages);
         self
     }
 
-    /// The beginning.
+    /// Returns the first events of the run.
     pub fn start(&mut self) -> Vec<AgUiEvent> {
         let (thread_id, run_id) = (self.thread.clone(), self.run.clone());
         vec![AgUi::RunStarted { thread_id, run_id, protocol_version: VERSION.to_owned() }.of_root()]
     }
 
-    /// What the front end is sent for an event of the run's.
+    /// Returns the AG-UI events of an event of the run.
     pub fn event(&mut self, event: &Event) -> Vec<AgUiEvent> {
         let said = self.speech.event(event);
         self.tell(said)
     }
 
-    /// The end: what is open is ended first. Nothing may follow.
+    /// Ends all open items and the run. No events may follow.
     pub fn end(&mut self, ending: &Ending) -> Vec<AgUiEvent> {
         let said = self.speech.close();
         let mut told = self.tell(said);
@@ -112,7 +113,7 @@ impl Projection {
         told
     }
 
-    /// The last event.
+    /// Returns the last event.
     fn ending(&self, ending: &Ending, usage: Vec<TokenUsage>) -> AgUi {
         let (result, outcome) = match ending {
             Ending::Finished { answer, .. } => {
@@ -128,8 +129,9 @@ impl Projection {
         AgUi::RunFinished { thread_id: self.thread.clone(), run_id: self.run.clone(), result, outcome, usage }
     }
 
-    /// What a run waits for: calls of the front end's own tools are not asked about but left open. If there are questions besides,
-    /// these come first, and the front end sees for itself which calls are open.
+    /// Returns the outcome of a run that waits: calls of the front end's own tools stay open
+    /// instead of becoming interrupts. Other questions take precedence; the front end itself sees
+    /// which calls are open.
     fn waits_for(&self, questions: &[Question]) -> Outcome {
         let call = |question: &Question| {
             let call = question.id.split('/').next().unwrap_or_default();

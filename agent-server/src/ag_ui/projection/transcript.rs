@@ -1,4 +1,4 @@
-//! The messages that a front end has.
+//! Transcript of a front end's messages.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,8 @@ use crate::{
     speech::own_id,
 };
 
-/// The messages that a front end has, in the protocol's form: those that it sent, and what it was told since.
+/// Messages of the front end, in the protocol's form: those that it sent, and those that it
+/// received since.
 #[derive(Debug, Default)]
 pub(super) struct Transcript(Vec<Value>);
 
@@ -16,7 +17,7 @@ impl Transcript {
         Self(messages)
     }
 
-    /// Takes in what the front end is told.
+    /// Applies an event that was sent to the front end.
     pub(super) fn take(&mut self, event: &AgUiEvent) {
         let owner = event.subagent_run_id.as_deref();
         match &event.kind {
@@ -63,14 +64,14 @@ impl Transcript {
         }
     }
 
-    /// Takes these messages and calls out; gives what is left.
+    /// Removes these messages and calls, and returns the remaining messages.
     pub(super) fn without(&mut self, messages: &[String], calls: &[String]) -> Vec<Value> {
         let is_one = |ids: &[String], id: &Value| id.as_str().is_some_and(|id| ids.iter().any(|one| one == id));
         self.0.retain(|message| !is_one(messages, &message["id"]) && !is_one(calls, &message["toolCallId"]));
         self.0.clone()
     }
 
-    /// The id under which the front end knows the newest call of this id, if it knows one.
+    /// Returns the id under which the front end knows the newest call with this id.
     pub(super) fn call(&self, own: &str) -> Option<String> {
         let calls = self.0.iter().filter_map(|message| message.get("toolCalls")?.as_array());
         let mut ids = calls.flatten().filter_map(|call| call["id"].as_str());
@@ -81,7 +82,7 @@ impl Transcript {
         self.0.iter_mut().rfind(|message| message["id"] == *id)
     }
 
-    /// The message of this id, which there is from now on.
+    /// Returns the message of this id; creates it if missing.
     fn message(&mut self, id: &str, role: &str, owner: Option<&str>) -> &mut Value {
         let at = self.0.iter().rposition(|message| message["id"] == *id).unwrap_or_else(|| {
             let mut message = json!({"id": id, "role": role});

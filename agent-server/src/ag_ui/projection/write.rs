@@ -1,4 +1,4 @@
-//! One piece of a run's story as events.
+//! Conversion of one speech event into AG-UI events.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     speech::What,
 };
 
-/// What is told of one lane: a sub-agent's, or the run's own.
+/// Output of one lane: a sub-agent's, or the run's own.
 pub(super) struct Lane<'a> {
     pub(super) id: Option<Arc<str>>,
     pub(super) told: &'a mut Vec<AgUiEvent>,
@@ -26,7 +26,7 @@ impl Lane<'_> {
         self.told.push(event.of(self.run()));
     }
 
-    /// Tells it as an event of the run itself.
+    /// Adds an event of the run itself.
     fn tell_of_root(&mut self, event: AgUi) {
         self.told.push(event.of_root());
     }
@@ -37,7 +37,7 @@ impl Lane<'_> {
 }
 
 impl Projection {
-    /// The events that a piece of the story is.
+    /// Converts a speech event.
     pub(super) fn write(&mut self, what: What, lane: &mut Lane<'_>) {
         match what {
             What::LaneStarted { name, parent, call } => begin_lane(&name, parent.as_deref(), call, lane),
@@ -118,7 +118,8 @@ impl Projection {
             }
             EventKind::Custom { name, value } => lane.tell(AgUi::Custom { name, value }),
             EventKind::CompactionStarted { mode, trigger } => lane.tell(self.compaction(mode, &trigger)),
-            // By its kind: what holds nothing is a text, anything else an object of one field.
+            // Named by its kind: an event without content is a string, any other an object with one
+            // field.
             kind => match serde_json::to_value(&kind) {
                 Ok(Value::Object(fields)) => {
                     fields.into_iter().for_each(|(name, value)| lane.tell(AgUi::Custom { name, value }));
@@ -129,7 +130,7 @@ impl Projection {
         }
     }
 
-    /// The state as it is now: whole the first time, and from then on what is different.
+    /// Returns the state event: the whole state the first time, then the differences.
     fn state(&mut self, now: Value) -> Option<AgUi> {
         let before = self.state.replace(now.clone());
         match before {
@@ -159,14 +160,14 @@ fn begin_lane(name: &str, parent: Option<&str>, call: Option<String>, lane: &mut
     });
 }
 
-/// A message of somebody else's comes whole.
+/// Adds a whole user message.
 fn hear(message_id: String, delta: String, lane: &mut Lane<'_>) {
     lane.tell(AgUi::TextMessageStart { message_id: message_id.clone(), role: "user".to_owned() });
     lane.tell(AgUi::TextMessageContent { message_id: message_id.clone(), delta });
     lane.tell(AgUi::TextMessageEnd { message_id });
 }
 
-/// How a sub-agent ended.
+/// Returns the end event of a sub-agent.
 fn ended(run: String, status: &RunStatus, error: Option<String>, interrupt_ids: Vec<String>) -> AgUi {
     match status {
         RunStatus::Finished(_) => AgUi::SubagentFinished { run, outcome: SubOutcome::Success },
