@@ -1,17 +1,17 @@
-//! What budgets count, and how far it may go.
+//! Amounts that budgets count, and caps on them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Amounts of what a budget counts.
+/// Amounts of everything that budgets count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Amounts {
-    /// Tokens, in and out.
+    /// Tokens, input and output.
     pub tokens: u64,
-    /// Money, in millionths of a US dollar.
+    /// Cost, in millionths of a US dollar.
     pub cost: u64,
     /// Model calls.
     pub model_calls: u64,
@@ -19,7 +19,7 @@ pub struct Amounts {
     pub tool_calls: u64,
 }
 
-/// Most that may be used; unset is unlimited.
+/// Upper limits; an unset field is unlimited.
 ///
 /// ```
 /// use agent_core::Caps;
@@ -32,26 +32,27 @@ pub struct Amounts {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Caps {
-    /// Tokens, in and out.
+    /// Tokens, input and output.
     pub tokens: Option<u64>,
-    /// Money, in millionths of a US dollar.
+    /// Cost, in millionths of a US dollar.
     pub cost: Option<u64>,
     /// Model calls, counting each attempt.
     pub model_calls: Option<u64>,
     /// Tool calls, counting each attempt.
     pub tool_calls: Option<u64>,
-    /// Time for which each run is under way; waiting for an answer is not part of it. In configuration files, seconds.
+    /// Active time of each run, excluding time spent waiting for answers. In configuration files,
+    /// in seconds.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub wall_time: Option<Duration>,
-    /// Levels of descendants: 0 allows no sub-agents.
+    /// Levels of descendants; 0 allows no sub-agents.
     pub depth: Option<u32>,
-    /// Sub-agents that each run may start, in all.
+    /// Total number of sub-agents that each run may start.
     pub fan_out: Option<u32>,
 }
 
 impl Amounts {
-    /// Nothing.
+    /// Zero of everything.
     pub fn none() -> Self {
         Self::default()
     }
@@ -63,7 +64,7 @@ impl Amounts {
         self
     }
 
-    /// Sets the money, in millionths of a US dollar.
+    /// Sets the cost, in millionths of a US dollar.
     #[must_use]
     pub fn cost(mut self, micros: u64) -> Self {
         self.cost = micros;
@@ -84,19 +85,19 @@ impl Amounts {
         self
     }
 
-    /// Both together; at the largest number it stays there.
+    /// Adds the amounts, saturating at the maximum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_add)
     }
 
-    /// What is left of this without the other; never below nothing.
+    /// Subtracts `other`, saturating at zero.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.zip(other, u64::saturating_sub)
     }
 
-    /// The larger of each.
+    /// The larger amount of each kind.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         self.zip(other, u64::max)
@@ -113,67 +114,68 @@ impl Amounts {
 }
 
 impl Caps {
-    /// Sets the most tokens, in and out.
+    /// Sets the maximum number of tokens, input and output.
     #[must_use]
     pub fn tokens(mut self, most: u64) -> Self {
         self.tokens = Some(most);
         self
     }
 
-    /// Sets the most money, in millionths of a US dollar.
+    /// Sets the maximum cost, in millionths of a US dollar.
     #[must_use]
     pub fn cost(mut self, micros: u64) -> Self {
         self.cost = Some(micros);
         self
     }
 
-    /// Sets the most model calls.
+    /// Sets the maximum number of model calls.
     #[must_use]
     pub fn model_calls(mut self, most: u64) -> Self {
         self.model_calls = Some(most);
         self
     }
 
-    /// Sets the most tool calls.
+    /// Sets the maximum number of tool calls.
     #[must_use]
     pub fn tool_calls(mut self, most: u64) -> Self {
         self.tool_calls = Some(most);
         self
     }
 
-    /// Sets the longest time of each run.
+    /// Sets the maximum active time of each run.
     #[must_use]
     pub fn wall_time(mut self, most: Duration) -> Self {
         self.wall_time = Some(most);
         self
     }
 
-    /// Sets the levels of descendants.
+    /// Sets the maximum number of levels of descendants.
     #[must_use]
     pub fn depth(mut self, most: u32) -> Self {
         self.depth = Some(most);
         self
     }
 
-    /// Sets the sub-agents that each run may start, in all.
+    /// Sets the total number of sub-agents that each run may start.
     #[must_use]
     pub fn fan_out(mut self, most: u32) -> Self {
         self.fan_out = Some(most);
         self
     }
 
-    /// True if nothing that is reserved has a cap.
+    /// True if no reservable amount has a cap.
     pub(super) fn count_nothing(&self) -> bool {
         [self.tokens, self.cost, self.model_calls, self.tool_calls].iter().all(Option::is_none)
     }
 
-    /// True if time, depth or fan-out have a cap: they are looked at in each run and belong to no window.
+    /// True if time, depth or fan-out have a cap: these apply to each run and not to windows.
     pub(super) fn shape_runs(&self) -> bool {
         self.wall_time.is_some() || self.depth.is_some() || self.fan_out.is_some()
     }
 
-    /// What of `wanted` does not fit beside what is `used`: its name, how much there would be, and the cap. What is not
-    /// wanted is not looked at: one thing that is used up keeps nobody from another.
+    /// Returns the first amount of `wanted` that exceeds its cap together with `used`: its name,
+    /// the sum, and the cap. Amounts of zero in `wanted` are ignored: an exhausted amount does not
+    /// block the others.
     pub fn refusal(&self, used: Amounts, wanted: Amounts) -> Option<(&'static str, u64, u64)> {
         let all = [
             ("tokens", used.tokens, wanted.tokens, self.tokens),

@@ -1,9 +1,10 @@
-//! What the keys of well-known services look like.
+//! Prefixes of well-known API keys.
 
-/// How the keys of well-known services begin, and how many characters follow at least. Signed tokens (`eyJ`) are among them.
+/// Prefixes of the API keys of well-known services, each with the minimum number of characters that
+/// follow. Includes signed tokens (`eyJ`).
 ///
-/// Whatever takes secrets out of texts goes by this list. A text that begins so is not always a key: the search should begin
-/// where a word does, and may want digits or capitals in what follows.
+/// Used for redacting secrets in texts. A text with such a prefix is not always a key: a search
+/// should start at word boundaries, and may require digits or capitals in the rest.
 pub const API_KEY_PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("sk_", 16),

@@ -1,4 +1,4 @@
-//! [`Backoff`]: how often to try again, and how long to wait before it.
+//! [`Backoff`]: retry policy with exponential delays.
 
 use std::{
     hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState},
@@ -7,21 +7,23 @@ use std::{
 
 use crate::error::{Error, Retry};
 
-/// How often something is tried again, and how long each wait is: one policy for model calls, tools and whatever else fails
-/// for a moment.
+/// Retry policy: number of retries and delay before each, for model calls, tools and all other
+/// transient failures.
 ///
-/// The longest wait after the first failure is the [initial delay](Self::initial_delay); each further one is
-/// [`factor`](Self::factor) times as long, up to [`max_delay`](Self::max_delay). How much of it is waited is left to chance, so
-/// that those who failed together do not come back together; [`jitter`](Self::jitter) says how much is.
+/// The maximum delay after the first failure is the [initial delay](Self::initial_delay); each
+/// further one is [`factor`](Self::factor) times as long, up to [`max_delay`](Self::max_delay). A
+/// random part of the delay is dropped, so that clients that failed together do not retry together;
+/// [`jitter`](Self::jitter) sets the size of this part.
 ///
-/// A delay that the other side asks for ([`Retry::Temporary`]) is never cut short. It is waited whole, and up to one initial
-/// delay more. If it is longer than `max_delay`, nothing is tried again, and the error [says so](Self::give_up).
+/// A delay requested by the server ([`Retry::Temporary`]) is never shortened: the actual delay lies
+/// between the requested one and the requested one plus one initial delay. If the requested delay
+/// exceeds `max_delay`, there is no retry, and the error [states the reason](Self::give_up).
 ///
 /// # Default
 ///
-/// 4 retries, 1 second that doubles, at most 30 seconds, and all of a wait is left to chance.
+/// 4 retries, an initial delay of 1 second that doubles up to 30 seconds, and full jitter.
 ///
-/// # Example
+/// # Examples
 ///
 /// ```
 /// use std::time::Duration;
@@ -59,55 +61,57 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The default policy.
+    /// Creates the default policy.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the most attempts after the first. Default: 4.
+    /// Sets the maximum number of attempts after the first. Default: 4.
     #[must_use]
     pub fn retries(mut self, most: u32) -> Self {
         self.retries = most;
         self
     }
 
-    /// Sets the longest delay after the first failed attempt. Default: 1 second.
+    /// Sets the maximum delay after the first failed attempt. Default: 1 second.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
         self.initial_delay = delay;
         self
     }
 
-    /// Sets how many times as long as the one before each further delay is. Default: 2.
+    /// Sets the factor between consecutive delays. Default: 2.
     #[must_use]
     pub fn factor(mut self, factor: f64) -> Self {
         self.factor = factor;
         self
     }
 
-    /// Sets the longest delay of all. If a longer one is asked for, nothing is tried again. Default: 30 seconds.
+    /// Sets the maximum delay. If a longer one is requested, there is no retry. Default: 30
+    /// seconds.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// Sets which part of a delay is left to chance: 0 waits it whole, 1 waits anything between nothing and all of it. Default: 1.
+    /// Sets the random part of a delay: with 0 the delay is exact, with 1 it lies anywhere between
+    /// zero and the full delay. Default: 1.
     #[must_use]
     pub fn jitter(mut self, part: f64) -> Self {
-        self.jitter = part.clamp(0.0, 1.0).max(0.0); // what is no number is nothing
+        self.jitter = part.clamp(0.0, 1.0).max(0.0); // NaN counts as zero
         self
     }
 
-    /// Draws the same delays each time, for tests. Default: other ones each time.
+    /// Uses reproducible delays, for tests. Default: random delays.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The delay before the attempt that would come after `failed` failed ones, when the other side asked for one of `asked`;
-    /// none if there should be no other attempt.
+    /// Returns the delay before the attempt that follows `failed` failed ones, where the server
+    /// requested the delay `asked`; `None` if there should be no further attempt.
     pub fn delay(&self, failed: u32, asked: Option<Duration>) -> Option<Duration> {
         if failed > self.retries {
             return None;
@@ -120,8 +124,8 @@ impl Backoff {
         }
     }
 
-    /// An error after which nothing is tried again. If that is since it asks for a longer delay than
-    /// [`max_delay`](Self::max_delay), its message says so.
+    /// Returns the error after which there is no retry. If the reason is that the requested delay
+    /// exceeds [`max_delay`](Self::max_delay), the message says so.
     #[must_use]
     pub fn give_up(&self, error: Error) -> Error {
         match error.retry() {
@@ -133,14 +137,14 @@ impl Backoff {
         }
     }
 
-    /// The longest delay after so many failed attempts.
+    /// Returns the maximum delay after this number of failed attempts.
     fn grown(&self, failed: u32) -> Duration {
         let exponent = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = self.initial_delay.as_secs_f64() * self.factor.powi(exponent);
         Duration::try_from_secs_f64(seconds).map_or(self.max_delay, |delay| delay.min(self.max_delay))
     }
 
-    /// A number from 0 to 1, without 1.
+    /// Returns a number in the half-open interval from 0 to 1.
     fn random(&self, failed: u32) -> f64 {
         let bits = match self.seed {
             Some(seed) => {

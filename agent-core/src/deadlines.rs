@@ -1,4 +1,4 @@
-//! How long things may take.
+//! Deadlines of runs, steps and calls.
 
 use std::{
     collections::BTreeMap,
@@ -13,9 +13,9 @@ use crate::{
     state::ExitReason,
 };
 
-/// How long the parts of a run may take. Unset is unlimited, which is the default for all of them: a model over HTTP has
-/// limits of its own for its silences, and how long a tool or a run may take only its application knows. In configuration
-/// files, all are numbers of seconds.
+/// Time limits on the parts of a run. Unset fields are unlimited, which is the default for all: a
+/// model over HTTP has its own read timeouts, and only the application knows how long a tool or a
+/// run may take. In configuration files, all values are in seconds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,106 +31,112 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Deadlines {
-    /// A run with all its descendants, in seconds. When the time is up, what is under way is cut off and answered, and the run ends
-    /// with [`ExitReason::Deadline`]. What is left to do then, `after_agent` and the last commit, has five seconds more.
+    /// Limit for a run with all its descendants, in seconds. When it passes, running calls are
+    /// aborted and answered, and the run ends with [`ExitReason::Deadline`]. The remaining work,
+    /// `after_agent` and the last commit, has five more seconds.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub run: Option<Duration>,
-    /// One step, in seconds: its model call, however often that is tried, and its tool calls. A model call that is too late fails the
-    /// run with [`ErrorKind::Timeout`]; tool calls are answered with an error.
+    /// Limit for one step, in seconds: its model call, including retries, and its tool calls. A
+    /// late model call fails the run with [`ErrorKind::Timeout`]; late tool calls are answered with
+    /// an error.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub step: Option<Duration>,
-    /// Until the first chunk of an answer that is streamed, in seconds: each attempt of a model call.
+    /// Limit until the first chunk of a streamed answer, in seconds, for each attempt of a model
+    /// call.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub first_chunk: Option<Duration>,
-    /// Between two chunks of an answer that is streamed, in seconds.
+    /// Limit between two chunks of a streamed answer, in seconds.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub chunk_gap: Option<Duration>,
-    /// One attempt at a tool call, in seconds, unless the tool's own [`timeout`](crate::ToolOptions::timeout) says otherwise.
+    /// Limit for one attempt at a tool call, in seconds. The tool's own
+    /// [`timeout`](crate::ToolOptions::timeout) takes precedence.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::seconds::Seconds>"))]
     pub tool: Option<Duration>,
-    /// One attempt at a call of the tool with this name, in seconds, whatever the tool says itself.
+    /// Limit for one attempt at a call of the tool with this name, in seconds. Overrides the tool's
+    /// own timeout.
     #[serde(with = "crate::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, crate::seconds::Seconds>"))]
     pub tools: BTreeMap<String, Duration>,
 }
 
 impl Deadlines {
-    /// None yet.
+    /// Creates deadlines without any limit.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long a run may take.
+    /// Sets the limit for a run.
     #[must_use]
     pub fn run(mut self, most: Duration) -> Self {
         self.run = Some(most);
         self
     }
 
-    /// Sets how long a step may take.
+    /// Sets the limit for a step.
     #[must_use]
     pub fn step(mut self, most: Duration) -> Self {
         self.step = Some(most);
         self
     }
 
-    /// Sets how long the first chunk of an answer may take.
+    /// Sets the limit until the first chunk of an answer.
     #[must_use]
     pub fn first_chunk(mut self, most: Duration) -> Self {
         self.first_chunk = Some(most);
         self
     }
 
-    /// Sets how long each further chunk may take.
+    /// Sets the limit between two chunks.
     #[must_use]
     pub fn chunk_gap(mut self, most: Duration) -> Self {
         self.chunk_gap = Some(most);
         self
     }
 
-    /// Sets how long an attempt at a tool call may take, of a tool that does not say so itself.
+    /// Sets the limit for an attempt at a tool call, for tools without their own timeout.
     #[must_use]
     pub fn tool(mut self, most: Duration) -> Self {
         self.tool = Some(most);
         self
     }
 
-    /// Sets how long an attempt at a call of the tool `name` may take.
+    /// Sets the limit for an attempt at a call of the tool `name`.
     #[must_use]
     pub fn tool_named(mut self, name: impl Into<String>, most: Duration) -> Self {
         self.tools.insert(name.into(), most);
         self
     }
 
-    /// How long an attempt at a call of the tool `name` may take, whose own options say `own`.
+    /// Returns the limit for an attempt at a call of the tool `name`, whose own timeout is `own`.
     pub fn of_tool(&self, name: &str, own: Option<Duration>) -> Option<Duration> {
         self.tools.get(name).copied().or(own).or(self.tool)
     }
 }
 
-/// Which deadline has passed: the value of the context key `deadline` of an [`ErrorKind::Timeout`].
+/// Kind of a passed deadline: the value of the context key `deadline` of an [`ErrorKind::Timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeadlineKind {
-    /// A run's.
+    /// Deadline of a run.
     Run,
-    /// A step's.
+    /// Deadline of a step.
     Step,
-    /// That of the first chunk of an answer.
+    /// Deadline of the first chunk of an answer.
     FirstChunk,
-    /// That of the next chunk of an answer.
+    /// Deadline of the next chunk of an answer.
     ChunkGap,
-    /// A tool's.
+    /// Deadline of a tool call.
     Tool,
 }
 
 impl DeadlineKind {
-    /// The error of who took longer than `most`; it says how to change that.
+    /// Creates the error of an operation that exceeded the limit `most`; the error names the
+    /// setting to change.
     pub fn passed(self, message: impl Into<String>, most: Duration) -> Error {
         let (name, change) = match self {
             Self::Run => ("run", "Deadlines::run, or the budget's wall_time"),
@@ -139,7 +145,7 @@ impl DeadlineKind {
             Self::ChunkGap => ("chunk_gap", "Deadlines::chunk_gap"),
             Self::Tool => ("tool", "ToolOptions::timeout, Deadlines::tool or Deadlines::tool_named"),
         };
-        // An attempt may go better the next time; a step or a run has no next time.
+        // An attempt can be retried; a step or a run cannot.
         let retry = match self {
             Self::Run | Self::Step => Retry::Permanent,
             Self::FirstChunk | Self::ChunkGap | Self::Tool => Retry::Temporary(None),
@@ -152,26 +158,27 @@ impl DeadlineKind {
     }
 }
 
-/// When a run must be over.
+/// Deadline of a run.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunDeadline {
-    /// The moment. It is of the process's own clock: a run that goes on elsewhere gets a new one, from the time left.
+    /// Time of the deadline, on the monotonic clock of this process: a run resumed in another
+    /// process gets a new deadline, from the time left.
     pub at: Instant,
-    /// How long it had, over all its attempts.
+    /// Total limit, over all attempts.
     pub most: Duration,
-    /// The exit reason then.
+    /// Exit reason when the deadline passes.
     pub reason: ExitReason,
 }
 
 impl RunDeadline {
-    /// A run that may take `most`, of which it has used `elapsed`.
+    /// Creates the deadline of a run that may take `most` and has already taken `elapsed`.
     pub fn new(most: Duration, elapsed: Duration, reason: ExitReason) -> Option<Self> {
         let now = tokio::time::Instant::now().into_std();
         Some(Self { at: now.checked_add(most.saturating_sub(elapsed))?, most, reason })
     }
 
-    /// How much time is left.
+    /// Remaining time.
     pub fn left(&self) -> Duration {
         self.at.saturating_duration_since(tokio::time::Instant::now().into_std())
     }

@@ -1,9 +1,10 @@
-//! What only executors and distributed engines need, and whoever composes stacks or runs by hand.
+//! API for executors and distributed engines, and for composing stacks or running agents by hand.
 //!
-//! A [`RunDriver`] drives a run that is made of [`RunParts`]; its steps go through [`Durable`], its entries through a [`RunLog`],
-//! its events through an [`Emitter`]. Nothing here is reached from the [`RunCx`](crate::RunCx) of a hook: a driver hands out an
-//! [`EngineCx`], and an executor's own services open their runs with an [`EngineKey`]. Middlewares that delegate see the runs
-//! below as [`SubRuns`].
+//! A [`RunDriver`] drives a run built from [`RunParts`]; its steps go through [`Durable`], its
+//! entries through a [`RunLog`], and its events through an [`Emitter`]. None of these can be
+//! reached from the [`RunCx`](crate::RunCx) of a hook: a driver returns an [`EngineCx`], and an
+//! executor's own services open their runs with an [`EngineKey`]. Delegating middlewares access
+//! child runs through [`SubRuns`].
 //!
 //! ```
 //! use std::sync::Arc;

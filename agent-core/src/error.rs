@@ -1,4 +1,5 @@
-//! The one error type. Whoever calls something branches on [`ErrorKind`] and [`Retry`], never on message text.
+//! The error type of this crate. Callers branch on [`ErrorKind`] and [`Retry`], never on message
+//! text.
 //!
 //! ```
 //! use agent_core::{
@@ -15,96 +16,100 @@ use std::{any::Any, borrow::Cow, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// What tower layers return: any error, boxed.
+/// Error type of tower layers: any error, boxed.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// `std::result::Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in classes that a caller or a layer acts on.
+/// Class of an error, on which callers and layers act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     // --- the model's side ---
-    /// The conversation does not fit the model's context window. Compaction acts on it.
+    /// The conversation exceeds the model's context window. Triggers compaction.
     ContextOverflow,
-    /// The provider limits the rate of calls; [`Error::retry`] holds its delay when it named one.
+    /// The provider limits the rate of calls; [`Error::retry`] contains the requested delay, if
+    /// there is one.
     RateLimited,
-    /// The provider, or a stock `load_shed` layer, has no capacity now.
+    /// The provider, or a standard `load_shed` layer, has no capacity now.
     Overloaded,
-    /// The credentials were refused.
+    /// The credentials were rejected.
     Authentication,
-    /// The account has no credit or allowance left.
+    /// The account has no credit or quota left.
     Quota,
-    /// The provider refused the request as it stands; sending it again cannot help.
+    /// The provider rejected the request; repeating it unchanged cannot succeed.
     InvalidRequest,
-    /// The provider withheld the answer for its content, or a middleware what it was to pass on.
+    /// The provider withheld the answer for its content, or a middleware blocked content.
     ContentFiltered,
     /// The stream ended before its terminal event.
     Truncated,
-    /// A deadline elapsed: of a call, of a stock `timeout` layer, or between two chunks.
+    /// A timeout expired: of a call, of a standard `timeout` layer, or between two chunks.
     Timeout,
     /// The connection failed or broke.
     Transport,
-    /// The provider answered something that is not its protocol.
+    /// The provider's answer violates its protocol.
     Protocol,
-    /// The provider failed in a way of its own (a 5xx).
+    /// The provider failed internally (HTTP 5xx).
     Provider,
-    /// The model's answer has not the form that it must have, even after it was told so.
+    /// The model's answer does not have the required form, even after a correction was requested.
     InvalidAnswer,
 
     // --- the agent's side ---
-    /// A tool failed; the model is told.
+    /// A tool failed; the model receives the error.
     Tool,
-    /// Arguments of a call do not fit the tool's schema; the model is told.
+    /// Arguments of a call do not match the tool's schema; the model receives the error.
     InvalidArguments,
-    /// No sub-agent is registered under that key; the message lists those that are.
+    /// No sub-agent is registered under that key; the message lists the registered ones.
     SubAgentNotFound,
-    /// A hook or a layer panicked, or a hook failed. The context key `middleware` names the hook's middleware.
+    /// A hook or a layer panicked, or a hook failed. The context key `middleware` contains the name
+    /// of the hook's middleware.
     Middleware,
-    /// The configuration cannot work; the message says what to change.
+    /// The configuration is invalid; the message describes the required change.
     Config,
-    /// A history would hold an unpaired call or result.
+    /// A history would contain an unpaired call or result.
     History,
-    /// A limit or a budget is used up.
+    /// A limit or a budget is exhausted.
     Limit,
-    /// The run was asked to end; the reason is the message.
+    /// The run was requested to stop; the message is the reason.
     Stopped,
     /// The run was cancelled.
     Cancelled,
-    /// Not a failure: the run stopped to wait for an answer.
+    /// Not a failure: the run is suspended until a question is answered.
     Interrupted,
-    /// An answer was refused; [`Refusal::of`](crate::run::Refusal::of) says why. The run waits as before.
+    /// An answer was refused; [`Refusal::of`](crate::run::Refusal::of) returns the reason. The run
+    /// keeps waiting.
     AnswerRefused,
-    /// Another run holds this session and agent.
+    /// Another run holds this (session, agent) pair.
     Busy,
-    /// The checkpoint is older than what its session's journal knows of the run, or a run of this id was begun already.
+    /// The checkpoint is older than the run's state in its session's journal, or a run with this id
+    /// already exists.
     Stale,
     /// The journal or another store failed.
     Store,
-    /// A replayed run took another path than its journal.
+    /// A replayed run diverged from its journal.
     NonDeterminism,
     /// A bug, or an error of a foreign layer.
     Unexpected,
 }
 
-/// Whether doing it again may help.
+/// Retry advice: tells whether repeating the operation may succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Retry {
-    /// It cannot.
+    /// Repeating cannot succeed.
     Permanent,
-    /// It may, after the delay if one is given.
+    /// Repeating may succeed, after the delay if there is one.
     Temporary(Option<Duration>),
-    /// Nobody said.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
-/// The error of everything in this framework; one word wide.
+/// Error type of this framework; one word in size.
 ///
 /// ```
 /// use agent_core::{Error, ErrorKind, Retry};
@@ -123,13 +128,14 @@ struct Inner {
     message: Cow<'static, str>,
     retry: Retry,
     context: Vec<(Cow<'static, str>, String)>,
-    /// What a run that must wait left; only `state::suspension` knows what that is.
+    /// Suspension of the run; opaque except to `state::suspension`.
     suspension: Option<Box<dyn Any + Send + Sync>>,
     source: Option<BoxError>,
 }
 
 impl Error {
-    /// An error of `kind`. `message` is for people and models: no secrets, no stack traces.
+    /// Creates an error of `kind`. `message` is for people and models: it must not contain secrets
+    /// or stack traces.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -141,7 +147,8 @@ impl Error {
         }))
     }
 
-    /// The error of `who` that panicked. What the panic said is its source: for logs, and not for a model.
+    /// Creates the error of a panic in `who`. The panic message becomes the source: for logs, not
+    /// for models.
     pub fn from_panic(kind: ErrorKind, who: &str, panic: Box<dyn Any + Send>) -> Self {
         let e = Self::new(kind, format!("{who} panicked"));
         match panic.downcast::<String>() {
@@ -153,17 +160,17 @@ impl Error {
         }
     }
 
-    /// A tool's failure that the model is told about.
+    /// Creates a tool error, whose message the model receives.
     pub fn tool(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Tool, message)
     }
 
-    /// A configuration that cannot work.
+    /// Creates an error for an invalid configuration.
     pub fn config(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// Sets whether doing it again may help.
+    /// Sets the retry advice.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
         self.0.retry = retry;
@@ -177,30 +184,33 @@ impl Error {
         self
     }
 
-    /// Adds a fact. Facts are shown to people and logs, never to a model: still, no secrets.
+    /// Adds context. Context is for people and logs and never sent to a model; it must not contain
+    /// secrets either.
     #[must_use]
     pub fn with_context(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Self {
         self.0.context.push((key.into(), value.into()));
         self
     }
 
-    /// Sets the error that caused this one.
+    /// Sets the source error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Turns what a stock tower layer returned back into this taxonomy.
+    /// Converts the error of a tower layer back to this type.
     ///
-    /// An [`Error`] passes unchanged. `tower::timeout` becomes [`ErrorKind::Timeout`], `tower::load_shed` becomes
-    /// [`ErrorKind::Overloaded`], both temporary; anything else is [`ErrorKind::Unexpected`].
+    /// An [`Error`] passes unchanged. `tower::timeout` becomes [`ErrorKind::Timeout`],
+    /// `tower::load_shed` becomes [`ErrorKind::Overloaded`], both temporary; anything else is
+    /// [`ErrorKind::Unexpected`].
     pub fn from_boxed(error: BoxError) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return *own,
             Err(other) => other,
         };
-        // A `buffer` layer hands the service's error out behind a shared pointer, so its kind is copied.
+        // A `buffer` layer returns the service's error behind a shared pointer, so the kind is
+        // copied.
         if let Some(own) = std::iter::successors(Some(&*error as &(dyn std::error::Error + 'static)), |e| e.source())
             .find_map(|e| e.downcast_ref::<Self>())
         {
@@ -216,50 +226,50 @@ impl Error {
         Self::new(kind, error.to_string()).with_retry(retry).with_source(error)
     }
 
-    /// The class of the error.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Whether doing it again may help, and after which delay.
+    /// The retry advice of the error.
     pub fn retry(&self) -> Retry {
         self.0.retry
     }
 
-    /// True if [`retry`](Self::retry) says that doing it again may help.
+    /// True if repeating the operation may succeed, according to [`retry`](Self::retry).
     pub fn is_retryable(&self) -> bool {
         matches!(self.0.retry, Retry::Temporary(_))
     }
 
-    /// The message alone: what a model is shown. Facts and causes are left out.
+    /// The message without context and source: the text that a model receives.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The newest fact under `key`.
+    /// The newest context value under `key`.
     pub fn context(&self, key: &str) -> Option<&str> {
         self.0.context.iter().rev().find(|(k, _)| *k == key).map(|(_, v)| v.as_str())
     }
 
-    /// All of its context, oldest first.
+    /// All context values, oldest first.
     pub(crate) fn contexts(&self) -> &[(Cow<'static, str>, String)] {
         &self.0.context
     }
 
-    /// What a run that must wait left here.
+    /// The suspension of the run, if there is one.
     pub(crate) fn suspension(&self) -> Option<&(dyn Any + Send + Sync)> {
         self.0.suspension.as_deref()
     }
 
-    /// As [`suspension`](Self::suspension), to set, change or take it.
+    /// Like [`suspension`](Self::suspension), mutable.
     pub(crate) fn suspension_mut(&mut self) -> &mut Option<Box<dyn Any + Send + Sync>> {
         &mut self.0.suspension
     }
 }
 
 impl ErrorKind {
-    /// True if a tool's error of this kind is told to the model, which may do something about it. The others end or suspend
-    /// the run: a layer hands them on as they are.
+    /// True if the model receives a tool's error of this kind and can handle it. Errors of other
+    /// kinds end or suspend the run: layers must return them unchanged.
     pub fn is_told(self) -> bool {
         !matches!(
             self,
@@ -276,7 +286,7 @@ impl ErrorKind {
         )
     }
 
-    /// The kind in words, as [`Error`]'s `Display` begins.
+    /// The kind in words, with which [`Error`]'s `Display` output begins.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ContextOverflow => "context overflow",

@@ -1,23 +1,24 @@
-//! What hooks say of what comes next.
+//! Results of hooks that control the flow of a run.
 
-/// What a `before_*` hook wants next.
+/// Result of a `before_*` hook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Flow<T> {
-    /// Go on inwards.
+    /// Continue with the inner layers.
     #[default]
     Continue,
-    /// Skip the call and everything inside, and use this as its result: a cache hit, a rejection, a dry run.
+    /// Skip the call and all inner layers, and use this as the result: a cache hit, a rejection, a
+    /// dry run.
     Answer(T),
 }
 
-/// What a hook wants of the loop.
+/// Effect of a hook on the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on as if the hook were not there.
+    /// Proceed normally.
     #[default]
     Proceed,
-    /// Call the model again even if it was done. Step limits still hold.
+    /// Call the model again even if the run was finished. Step limits still apply.
     Again,
-    /// Finish now. Calls that are pending are answered "not run: the run was finished".
+    /// Finish now. Pending calls are answered "not run: the run was finished".
     Finish,
 }

@@ -1,4 +1,4 @@
-//! Futures in boxes.
+//! Boxed futures.
 
 use std::{
     any::Any,
@@ -12,10 +12,11 @@ use futures::{FutureExt, future::BoxFuture};
 
 use crate::error::{Error, Result};
 
-/// Boxes the future that `make` gives.
+/// Boxes the future that `make` returns.
 ///
-/// It is made in its box. `Box::pin(future)` makes it beside the box and copies all of it, though most of a future that was
-/// never polled is empty room: for the futures of services, models and hooks that is a kilobyte or more for each call.
+/// The future is constructed inside its box. `Box::pin(future)` would construct it on the stack and
+/// copy it whole, although most of an unpolled future is uninitialised: for the futures of
+/// services, models and hooks this is a kilobyte or more per call.
 ///
 /// ```
 /// use agent_core::{BoxFuture, Error, ModelRequest, ModelResponse, boxed};
@@ -33,7 +34,7 @@ pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     Box::into_pin(Box::write(Box::new_uninit(), make()))
 }
 
-/// What the future gives that `make` makes; a panic in either becomes what `error` makes of it.
+/// Runs the future that `make` returns; a panic in either becomes the error that `error` creates.
 pub fn catch_panic<'a, T: Send + 'a>(
     make: impl FnOnce() -> BoxFuture<'a, Result<T>>,
     error: impl FnOnce(Box<dyn Any + Send>) -> Error + Send + 'a,
@@ -48,7 +49,7 @@ pub fn catch_panic<'a, T: Send + 'a>(
     }
 }
 
-/// It has no size, so boxing it does not allocate.
+/// A ready future of size zero, so boxing it does not allocate.
 struct Nothing<T>(PhantomData<fn() -> T>);
 
 impl<T: Default> Future for Nothing<T> {

@@ -1,9 +1,9 @@
-//! The contracts of the agent framework: everything that an author of a tool, a model, a middleware or a store needs, and
-//! nothing that does I/O.
+//! Contracts of the agent framework: all traits and types for authors of tools, models, middlewares
+//! and stores, without any I/O.
 //!
-//! An agent is a `tower::Service` from [`RunRequest`] to [`RunEnd`]. Its executor (crate `agent-exec`) loops over model
-//! calls and tool calls, and runs the hooks of [`Middleware`] around both as tower layers. What must survive goes through one
-//! append-only [`Journal`].
+//! An agent is a `tower::Service` from [`RunRequest`] to [`RunEnd`]. Its executor (crate
+//! `agent-exec`) loops over model calls and tool calls, and runs the hooks of [`Middleware`] around
+//! both as tower layers. Durable data is stored in one append-only [`Journal`].
 //!
 //! | to write | implement | see |
 //! |---|---|---|
@@ -13,7 +13,8 @@
 //! | a store | [`Journal`] | [`journal::Entry`], and the conformance suite of `agent-store` |
 //! | a tower layer | `tower::Layer<ModelService>` | [`ModelService`], [`ToolService`] |
 //!
-//! This crate changes rarely, and apart from the implementations, so that strangers' crates can depend on it alone.
+//! The implementations are in separate crates, so that third-party crates can depend on this crate
+//! alone.
 
 mod amounts;
 mod api_key;

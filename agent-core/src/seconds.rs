@@ -1,4 +1,5 @@
-//! Durations in configurations: a number of seconds, for `#[serde(with = "agent_core::seconds")]`.
+//! Durations in configurations as a number of seconds, for `#[serde(with =
+//! "agent_core::seconds")]`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,7 +18,8 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
-//! The JSON Schema of such a field is that of [`Seconds`]: `#[schemars(with = "Option<agent_core::seconds::Seconds>")]`.
+//! The JSON Schema of such a field is that of [`Seconds`]: `#[schemars(with =
+//! "Option<agent_core::seconds::Seconds>")]`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -26,23 +28,23 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-/// Writes a duration, an optional one, or a map of them.
+/// Serialises a duration, an optional one, or a map of them.
 ///
 /// # Errors
-/// The serializer's.
+/// Those of the serializer.
 pub fn serialize<T: InSeconds, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     value.written().serialize(serializer)
 }
 
-/// Reads a duration, an optional one, or a map of them.
+/// Deserialises a duration, an optional one, or a map of them.
 ///
 /// # Errors
-/// The deserializer's; a number that is negative, or too large for a duration.
+/// Those of the deserializer; a number that is negative, or too large for a duration.
 pub fn deserialize<'de, T: InSeconds, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     T::Written::deserialize(deserializer).map(T::read)
 }
 
-/// A duration that is written as a number of seconds, 0 or more.
+/// A duration that is serialised as a non-negative number of seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct Seconds(#[cfg_attr(feature = "schema", schemars(with = "f64", range(min = 0.0)))] pub Duration);
@@ -59,15 +61,15 @@ impl<'de> Deserialize<'de> for Seconds {
     }
 }
 
-/// What can be written as numbers of seconds.
+/// Types that can be serialised as numbers of seconds.
 pub trait InSeconds: Sized {
-    /// What it is written as.
+    /// Serialised form.
     type Written: Serialize + DeserializeOwned;
 
-    /// It as it is written.
+    /// Converts to the serialised form.
     fn written(&self) -> Self::Written;
 
-    /// It as it was.
+    /// Converts from the serialised form.
     fn read(written: Self::Written) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! The erased service types that every stack is built from.
+//! Type-erased services, from which every stack is built.
 
 use std::{
     fmt,
@@ -13,14 +13,16 @@ use crate::error::{BoxError, Error, Result};
 
 type Erased<T, U> = dyn Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>> + Send + Sync;
 
-/// An erased service whose clone is one reference count.
+/// A type-erased service whose clone costs one reference count.
 ///
-/// `tower::util::BoxCloneSyncService` clones its whole stack, so layers that clone their inner service per call (retry,
-/// `from_fn`) make a stack of *n* cost *n²* allocations. Here a clone shares the prototype, and a private copy of one
-/// level is made when the clone is first polled for readiness: which therefore still propagates, so that `load_shed` sheds
-/// and `concurrency_limit` limits.
+/// `tower::util::BoxCloneSyncService` clones its whole stack, so layers that clone their inner
+/// service per call (retry, `from_fn`) make a stack of *n* layers cost *n²* allocations. Here a
+/// clone shares the prototype, and one level is copied when the clone is first polled for
+/// readiness. Readiness therefore still propagates, so that `load_shed` sheds and
+/// `concurrency_limit` limits.
 ///
-/// As with every tower service, `poll_ready` must return ready before `call`; [`ServiceExt::oneshot`] does both.
+/// As with every tower service, `poll_ready` must return ready before `call`;
+/// [`ServiceExt::oneshot`] does both.
 ///
 /// # Panics
 /// `call` panics if `poll_ready` did not return ready first.
@@ -47,7 +49,7 @@ where
 
     fn run(&self, req: T) -> BoxFuture<'static, Result<U>> {
         let mut service = self.clone();
-        // Most services are ready at once; one that is not is asked again with a waker that wakes somebody.
+        // Most services are ready at once; a pending one is polled again with a real waker.
         match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => service.call(req),
             Poll::Ready(Err(e)) => Box::pin(settled(Err(e))),
@@ -57,7 +59,7 @@ where
 }
 
 impl<T: Send + 'static, U: Send + 'static> SharedService<T, U> {
-    /// Erases a service whose error is anything that can be boxed; the error taxonomy is restored on the way out.
+    /// Erases the type of a service with any boxable error; errors are converted to [`Error`].
     pub fn new<S>(service: S) -> Self
     where
         S: Service<T, Response = U> + Clone + Send + Sync + 'static,
@@ -70,7 +72,8 @@ impl<T: Send + 'static, U: Send + 'static> SharedService<T, U> {
         Self { prototype: Arc::new(service), active: None }
     }
 
-    /// As [`new`](Self::new), for a service that already has this crate's error and boxed futures: nothing is boxed twice.
+    /// Like [`new`](Self::new), for a service that already has this crate's error and boxed
+    /// futures: nothing is boxed twice.
     pub fn from_boxed<S>(service: S) -> Self
     where
         S: Service<T, Response = U, Error = Error, Future = BoxFuture<'static, Result<U>>>
@@ -82,7 +85,8 @@ impl<T: Send + 'static, U: Send + 'static> SharedService<T, U> {
         Self { prototype: Arc::new(service), active: None }
     }
 
-    /// Makes one call on a clone, when it is ready: as [`ServiceExt::oneshot`], with fewer allocations.
+    /// Makes one call on a clone once it is ready: like [`ServiceExt::oneshot`], with fewer
+    /// allocations.
     pub fn run(&self, req: T) -> BoxFuture<'static, Result<U>> {
         self.prototype.run(req)
     }

@@ -1,36 +1,37 @@
-//! What model calls used.
+//! Usage and cost of model calls.
 
 use std::ops::{AddAssign, SubAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens, counted so that nothing is in two fields: `input` excludes what the cache served or took.
+/// Token counts, in disjoint fields: `input` excludes tokens read from or written to the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Model calls that reported usage.
+    /// Number of model calls that reported usage.
     pub calls: u64,
     /// Input tokens that were neither read from nor written to the provider's cache.
     pub input: u64,
-    /// Input tokens that the provider's cache served.
+    /// Input tokens read from the provider's cache.
     pub cached: u64,
     /// Input tokens that were written to the provider's cache.
     pub cache_write: u64,
-    /// The part of `cache_write` that the provider keeps for long ([`Cache::Long`](crate::message::Cache)), which costs more.
+    /// The part of `cache_write` with a long lifetime ([`Cache::Long`](crate::message::Cache)),
+    /// which costs more.
     pub cache_write_long: u64,
-    /// Output tokens, reasoning included.
+    /// Output tokens, including reasoning.
     pub output: u64,
     /// The part of `output` that was reasoning.
     pub reasoning: u64,
-    /// Money, in millionths of a US dollar, of the calls whose price is known.
+    /// Cost of the calls with a known price, in millionths of a US dollar.
     pub cost: u64,
-    /// Calls whose price is known: if they are fewer than `calls`, `cost` is not the whole.
+    /// Number of calls with a known price: if it is less than `calls`, `cost` is incomplete.
     pub priced: u64,
 }
 
 impl Usage {
-    /// Usage of one call: uncached input and output tokens.
+    /// Creates the usage of one call from uncached input and output tokens.
     pub fn new(input: u64, output: u64) -> Self {
         Self { calls: 1, input, output, ..Self::default() }
     }
@@ -45,10 +46,11 @@ impl Usage {
         self.input + self.cached + self.cache_write
     }
 
-    /// The same usage of one call that cost so much, in millionths of a US dollar. If that is not known, or was known
-    /// already, it stays as it is.
+    /// Sets the cost of one call, in millionths of a US dollar. If `cost` is `None`, or a cost is
+    /// already set, the usage is unchanged.
     ///
-    /// Totals are not priced but added up of priced calls, since a price may depend on the size of each prompt.
+    /// Totals are sums of priced calls and never priced themselves, since a price may depend on the
+    /// size of each prompt.
     ///
     /// ```
     /// use agent_core::{Usage, model::PriceTable};
@@ -78,7 +80,8 @@ impl Usage {
         self
     }
 
-    /// What all calls cost, in millionths of a US dollar; `None` if the price of one of them is not known.
+    /// The cost of all calls, in millionths of a US dollar; `None` if the price of one of them is
+    /// unknown.
     pub fn whole_cost(&self) -> Option<u64> {
         (self.priced == self.calls).then_some(self.cost)
     }
@@ -98,13 +101,14 @@ impl AddAssign for Usage {
     }
 }
 
-/// What model calls cost.
+/// Prices of models.
 pub trait PriceTable: Send + Sync + 'static {
-    /// The cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if the model has no price here.
+    /// Returns the cost of `usage`, of one call of `model`, in millionths of a US dollar; `None` if
+    /// the price is unknown.
     fn cost(&self, model: &str, usage: &Usage) -> Option<u64>;
 }
 
-/// Takes out of a sum what was added to it; never below nothing.
+/// Subtracts usage that was added before, saturating at zero.
 impl SubAssign for Usage {
     fn sub_assign(&mut self, other: Self) {
         let less = |from: &mut u64, what: u64| *from = from.saturating_sub(what);

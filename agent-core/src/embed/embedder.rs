@@ -8,19 +8,22 @@ use serde::{Deserialize, Serialize};
 use super::{EmbedRequest, EmbedResponse};
 use crate::error::Result;
 
-/// Makes vectors of texts: texts that mean alike have vectors that point alike.
+/// Embedding model: converts texts to vectors, such that texts with similar meaning have similar
+/// vectors.
 ///
-/// Only vectors of one embedder, of one length, can be compared.
+/// Only vectors of the same embedder and length are comparable.
 #[async_trait]
 pub trait Embedder: Send + Sync + 'static {
-    /// What it is.
+    /// Returns the embedder's provider, model and default dimensions.
     fn info(&self) -> EmbedderInfo;
 
-    /// One vector per text, in the order of the texts. Any number of texts: an embedder makes as many calls as its provider needs.
+    /// Returns one vector per text, in the order of the texts. Accepts any number of texts: an
+    /// embedder makes as many calls as its provider requires.
     ///
     /// # Errors
-    /// The provider's. A vector is never that of another text: an answer with more or fewer vectors than texts is a
-    /// [`Protocol`](crate::ErrorKind::Protocol) error.
+    /// Those of the provider. A response with more or fewer vectors than texts is a
+    /// [`Protocol`](crate::ErrorKind::Protocol) error, so that a vector never belongs to another
+    /// text.
     async fn embed(&self, req: EmbedRequest) -> Result<EmbedResponse>;
 }
 
@@ -35,25 +38,25 @@ impl<E: Embedder + ?Sized> Embedder for Arc<E> {
     }
 }
 
-/// What an embedder is.
+/// Identity of an embedder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbedderInfo {
-    /// Who provides it.
+    /// Name of the provider.
     pub provider: String,
-    /// Its model's name.
+    /// Name of the model.
     pub model: String,
-    /// How long its vectors are, if a request does not say; unset if that is known only from an answer.
+    /// Default length of its vectors; unset if it is known only from a response.
     pub dimensions: Option<usize>,
 }
 
 impl EmbedderInfo {
-    /// An embedder of `provider`.
+    /// Creates the info of an embedder of `provider`.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self { provider: provider.into(), model: model.into(), dimensions: None }
     }
 
-    /// Says how long its vectors are.
+    /// Sets the default length of its vectors.
     #[must_use]
     pub fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = Some(dimensions);

@@ -1,5 +1,5 @@
-//! Texts as vectors, for search by meaning: [`Embedder`]. Who makes one of a provider's models implements it; stores of vectors
-//! and retrieval ask it.
+//! Embeddings: texts as vectors, for semantic search. Authors of provider clients implement
+//! [`Embedder`]; vector stores and retrieval call it.
 //!
 //! ```
 //! use agent_core::{

@@ -1,40 +1,40 @@
-//! What an embedder is asked, and what it answers.
+//! Requests and responses of embedders.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Usage;
 
-/// Texts whose vectors are wanted.
+/// Texts to embed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbedRequest {
     /// The texts.
     pub texts: Vec<String>,
-    /// What the vectors are for.
+    /// Purpose of the vectors.
     pub purpose: EmbedPurpose,
-    /// How long the vectors are to be; the embedder's own length if unset.
+    /// Length of the vectors. Default: the embedder's default.
     pub dimensions: Option<usize>,
 }
 
 impl EmbedRequest {
-    /// Asks for vectors that are kept, to be found.
+    /// Creates a request for vectors of documents to be searched.
     pub fn documents(texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { texts: texts.into_iter().map(Into::into).collect(), purpose: EmbedPurpose::Document, dimensions: None }
     }
 
-    /// Asks for the vector that documents are to be found by.
+    /// Creates a request for the vector of a search query.
     pub fn query(text: impl Into<String>) -> Self {
         Self { texts: vec![text.into()], purpose: EmbedPurpose::Query, dimensions: None }
     }
 
-    /// Says what the vectors are for.
+    /// Sets the purpose of the vectors.
     #[must_use]
     pub fn purpose(mut self, purpose: EmbedPurpose) -> Self {
         self.purpose = purpose;
         self
     }
 
-    /// Says how long the vectors are to be.
+    /// Sets the length of the vectors.
     #[must_use]
     pub fn dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = Some(dimensions);
@@ -42,37 +42,37 @@ impl EmbedRequest {
     }
 }
 
-/// What vectors are for. Some models make other vectors of questions than of what answers them.
+/// Purpose of vectors. Some models embed queries and documents differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EmbedPurpose {
-    /// They are kept, to be found.
+    /// Documents to be searched.
     #[default]
     Document,
-    /// Documents are to be found by it.
+    /// A search query.
     Query,
-    /// Texts are compared with each other.
+    /// Comparison of texts with each other.
     Similarity,
-    /// Texts are sorted into groups that are known.
+    /// Classification into known classes.
     Classification,
-    /// Groups of texts are looked for.
+    /// Clustering of texts.
     Clustering,
 }
 
-/// Vectors.
+/// Embedded texts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbedResponse {
-    /// One per text of the request, in its order.
+    /// One vector per text of the request, in order.
     pub vectors: Vec<Vec<f32>>,
-    /// What the calls used.
+    /// Usage of the calls.
     pub usage: Usage,
 }
 
 impl EmbedResponse {
-    /// An answer.
+    /// Creates a response.
     pub fn new(vectors: Vec<Vec<f32>>, usage: Usage) -> Self {
         Self { vectors, usage }
     }

@@ -1,24 +1,27 @@
-//! A persistent list of messages: cheap to share, and what is done to one copy no other sees.
+//! Persistent (immutable, structurally shared) list of messages: cheap to clone, and clones are
+//! independent.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::message::Message;
 
-/// Bits of a message's place that choose a child. More make a copy of a node dearer, fewer make the tree higher.
+/// Number of index bits that select a child. A larger value makes copies of nodes costlier, a
+/// smaller one the tree higher.
 const BITS: u32 = 4;
 const WIDTH: usize = 1 << BITS;
 
-/// What a node holds. A place is taken once: lists that share a node may all append to it, and each knows its own length.
+/// Slots of a node. A slot is set once: lists that share a node may all append to it, and each list
+/// knows its own length.
 type Places<T> = [OnceLock<Arc<T>>; WIDTH];
 
-/// All leaves of a tree are equally deep.
+/// Node of the tree; all leaves have the same depth.
 #[derive(Debug)]
 enum Node {
     Leaf(Places<Message>),
     Inner(Places<Self>),
 }
 
-/// The child of a node at `height` in which the message at `at` is.
+/// Index of the child, in a node at `height`, that contains the message at `at`.
 fn child(at: usize, height: u32) -> usize {
     (at >> (BITS * height)) % WIDTH
 }
@@ -35,7 +38,7 @@ impl Node {
         }
     }
 
-    /// Puts `message` at `at`; gives it back if another list has one there.
+    /// Sets the message at `at`; returns `message` if another list has already set the slot.
     fn put(&self, at: usize, height: u32, message: Arc<Message>) -> Result<(), Arc<Message>> {
         match self {
             Self::Leaf(messages) => messages[child(at, 0)].set(message),
@@ -45,7 +48,7 @@ impl Node {
         }
     }
 
-    /// A copy with `message` at `at`: other nodes on the way there, and the same ones beside it.
+    /// Returns a copy with `message` at `at`: copies the nodes on the path, and shares all others.
     fn with(&self, at: usize, height: u32, message: Arc<Message>) -> Arc<Self> {
         let place = child(at, height);
         Arc::new(match self {
@@ -63,7 +66,7 @@ impl Node {
         })
     }
 
-    /// True if the first `len` messages are those of `other`: the same places in memory.
+    /// True if the first `len` messages are identical to those of `other` in memory.
     fn begins_like(&self, other: &Self, len: usize, height: u32) -> bool {
         if std::ptr::eq(self, other) {
             return true;
@@ -81,7 +84,7 @@ impl Node {
     }
 }
 
-/// True if in the first `len` places is the same in both, or what is the same as far as `is_same` says.
+/// True if the first `len` slots are equal under `is_same`.
 fn is_each<T>(own: &Places<T>, other: &Places<T>, len: usize, is_same: impl Fn(usize, &T, &T) -> bool) -> bool {
     own.iter().zip(other).take(len).enumerate().all(|(at, pair)| match (pair.0.get(), pair.1.get()) {
         (Some(own), Some(other)) => Arc::ptr_eq(own, other) || is_same(at, own, other),
@@ -89,8 +92,8 @@ fn is_each<T>(own: &Places<T>, other: &Places<T>, len: usize, is_same: impl Fn(u
     })
 }
 
-/// A tree whose leaves are the messages. Copies share all nodes that are alike: a clone is one reference count. A push takes
-/// a place that is free; where another copy took that place, the nodes on the way to it are copied.
+/// Tree whose leaves contain the messages. Clones share all nodes: a clone costs one reference
+/// count. A push sets a free slot; if another clone has set it, the nodes on the path are copied.
 #[derive(Clone, Debug)]
 pub(super) struct List {
     root: Arc<Node>,
@@ -134,12 +137,12 @@ impl List {
         self.len += 1;
     }
 
-    /// Puts `message` in the place of the one at `at`, which is there.
+    /// Replaces the message at `at`, which must exist.
     pub(super) fn replace(&mut self, at: usize, message: Message) {
         self.root = self.root.with(at, self.height, message.into());
     }
 
-    /// The first `len` messages, in the same places.
+    /// Returns the first `len` messages, sharing their nodes.
     pub(super) fn first(&self, len: usize) -> Self {
         let (mut root, mut height, len) = (&self.root, self.height, len.min(self.len));
         while height > 0 && len <= WIDTH << (BITS * (height - 1)) {
@@ -150,7 +153,7 @@ impl List {
         Self { root: root.clone(), height, len }
     }
 
-    /// True if this list is `earlier`, or a copy of it to which messages were pushed.
+    /// True if this list is `earlier`, or a clone of it with messages pushed.
     pub(super) fn continues(&self, earlier: &Self) -> bool {
         let mut node = &self.root;
         for _ in earlier.height..self.height {
@@ -174,7 +177,7 @@ impl FromIterator<Message> for List {
 mod tests {
     use super::*;
 
-    /// Nodes of `node` that are not in `other`, as far as they have the same places.
+    /// Number of nodes of `node` that `other` does not share at the same positions.
     fn own_nodes(node: &Arc<Node>, other: Option<&Arc<Node>>) -> usize {
         if other.is_some_and(|other| Arc::ptr_eq(node, other)) {
             return 0;

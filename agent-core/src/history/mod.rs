@@ -1,6 +1,7 @@
-//! [`History`]: a conversation that cannot hold an unpaired call or result.
+//! [`History`]: a conversation in which calls and results are always paired.
 //!
-//! Authors of middlewares read and edit it; what comes from elsewhere is repaired on its way in ([`Repair`]).
+//! Authors of middlewares read and edit it; external conversations are repaired on import
+//! ([`Repair`]).
 //!
 //! ```
 //! use agent_core::{AssistantMessage, Block, History, Message};
@@ -26,11 +27,13 @@ use crate::{
     message::{AssistantMessage, Message, ToolMessage},
 };
 
-/// A conversation in which every tool call is answered exactly once, in call order, right after the message that made it.
+/// A conversation in which every tool call is answered exactly once, in call order, directly after
+/// the message that made it.
 ///
-/// Providers refuse anything else, so no method leaves it otherwise: a message with calls enters together with its
-/// results ([`push_turn`](Self::push_turn)). It is a persistent list: a clone is one reference count, and appending costs hardly
-/// more in a long history than in a short one.
+/// Providers reject anything else, so every method keeps this invariant: a message with calls is
+/// appended together with its results ([`push_turn`](Self::push_turn)). A history is a persistent
+/// list: a clone costs one reference count, and an append costs hardly more in a long history than
+/// in a short one.
 ///
 /// ```
 /// use agent_core::{AssistantMessage, Block, History, Message, ToolMessage};
@@ -47,11 +50,11 @@ use crate::{
 pub struct History(List);
 
 impl History {
-    /// Takes messages that are paired already.
+    /// Creates a history from messages that are already paired.
     ///
     /// # Errors
-    /// [`ErrorKind::History`] if a call or a result has no partner, or an assistant message is empty. Use
-    /// [`import`](Self::import) for messages from elsewhere.
+    /// [`ErrorKind::History`] if a call or a result is unpaired, or an assistant message is empty.
+    /// Use [`import`](Self::import) for external messages.
     pub fn from_messages(messages: impl IntoIterator<Item = Message>) -> Result<Self> {
         let mut history = Self::default();
         let mut open: Option<(AssistantMessage, Vec<ToolMessage>)> = None;
@@ -71,7 +74,8 @@ impl History {
         Ok(history)
     }
 
-    /// Takes messages from elsewhere and repairs what is unpaired; every repair is reported.
+    /// Creates a history from external messages, and repairs unpaired calls and results. Returns
+    /// all repairs.
     pub fn import(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
         let (messages, repairs) = repair::repair(messages);
         (Self(messages.into_iter().collect()), repairs)
@@ -84,17 +88,18 @@ impl History {
     /// Appends a message that neither calls a tool nor answers a call.
     ///
     /// # Errors
-    /// [`ErrorKind::History`] for anything else, and for an assistant message that says nothing.
+    /// [`ErrorKind::History`] for any other message, and for an empty assistant message.
     pub fn push(&mut self, message: Message) -> Result<()> {
         Self::check(&message)?;
         self.0.push(message);
         Ok(())
     }
 
-    /// Tells whether [`push`](Self::push) takes the message: that does not depend on what is there.
+    /// Checks whether [`push`](Self::push) accepts the message; this does not depend on the
+    /// history's content.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Those of [`push`](Self::push).
     pub fn check(message: &Message) -> Result<()> {
         match message {
             Message::Tool(result) => {
@@ -111,7 +116,8 @@ impl History {
     /// Appends a message with tool calls and the result of each, in call order.
     ///
     /// # Errors
-    /// [`ErrorKind::History`] if the results do not answer exactly the calls, in their order, or two calls share an id.
+    /// [`ErrorKind::History`] if the results do not match the calls in order, or if two calls share
+    /// an id.
     pub fn push_turn(&mut self, message: AssistantMessage, results: Vec<ToolMessage>) -> Result<()> {
         Self::check_turn(&message, results.iter().map(ToolMessage::call_id))?;
         self.0.push(Message::Assistant(message));
@@ -119,10 +125,11 @@ impl History {
         Ok(())
     }
 
-    /// Tells whether [`push_turn`](Self::push_turn) takes the message with results of the calls `answers`.
+    /// Checks whether [`push_turn`](Self::push_turn) accepts the message with results for the calls
+    /// `answers`.
     ///
     /// # Errors
-    /// As [`push_turn`](Self::push_turn).
+    /// Those of [`push_turn`](Self::push_turn).
     pub fn check_turn<'a>(message: &AssistantMessage, answers: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
         if !message.calls().map(|c| &*c.id).eq(answers.clone()) {
             let (calls, answers): (Vec<_>, Vec<_>) = (message.calls().map(|c| &c.id).collect(), answers.collect());
@@ -137,10 +144,11 @@ impl History {
         Ok(())
     }
 
-    /// Applies `edit` to a copy of all messages and takes it if it is still paired. Costs the length of the history.
+    /// Applies `edit` to a copy of all messages, and adopts the copy if it is still paired. Takes
+    /// time linear in the length of the history.
     ///
     /// # Errors
-    /// As [`from_messages`](Self::from_messages); the history is then unchanged.
+    /// Those of [`from_messages`](Self::from_messages); the history is then unchanged.
     pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<Message>)) -> Result<()> {
         let mut messages: Vec<_> = self.iter().cloned().collect();
         edit(&mut messages);
@@ -148,8 +156,9 @@ impl History {
         Ok(())
     }
 
-    /// Puts another message in the place of one, counted from the oldest: for edits of single messages, such as marks on the
-    /// newest. Costs as little as appending; the history then [continues](Self::continues) no earlier one that has the place.
+    /// Replaces the message at index `at`, counted from the oldest: for edits of single messages,
+    /// such as cache marks on the newest. Costs as little as an append. The history then no longer
+    /// [continues](Self::continues) an earlier one that has this message.
     ///
     /// ```
     /// use agent_core::{History, Message};
@@ -161,8 +170,8 @@ impl History {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::History`] if there is no such message, or if `message` does not make the same calls, or answer the same
-    /// call, or says nothing; the history is then unchanged.
+    /// [`ErrorKind::History`] if there is no such message, or if `message` does not make the same
+    /// calls or answer the same call, or is empty; the history is then unchanged.
     pub fn replace(&mut self, at: usize, message: Message) -> Result<()> {
         let Some(old) = self.get(at) else {
             return Err(refused(format!("there is no message {at}: there are {}", self.len())));
@@ -187,7 +196,7 @@ impl History {
         self.len() == 0
     }
 
-    /// The message at `at`, counted from the oldest.
+    /// Returns the message at index `at`, counted from the oldest.
     pub fn get(&self, at: usize) -> Option<&Message> {
         self.0.get(at)
     }
@@ -197,8 +206,9 @@ impl History {
         self.iter().next_back()
     }
 
-    /// True if this history is `earlier` with messages appended, or `earlier` itself. Costs the same however long they are:
-    /// what was made in another way counts as another history, even if it says the same.
+    /// True if this history is `earlier`, or `earlier` with messages appended. Independent of the
+    /// lengths, because it compares identity: a history built separately is a different one, even
+    /// if it has equal messages.
     ///
     /// ```
     /// use agent_core::{History, Message};
@@ -213,8 +223,9 @@ impl History {
         self.0.continues(&earlier.0)
     }
 
-    /// The messages that were appended since `earlier`; `None` if this history does not [continue](Self::continues) it. For
-    /// whoever follows a conversation: what is known of the messages before is kept with a clone of the history then.
+    /// Returns the messages appended since `earlier`; `None` if this history does not
+    /// [continue](Self::continues) it. For incremental processing of a conversation: keep a clone
+    /// of the history with the result so far.
     ///
     /// ```
     /// use agent_core::{History, Message};
@@ -230,12 +241,12 @@ impl History {
         self.continues(earlier).then(|| self.0.iter_from(earlier.len()))
     }
 
-    /// The history as it was when it had `len` messages, which this one then [continues](Self::continues).
+    /// Returns the history when it had `len` messages, which this one [continues](Self::continues).
     pub(crate) fn first(&self, len: usize) -> Self {
         Self(self.0.first(len))
     }
 
-    /// This history and `more` behind it.
+    /// Returns this history followed by `more`.
     pub(crate) fn joined(mut self, more: &Self) -> Self {
         more.iter().for_each(|message| self.0.push(message.clone()));
         self
@@ -247,7 +258,7 @@ impl History {
     }
 }
 
-/// What a message needs beside it.
+/// The counterpart that a message requires.
 #[derive(PartialEq)]
 enum Pairing<'a> {
     Results(Vec<&'a str>),

@@ -1,11 +1,12 @@
-//! Why a kept history was replaced.
+//! Reasons for replacing a persisted history.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// Why a kept history was replaced. A text is read as one of the known words, or kept as the author's own.
+/// Reason for replacing a persisted history. A string is parsed as one of the known reasons, or
+/// else kept as a custom reason.
 ///
 /// ```
 /// use agent_core::history::ReplaceReason;
@@ -18,23 +19,23 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplaceReason {
-    /// `user_clear`: the user began anew.
+    /// `user_clear`: the user started over.
     UserClear,
-    /// `compact_auto`: it had become too long.
+    /// `compact_auto`: the history had become too long.
     CompactAuto,
-    /// `compact_manual`: somebody asked for a shorter one.
+    /// `compact_manual`: a compaction was requested.
     CompactManual,
-    /// `compact_focused`: somebody asked for a shorter one about one thing.
+    /// `compact_focused`: a compaction with a focus was requested.
     CompactFocused {
-        /// What to keep.
+        /// Topic to preserve.
         focus: String,
     },
-    /// A word of the author's, or what another release wrote; kept as it is.
+    /// A custom reason, or one written by another release; kept unchanged.
     Other(Value),
 }
 
 impl ReplaceReason {
-    /// The reason in one word.
+    /// The reason as one word.
     pub fn as_str(&self) -> &str {
         match self {
             Self::UserClear => "user_clear",

@@ -1,4 +1,4 @@
-//! Making a foreign conversation acceptable, and saying what was done.
+//! Repair of external conversations, with a report.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -7,21 +7,21 @@ use std::{
 
 use crate::message::{AssistantMessage, Block, Message, ToolMessage};
 
-/// One thing that [`History::import`](crate::History::import) mended.
+/// One repair made by [`History::import`](crate::History::import).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repair {
-    /// A result answered no open call and was left out.
+    /// A result answered no open call and was dropped.
     OrphanResult {
-        /// The id that it named.
+        /// Call id of the result.
         call_id: String,
     },
-    /// A call had no result; an error result was put in its place.
+    /// A call had no result; an error result was inserted.
     MissingResult {
-        /// The call.
+        /// Id of the call.
         call_id: String,
     },
-    /// Results stood in another order than their calls.
+    /// Results were in another order than their calls.
     Reordered,
     /// Two calls of one message shared an id; the later one and its result were renamed.
     DuplicateId {
@@ -30,11 +30,11 @@ pub enum Repair {
         /// The new id.
         to: String,
     },
-    /// An assistant message said nothing and was left out.
+    /// An empty assistant message was dropped.
     EmptyMessage,
 }
 
-/// What a call is answered with when nobody knows how it ended: as an error.
+/// Error result of a call whose outcome is unknown.
 pub const NO_RESULT: &str = "No result was recorded: the call was interrupted.";
 
 pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (Vec<Message>, Vec<Repair>) {
@@ -89,7 +89,7 @@ fn turn(
     out.extend(answers.into_iter().map(Message::Tool));
 }
 
-/// Renames the later of calls that share an id, and calls without one; returns what was renamed to what.
+/// Renames duplicate and empty call ids; returns the old and new ids.
 pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(Arc<str>, Arc<str>)> {
     if first_duplicate(message).is_none() {
         return Vec::new();
@@ -106,15 +106,15 @@ pub fn unique_ids(message: &mut AssistantMessage) -> Vec<(Arc<str>, Arc<str>)> {
         let fresh: Arc<str> = fresh.unwrap_or_default().into();
         taken.insert(fresh.clone());
         seen.insert(fresh.clone());
-        call.raw = None; // it names the old id
+        call.raw = None; // it contains the old id
         renamed.push((std::mem::replace(&mut call.id, fresh.clone()), fresh));
     }
     renamed
 }
 
-/// An id that two calls share, or the empty id.
+/// Returns an id that two calls share, or the empty id.
 pub(super) fn first_duplicate(message: &AssistantMessage) -> Option<&str> {
-    /// Up to here comparing each with each is quicker than a set.
+    /// Up to this number, comparing all pairs is faster than a set.
     const FEW: usize = 8;
     let ids = || message.calls().map(|c| &*c.id);
     if message.blocks().len() <= FEW {

@@ -1,11 +1,12 @@
-//! Chunks in, one message out.
+//! [`MessageBuilder`]: builds a message from chunks.
 
 use super::Chunk;
 use crate::message::{AssistantMessage, Block, Reasoning, ToolCall};
 
-/// Folds the chunks of one model call into the message that they make.
+/// Builds the message of one model call from its chunks.
 ///
-/// The codecs use it so that what was streamed and what is kept cannot differ; a reader of events may use it too.
+/// The codecs use it so that streamed and persisted content cannot differ; event readers can use it
+/// too.
 ///
 /// ```
 /// use agent_core::{Chunk, model::MessageBuilder};
@@ -17,12 +18,12 @@ use crate::message::{AssistantMessage, Block, Reasoning, ToolCall};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MessageBuilder {
-    /// In order of first appearance, with the index the provider gave each.
+    /// Blocks in order of first appearance, each with the provider's index.
     blocks: Vec<(u32, Block)>,
 }
 
 impl MessageBuilder {
-    /// Adds a chunk. [`Chunk::Restart`] drops everything said before it.
+    /// Adds a chunk. [`Chunk::Restart`] drops all blocks before it.
     pub fn push(&mut self, chunk: &Chunk) {
         match chunk {
             Chunk::Text { index, delta } => {
@@ -57,12 +58,12 @@ impl MessageBuilder {
         }
     }
 
-    /// The message so far.
+    /// Returns the message built so far.
     pub fn finish(self) -> AssistantMessage {
         AssistantMessage::new(self.into_blocks())
     }
 
-    /// The blocks so far; empty texts are left out.
+    /// Returns the blocks built so far; empty texts are omitted.
     pub fn into_blocks(self) -> Vec<Block> {
         let said = |b: &Block| !matches!(b, Block::Text(text) if text.is_empty());
         self.blocks.into_iter().map(|(_, b)| b).filter(said).collect()

@@ -1,4 +1,4 @@
-//! What a model says while it is still speaking.
+//! Streamed chunks of a model's answer.
 
 use std::{fmt, sync::Arc};
 
@@ -10,78 +10,78 @@ use crate::{
     message::{AssistantMessage, Block},
 };
 
-/// A piece of a message under way. `index` tells the blocks of a message apart.
+/// A chunk of a streamed message. `index` identifies the block within the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Chunk {
-    /// More text.
+    /// Additional text.
     Text {
-        /// The block.
+        /// Index of the block.
         index: u32,
-        /// What is added.
+        /// The added text.
         delta: String,
     },
-    /// More reasoning.
+    /// Additional reasoning.
     Reasoning {
-        /// The block.
+        /// Index of the block.
         index: u32,
-        /// What is added.
+        /// The added text.
         delta: String,
     },
     /// A tool call begins.
     ToolCall {
-        /// The block.
+        /// Index of the block.
         index: u32,
-        /// The call's id.
+        /// Id of the call.
         id: Arc<str>,
-        /// The tool.
+        /// Name of the tool.
         name: Arc<str>,
     },
-    /// More of a call's arguments.
+    /// Additional arguments of a call.
     Arguments {
-        /// The block.
+        /// Index of the block.
         index: u32,
-        /// What is added.
+        /// The added text.
         delta: String,
     },
-    /// A block that came whole, or the final form of one that came in pieces.
+    /// A complete block, or the final form of a streamed one.
     Block {
-        /// The block's index.
+        /// Index of the block.
         index: u32,
         /// The block.
         block: Block,
     },
-    /// A block is complete. Every block that came in pieces has its end.
+    /// A block is complete. Sent for every streamed block.
     End {
-        /// The block.
+        /// Index of the block.
         index: u32,
     },
-    /// An attempt failed after it had spoken: drop what it said.
+    /// An attempt failed after it emitted chunks: discard them.
     Restart,
 }
 
-/// Where a rewriter puts what it lets out.
+/// Callback that receives the output of a rewriter.
 type Out<'a> = &'a mut dyn FnMut(Chunk) -> Result<()>;
 
 type Observe = dyn Fn(&Chunk) -> Result<()> + Send + Sync;
 type Map = dyn Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync;
 type Rewrite = dyn Fn(Chunk, Out<'_>) -> Result<()> + Send + Sync;
 
-/// What a layer does with a chunk.
+/// A layer's transform of chunks.
 enum Transform {
-    /// It looks, and changes nothing.
+    /// Observes each chunk, and may end the call.
     Observe(Box<Observe>),
-    /// It makes one chunk of it, or none.
+    /// Maps each chunk to one chunk or none.
     Map(Box<Map>),
-    /// It makes any number of chunks of it.
+    /// Maps each chunk to any number of chunks.
     Rewrite(Box<Rewrite>),
 }
 
-/// Where a model call reports chunks as they come. Layers stack transforms on it.
+/// Destination of a model call's chunks. Layers add transforms to it.
 ///
-/// A transform may change a chunk, drop it, or end the call with an error. The innermost runs first, so the outermost sees
-/// what the user may see.
+/// A transform may change a chunk, drop it, or end the call with an error. The innermost transform
+/// runs first, so the outermost sees the final content.
 #[derive(Clone, Default)]
 pub struct ChunkSink(Option<Arc<Node>>);
 
@@ -91,13 +91,13 @@ struct Node {
 }
 
 impl ChunkSink {
-    /// Adds a transform that runs before (closer to the model than) those already there.
+    /// Adds a transform that runs before (closer to the model than) the existing ones.
     #[must_use]
     pub fn with(&self, transform: impl Fn(Chunk) -> Result<Option<Chunk>> + Send + Sync + 'static) -> Self {
         self.layer(Transform::Map(Box::new(transform)))
     }
 
-    /// Adds an observer that runs before those already there.
+    /// Adds an observer that runs before the existing transforms.
     #[must_use]
     pub fn with_observer(&self, observe: impl Fn(&Chunk) + Send + Sync + 'static) -> Self {
         self.with_guard(move |chunk| {
@@ -106,17 +106,19 @@ impl ChunkSink {
         })
     }
 
-    /// Adds a guard that runs before those already there: it sees each chunk, and an error of its ends the call.
+    /// Adds a guard that runs before the existing transforms: it observes each chunk, and its error
+    /// ends the call.
     #[must_use]
     pub fn with_guard(&self, guard: impl Fn(&Chunk) -> Result<()> + Send + Sync + 'static) -> Self {
         self.layer(Transform::Observe(Box::new(guard)))
     }
 
-    /// Adds a rewriter that runs before those already there: it may hold back what it is given, and hand any number of
-    /// chunks to its second argument, at the [`End`](Chunk::End) of a block what it still holds of it.
+    /// Adds a rewriter that runs before the existing transforms: it may buffer chunks, and pass any
+    /// number of chunks to its second argument. At the [`End`](Chunk::End) of a block it must flush
+    /// the rest of the block.
     ///
-    /// If the message differs from what the model said, nothing of the provider's own JSON is kept: what a rewriter took
-    /// out would still be there.
+    /// If the message differs from the model's, the provider's JSON is dropped entirely: it would
+    /// still contain the removed content.
     ///
     /// ```
     /// use agent_core::{Chunk, ChunkSink};
@@ -140,12 +142,13 @@ impl ChunkSink {
         Self(Some(Arc::new(Node { transform, outer: self.clone() })))
     }
 
-    /// True if nobody looks at chunks: a model may then save itself the making of them.
+    /// True if there are no transforms: a model may then skip producing chunks.
     pub fn is_idle(&self) -> bool {
         self.0.is_none()
     }
 
-    /// True if a transform may change or drop chunks, so that the message must be made of what comes out.
+    /// True if a transform may change or drop chunks, so that the message must be built from the
+    /// output.
     pub fn transforms(&self) -> bool {
         self.layers().any(|node| !matches!(node.transform, Transform::Observe(_)))
     }
@@ -158,7 +161,8 @@ impl ChunkSink {
         std::iter::successors(self.0.as_deref(), |node| node.outer.0.as_deref())
     }
 
-    /// Passes a chunk through every layer. What comes out is the readers' alone: a [`Collector`] keeps it too.
+    /// Passes a chunk through every layer to the readers. Use a [`Collector`] to build the message
+    /// from the output too.
     ///
     /// # Errors
     /// If a layer ends the call.
@@ -166,7 +170,7 @@ impl ChunkSink {
         self.pass(chunk, &mut |_| {})
     }
 
-    /// Passes a chunk through every layer, and what comes out to `kept`.
+    /// Passes a chunk through every layer, and calls `kept` with the output.
     fn pass(&self, mut chunk: Chunk, kept: &mut dyn FnMut(&Chunk)) -> Result<()> {
         let mut sink = self;
         while let Some(node) = &sink.0 {
@@ -184,9 +188,9 @@ impl ChunkSink {
         Ok(())
     }
 
-    /// Passes a message that came whole through the sink, block by block, and returns what is left of it.
+    /// Passes a complete message through the sink, block by block, and returns the result.
     ///
-    /// A message that no layer changed is returned as it was, with the provider's own JSON.
+    /// A message that no layer changed is returned unchanged, with the provider's JSON.
     ///
     /// # Errors
     /// If a layer ends the call.
@@ -204,11 +208,11 @@ impl ChunkSink {
     }
 }
 
-/// A whole block as the chunks that a stream would have brought.
+/// Splits a complete block into the chunks of a stream.
 fn pieces(index: u32, block: &Block) -> impl Iterator<Item = Chunk> {
     let whole = || Chunk::Block { index, block: block.clone() };
     let (first, second) = match block {
-        // What a text says beside its words is in no delta.
+        // Data of a text other than its words is in no delta.
         Block::Text(t) if t.raw.is_none() => {
             (Chunk::Text { index, delta: t.text.clone() }, (!t.citations.is_empty()).then(whole))
         }
@@ -222,7 +226,8 @@ fn pieces(index: u32, block: &Block) -> impl Iterator<Item = Chunk> {
     [Some(first), second, Some(Chunk::End { index })].into_iter().flatten()
 }
 
-/// Pushes the chunks of one call through a sink and keeps what comes out, if that can differ from what goes in.
+/// Pushes the chunks of one call through a sink, and builds a message from the output if that can
+/// differ from the input.
 #[derive(Debug)]
 pub struct Collector {
     sink: ChunkSink,
@@ -230,7 +235,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector over `sink`.
+    /// Creates a collector for `sink`.
     pub fn new(sink: &ChunkSink) -> Self {
         Self { sink: sink.clone(), kept: sink.transforms().then(MessageBuilder::default) }
     }
@@ -246,7 +251,8 @@ impl Collector {
         }
     }
 
-    /// The message to keep: `said` itself if no layer changed it, else what the layers left, marked as edited.
+    /// Returns the final message: `said` if no layer changed it, otherwise the output of the
+    /// layers, marked as edited.
     pub fn finish(self, mut said: AssistantMessage) -> AssistantMessage {
         if let Some(kept) = self.kept.map(MessageBuilder::into_blocks)
             && !same_content(&kept, said.blocks())
@@ -260,7 +266,7 @@ impl Collector {
     }
 }
 
-/// Equal but for the raw JSON that chunks do not carry.
+/// Equality that ignores the raw JSON, which chunks do not carry.
 fn same_content(a: &[Block], b: &[Block]) -> bool {
     a.len() == b.len()
         && a.iter().zip(b).all(|(a, b)| match (a, b) {

@@ -1,23 +1,24 @@
-//! Putting estimates of prompts right by what providers report: [`Correction`].
+//! [`Correction`]: calibration of token estimates by reported usage.
 
 use crate::usage::Usage;
 
-/// How much what was learned before counts beside a new report.
+/// Weight of earlier reports relative to a new one.
 const MEMORY: f64 = 0.8;
-/// How far the factor may be from 1, either way.
+/// Maximum distance of the factor from 1, in either direction.
 const FURTHEST: f64 = 4.0;
-/// What is thought before anything is known, as the usual distance from it: tokens that nobody sees, from none..
+/// Prior standard deviations: of the number of hidden tokens, from zero..
 const HIDDEN: f64 = 300.0;
-/// .. the factor, from 1..
+/// .. of the factor, from 1..
 const FACTOR: f64 = 0.3;
-/// .. and a report, from what it should be: a part of it.
+/// .. and of a report, relative to its true value.
 const NOISE: f64 = 0.05;
 
-/// What estimates of a model's prompts are put right by, learned from what its provider reports of them.
+/// Calibration of a model's token estimates, learned from the usage that its provider reports.
 ///
-/// An estimate is off in two ways: by a factor, since every model cuts text in its own way, and by tokens that each prompt has and
-/// nobody sees, such as a provider's own instructions about tools. A large prompt tells more of the first, a small one of the second;
-/// from several reports both are known.
+/// An estimate has two kinds of error: a factor, since every model tokenises text differently, and
+/// a constant number of hidden tokens per prompt, such as a provider's own instructions about
+/// tools. A large prompt is more informative about the factor, a small one about the constant;
+/// several reports determine both.
 ///
 /// ```
 /// use agent_core::{Usage, model::Correction};
@@ -39,28 +40,28 @@ pub struct Correction {
 }
 
 impl Default for Correction {
-    /// Estimates are right.
+    /// The identity: estimates are unchanged.
     fn default() -> Self {
         Self { hidden: 0.0, factor: 1.0, sums: [0.0; 5] }
     }
 }
 
 impl Correction {
-    /// Learns that a prompt, which was estimated at so many tokens, was reported as `usage`. Usage of no call, or of several,
-    /// teaches nothing.
+    /// Learns from a prompt that was estimated at `estimated` tokens and reported as `usage`. Usage
+    /// of no call, or of several, is ignored.
     pub fn learn(&mut self, estimated: u64, usage: &Usage) {
         if usage.calls != 1 || usage.prompt() == 0 || estimated == 0 {
             return;
         }
         let (x, y) = (estimated as f64, usage.prompt() as f64);
-        // Reports are off by parts of themselves: so their distances are measured in such parts.
+        // The errors of reports are relative, and so are their weights.
         let weight = (NOISE * y).powi(-2);
         let new = [1.0, x, x * x, y, x * y];
         self.sums.iter_mut().zip(new).for_each(|(sum, new)| *sum = *sum * MEMORY + weight * new);
         self.solve();
     }
 
-    /// The line that is nearest to the reports and to what was thought before them.
+    /// Fits the line closest to the reports and the prior.
     fn solve(&mut self) {
         let [ones, x, xx, y, xy] = self.sums;
         let (hidden, factor) = (HIDDEN.powi(-2), FACTOR.powi(-2));
@@ -74,22 +75,22 @@ impl Correction {
         self.factor = self.factor.clamp(1.0 / FURTHEST, FURTHEST);
     }
 
-    /// What estimates are multiplied with; 1 until something was learned.
+    /// Factor that corrects estimates; 1 until something was learned.
     pub fn factor(&self) -> f64 {
         self.factor
     }
 
-    /// Tokens that each prompt has beside those that are estimated; 0 until something was learned.
+    /// Number of hidden tokens per prompt; 0 until something was learned.
     pub fn hidden(&self) -> u64 {
         self.hidden.round() as u64
     }
 
-    /// An estimate of a part of a prompt, put right.
+    /// Corrects an estimate of a part of a prompt.
     pub fn part(&self, estimated: u64) -> u64 {
         (estimated as f64 * self.factor).round() as u64
     }
 
-    /// An estimate of a whole prompt, put right.
+    /// Corrects an estimate of a whole prompt.
     pub fn prompt(&self, estimated: u64) -> u64 {
         (estimated as f64 * self.factor + self.hidden).round() as u64
     }

@@ -1,4 +1,4 @@
-//! What is known of a model, and the two things that are looked up by its name.
+//! [`ModelInfo`] and [`TokenCounter`].
 
 use std::sync::Arc;
 
@@ -11,26 +11,27 @@ use crate::{
     tooling::ToolSpecs,
 };
 
-/// What is known of a model.
+/// Name and capabilities of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// The model's name, as its provider knows it.
     pub name: String,
-    /// Who serves it; empty if nobody does.
+    /// Name of the provider; empty if there is no provider.
     #[serde(default)]
     pub provider: String,
-    /// Tokens that a request and its answer may have together, if known.
+    /// Context window in tokens, for request and answer together, if known.
     #[serde(default)]
     pub context_window: Option<u64>,
-    /// Tokens that one answer may have, if known.
+    /// Maximum number of tokens of one answer, if known.
     #[serde(default)]
     pub max_output: Option<u64>,
-    /// Whether tools can be offered to it. An agent with tools refuses to be built on a model without. Default: true.
+    /// True if the model supports tools. An agent with tools cannot be built on a model without.
+    /// Default: true.
     #[serde(default = "yes")]
     pub tools: bool,
-    /// Whether it is held to a JSON Schema ([`ModelParams::output`](crate::ModelParams)) by its provider, beside tools too.
-    /// Default: false.
+    /// True if the provider enforces a JSON Schema ([`ModelParams::output`](crate::ModelParams)),
+    /// also together with tools. Default: false.
     #[serde(default)]
     pub json_schema: bool,
 }
@@ -40,7 +41,7 @@ fn yes() -> bool {
 }
 
 impl ModelInfo {
-    /// A model of which only the name is known.
+    /// Creates the info of a model from its name.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -52,7 +53,7 @@ impl ModelInfo {
         }
     }
 
-    /// Sets who serves it.
+    /// Sets the provider.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = provider.into();
@@ -66,14 +67,14 @@ impl ModelInfo {
         self
     }
 
-    /// Says that tools cannot be offered to it.
+    /// Declares that the model does not support tools.
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.tools = false;
         self
     }
 
-    /// Says that its provider holds it to a JSON Schema.
+    /// Declares that the provider enforces a JSON Schema.
     #[must_use]
     pub fn with_json_schema(mut self) -> Self {
         self.json_schema = true;
@@ -81,33 +82,35 @@ impl ModelInfo {
     }
 }
 
-/// What a [`Media`] is, by the place where it stands.
+/// Kind of a [`Media`], by its position in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MediaKind {
     /// An image.
     Image,
-    /// A document: pages, or sound and film where a wire takes them as documents.
+    /// A document: pages, or audio and video if a wire accepts them as documents.
     Document,
 }
 
-/// Counts tokens as a model would.
+/// Counts the tokens of a model.
 pub trait TokenCounter: Send + Sync + 'static {
-    /// Tokens of plain text.
+    /// Tokens of a text.
     fn text(&self, text: &str) -> u64;
 
-    /// Tokens of an image or a document. Default: 85 of an image, which is one of low detail, and 1,000 of a document.
+    /// Tokens of an image or a document. Default: 85 for an image, which corresponds to low detail,
+    /// and 1,000 for a document.
     fn media(&self, media: &Media, kind: MediaKind) -> u64 {
         let _ = media;
         USUAL.media(kind)
     }
 
-    /// Tokens of one message with the overhead a provider adds to it. Default: a usual estimate around its texts.
+    /// Tokens of one message, including the provider's overhead. Default: the tokens of its texts
+    /// plus a typical overhead.
     fn message(&self, message: &Message) -> u64 {
         USUAL.message(message, |text| self.text(text), |media, kind| self.media(media, kind))
     }
 
-    /// Tokens of the tools that are offered. Default: a usual estimate around their texts.
+    /// Tokens of the offered tools. Default: the tokens of their texts plus a typical overhead.
     fn tools(&self, tools: &ToolSpecs) -> u64 {
         USUAL.tools(tools, |text| self.text(text))
     }
@@ -117,7 +120,7 @@ pub trait TokenCounter: Send + Sync + 'static {
         history.iter().map(|message| self.message(message)).sum()
     }
 
-    /// Tokens of a whole prompt: of a system prompt, tools and a conversation.
+    /// Tokens of a whole prompt: system prompt, tools and conversation.
     fn prompt(&self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
         let system = system.map_or(0, |system| self.message(&Message::System(system.clone())));
         system + self.tools(tools) + self.history(messages)

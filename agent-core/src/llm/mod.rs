@@ -1,4 +1,5 @@
-//! What is said to and by a language model, apart from any run. The room [`model`](crate::model) shows it.
+//! Data types of model calls, independent of any run. The public module [`model`](crate::model)
+//! re-exports them.
 
 mod builder;
 mod chunk;

@@ -1,4 +1,4 @@
-//! How a model is to answer.
+//! Parameters of model calls.
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,55 +7,56 @@ use serde_json::{Map, Value};
 
 use crate::storage::deep_fields;
 
-/// How a model is to answer. Everything unset is left to the provider.
+/// Parameters of a model call. Unset fields are left to the provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelParams {
-    /// Randomness; the provider's range.
+    /// Sampling temperature; the range depends on the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Nucleus sampling, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Most tokens that the answer may have.
+    /// Maximum number of tokens of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Texts that end the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
-    /// Makes sampling repeatable where the provider can.
+    /// Seed for reproducible sampling, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// Whether and which tool must be called.
+    /// Constraint on the choice of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// Whether one message may hold several calls.
+    /// True if one message may contain several calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// How much the model is to think before it answers.
+    /// Reasoning effort before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Most tokens that the model may think: for models that are told a number in place of an effort, which it then wins
-    /// over. Others refuse it.
+    /// Maximum number of reasoning tokens, for models that accept a number instead of an effort; it
+    /// then takes precedence over `effort`. Other models reject it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<u64>,
-    /// What the answer may be made of; text if nothing is said.
+    /// Modalities of the answer. Default: text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modalities: Vec<Modality>,
-    /// How a spoken answer is to sound.
+    /// Voice of a spoken answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<Voice>,
-    /// The form that the answer must have.
+    /// Required form of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<OutputFormat>>,
-    /// Fields of the provider's own request, merged into it last and deeply: what stands here wins.
+    /// Provider-specific request fields, merged recursively into the request last: they take
+    /// precedence.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// Whether and which tool must be called.
+/// Constraint on the choice of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -63,38 +64,38 @@ pub struct ModelParams {
 pub enum ToolChoice {
     /// The model decides.
     Auto,
-    /// No tool.
+    /// No tool may be called.
     None,
-    /// Some tool.
+    /// At least one tool must be called.
     Required,
-    /// This tool.
+    /// This tool must be called.
     Tool(String),
 }
 
-/// How much a model is to think before it answers.
+/// Reasoning effort of a model before its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effort {
-    /// Not at all, where the model can be told so.
+    /// No reasoning, if the model supports it.
     None,
-    /// As little as possible.
+    /// Minimal effort.
     Minimal,
-    /// A little.
+    /// Low effort.
     Low,
-    /// Some.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
-    /// More than that.
+    /// Very high effort.
     #[serde(rename = "xhigh")]
     XHigh,
-    /// As much as the model can.
+    /// The model's maximum effort.
     Max,
 }
 
-/// In which form something is said.
+/// Modality of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -104,35 +105,35 @@ pub enum Modality {
     Text,
     /// Images.
     Image,
-    /// Sound: speech.
+    /// Audio: speech.
     Audio,
-    /// Moving images.
+    /// Video.
     Video,
-    /// Documents as they are: PDF.
+    /// Documents such as PDF.
     Document,
 }
 
-/// How a spoken answer is to sound.
+/// Voice of a spoken answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Voice {
-    /// The voice, as the provider calls it.
+    /// Provider-specific name of the voice.
     pub name: String,
-    /// The form of the sound, as the provider calls it (`wav`, `mp3`, `pcm16`). Default: the provider's; OpenAI's is asked for
-    /// `wav`, or `pcm16` where it streams. Gemini takes none.
+    /// Provider-specific audio format (`wav`, `mp3`, `pcm16`). Default: the provider's; OpenAI is
+    /// asked for `wav`, or `pcm16` when streaming. Gemini accepts none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
 
 impl Voice {
-    /// The voice of this name.
+    /// Creates a voice with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), format: None }
     }
 
-    /// Sets the form of the sound.
+    /// Sets the audio format.
     #[must_use]
     pub fn format(mut self, format: impl Into<String>) -> Self {
         self.format = Some(format.into());
@@ -140,43 +141,43 @@ impl Voice {
     }
 }
 
-/// The form that an answer must have: JSON of this schema, which the provider enforces.
+/// Required form of an answer: JSON of this schema, enforced by the provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct OutputFormat {
-    /// What the form is called: letters, digits, `_` and `-`, at most 64.
+    /// Name of the form: letters, digits, `_` and `-`, at most 64.
     pub name: String,
-    /// What it is for.
+    /// Purpose of the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// JSON Schema of the answer; null if any JSON will do.
+    /// JSON Schema of the answer; null for any JSON.
     pub schema: Value,
-    /// Whether the provider must refuse schemas that it cannot enforce word for word. Default: false.
+    /// True if the provider must reject schemas that it cannot enforce exactly. Default: false.
     #[serde(default)]
     pub strict: bool,
 }
 
 impl OutputFormat {
-    /// JSON of this schema.
+    /// Creates the form of JSON with this schema.
     pub fn new(name: impl Into<String>, schema: Value) -> Self {
         Self { name: name.into(), description: None, schema, strict: false }
     }
 
-    /// Any JSON.
+    /// Creates the form of any JSON.
     pub fn json() -> Self {
         Self::new("json", Value::Null)
     }
 
-    /// Says what it is for.
+    /// Sets the purpose.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Sets whether the schema is enforced word for word.
+    /// Sets whether the schema is enforced exactly.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -185,76 +186,77 @@ impl OutputFormat {
 }
 
 impl ModelParams {
-    /// Parameters of which none is set; all callers share them.
+    /// Returns shared parameters without any field set.
     pub(crate) fn unset() -> Arc<Self> {
         static UNSET: LazyLock<Arc<ModelParams>> = LazyLock::new(Arc::default);
         UNSET.clone()
     }
 
-    /// Sets the randomness.
+    /// Sets the sampling temperature.
     #[must_use]
     pub fn temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// Sets the most tokens that an answer may have.
+    /// Sets the maximum number of tokens of an answer.
     #[must_use]
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Sets how much the model thinks first.
+    /// Sets the reasoning effort.
     #[must_use]
     pub fn effort(mut self, effort: Effort) -> Self {
         self.effort = Some(effort);
         self
     }
 
-    /// Sets the most tokens that the model may think.
+    /// Sets the maximum number of reasoning tokens.
     #[must_use]
     pub fn thinking_tokens(mut self, most: u64) -> Self {
         self.thinking_tokens = Some(most);
         self
     }
 
-    /// Sets what the answer may be made of.
+    /// Sets the modalities of the answer.
     #[must_use]
     pub fn modalities(mut self, modalities: impl IntoIterator<Item = Modality>) -> Self {
         self.modalities = modalities.into_iter().collect();
         self
     }
 
-    /// Sets how a spoken answer is to sound.
+    /// Sets the voice of a spoken answer.
     #[must_use]
     pub fn voice(mut self, voice: Voice) -> Self {
         self.voice = Some(voice);
         self
     }
 
-    /// Sets the form of the answer.
+    /// Sets the required form of the answer.
     #[must_use]
     pub fn output(mut self, format: OutputFormat) -> Self {
         self.output = Some(Arc::new(format));
         self
     }
 
-    /// Sets whether and which tool must be called.
+    /// Sets the constraint on the choice of tools.
     #[must_use]
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = Some(choice);
         self
     }
 
-    /// Sets a field of the provider's own request.
+    /// Sets a provider-specific request field.
     #[must_use]
     pub fn extra(mut self, field: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(field.into(), value.into());
         self
     }
 
-    /// These, with what `over` sets in their place; its fields of the provider's own request are merged into these, deeply.
+    /// Overrides these parameters with the set fields of `over`; provider-specific request fields
+    /// are merged recursively.
     ///
     /// ```
     /// use agent_core::ModelParams;

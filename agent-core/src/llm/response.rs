@@ -1,4 +1,4 @@
-//! One complete answer of a model.
+//! Complete answers of models.
 
 use std::sync::Arc;
 
@@ -7,34 +7,35 @@ use serde_json::{Map, Value};
 
 use crate::{flow::Verdict, message::AssistantMessage, usage::Usage};
 
-/// One complete answer.
+/// One complete answer of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelResponse {
-    /// What the model said.
+    /// The model's message.
     pub message: AssistantMessage,
-    /// Why it ended.
+    /// Reason why the answer ended.
     #[serde(default)]
     pub finish: FinishReason,
-    /// What it used, as far as the provider said.
+    /// Usage of the call, as far as the provider reported it.
     #[serde(default)]
     pub usage: Usage,
-    /// The model that answered, in the provider's words.
+    /// Name of the answering model, as reported by the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
-    /// What else the provider said, in its own fields: log probabilities, further candidates, safety ratings, sources.
+    /// Further provider-specific response fields: log probabilities, further candidates, safety
+    /// ratings, sources.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
-    /// What `after_model` hooks want of the loop; the executor reads it. Not kept.
+    /// Verdict of `after_model` hooks for the executor's loop. Not persisted.
     #[serde(skip)]
     pub verdict: Verdict,
 }
 
 impl ModelResponse {
-    /// An answer of this message, ended normally.
+    /// Creates an answer with this message that ended normally.
     pub fn new(message: impl Into<AssistantMessage>) -> Self {
         let message = message.into();
         let finish = if message.has_calls() { FinishReason::ToolCalls } else { FinishReason::Stop };
@@ -49,14 +50,14 @@ impl ModelResponse {
         }
     }
 
-    /// Sets why it ended.
+    /// Sets the reason why the answer ended.
     #[must_use]
     pub fn with_finish(mut self, finish: FinishReason) -> Self {
         self.finish = finish;
         self
     }
 
-    /// Sets what it used.
+    /// Sets the usage.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
@@ -64,22 +65,23 @@ impl ModelResponse {
     }
 }
 
-/// Why a model stopped.
+/// Reason why an answer ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It was done.
+    /// The answer is complete.
     #[default]
     Stop,
-    /// It wants tools to be run.
+    /// The model requested tool calls.
     ToolCalls,
-    /// It reached its token limit.
+    /// The model reached its token limit.
     Length,
     /// The provider withheld the rest.
     ContentFilter,
-    /// It is at work with the provider's own tools, and goes on when it is asked again.
+    /// The model is still working with provider-hosted tools, and continues when it is called
+    /// again.
     Paused,
-    /// Anything else, in the provider's words.
+    /// A provider-specific reason.
     Other(String),
 }

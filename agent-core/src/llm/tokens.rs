@@ -1,5 +1,5 @@
-//! A counter without a tokenizer, and what messages and tools cost beside and around their text: providers do not say it, so
-//! these are estimates.
+//! Token counter without a tokenizer, and overhead of messages and tools: providers do not publish
+//! it, so the values are estimates.
 
 use super::{TokenCounter, info::MediaKind};
 use crate::{
@@ -7,31 +7,31 @@ use crate::{
     tooling::ToolSpec,
 };
 
-/// What messages and tools cost in tokens, beside and around their texts.
+/// Token costs of messages and tools besides their texts.
 pub(crate) struct Costs {
-    /// Around every message.
+    /// Overhead of every message.
     pub(crate) message: u64,
-    /// Around a call's name and arguments.
+    /// Overhead of a call, besides its name and arguments.
     pub(crate) call: u64,
-    /// Around a tool's result.
+    /// Overhead of a tool's result.
     pub(crate) result: u64,
-    /// Around a tool's name, description and schema.
+    /// Overhead of a tool, besides its name, description and schema.
     pub(crate) tool: u64,
-    /// An image.
+    /// Cost of an image.
     pub(crate) image: u64,
-    /// A document.
+    /// Cost of a document.
     pub(crate) document: u64,
-    /// Hidden thinking, by its bytes in base64.
+    /// Cost of hidden reasoning, by its number of base64 characters.
     pub(crate) hidden: fn(u64) -> u64,
 }
 
-/// Usual estimates: an image of low detail, a document of about two pages. Hidden thinking is base64 of something about as
-/// long as the thinking: 4 characters for 3 bytes, 4 bytes a token.
+/// Typical estimates: an image of low detail, a document of about two pages. Hidden reasoning is
+/// base64 of data about as long as the reasoning: 4 characters for 3 bytes, 4 bytes per token.
 pub(super) const USUAL: Costs =
     Costs { message: 3, call: 8, result: 6, tool: 4, image: 85, document: 1000, hidden: |base64| base64 * 3 / 16 };
 
 impl Costs {
-    /// Tokens of a message, with `text` counting its texts and `media` its media.
+    /// Tokens of a message, where `text` counts texts and `media` counts media.
     pub(crate) fn message(
         &self,
         message: &Message,
@@ -48,13 +48,13 @@ impl Costs {
             }
     }
 
-    /// Tokens of the tools on offer, with `text` counting their texts.
+    /// Tokens of the offered tools, where `text` counts texts.
     pub(crate) fn tools(&self, tools: &[ToolSpec], text: impl Fn(&str) -> u64) -> u64 {
         let tool = |t: &ToolSpec| self.tool + text(&t.name) + text(&t.description) + text(&t.parameters.to_string());
         tools.iter().map(tool).sum()
     }
 
-    /// Tokens of an image or a document of which nothing is known.
+    /// Tokens of an image or a document of unknown size.
     pub(crate) fn media(&self, kind: MediaKind) -> u64 {
         match kind {
             MediaKind::Image => self.image,
@@ -85,7 +85,8 @@ fn part(part: &Part, text: impl Fn(&str) -> u64, media: impl Fn(&Media, MediaKin
     }
 }
 
-/// Counts four characters as a token. Good to about a third for English prose; too low for most other scripts.
+/// Counts four characters as one token. Accurate to about a third for English prose; too low for
+/// most other scripts.
 ///
 /// ```
 /// use agent_core::{Message, TokenCounter, model::ApproximateCounter};

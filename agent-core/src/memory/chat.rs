@@ -1,53 +1,55 @@
-//! Conversations by chat id.
+//! Store of conversations by chat id.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{error::Result, message::Message};
 
-/// Keeps conversations by chat id, for applications that keep them apart from runs. (What a run keeps is in its
-/// [`Journal`](crate::Journal).)
+/// Store of conversations by chat id, for applications that keep conversations apart from runs. (A
+/// run persists its conversation in its [`Journal`](crate::Journal).)
 ///
-/// The conformance suite of `agent-store` (feature `testing`) tells whether an implementation does what is said here.
+/// The conformance suite of `agent-store` (feature `testing`) checks an implementation.
 #[async_trait]
 pub trait ChatMessageStore: Send + Sync + 'static {
-    /// Appends messages to a chat and tells how many are new. A message whose id is in the chat already is passed over; one
-    /// without an id gets the next number. An implementation may leave system messages out.
+    /// Appends messages to a chat and returns the number of new ones. A message whose id is already
+    /// in the chat is skipped; one without an id gets the next number. An implementation may drop
+    /// system messages.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails; nothing is then written.
     async fn write(&self, chat_id: &str, messages: Vec<ChatMessage>) -> Result<usize>;
 
-    /// The messages of a chat that `query` asks for, oldest first, with their ids; an unknown chat is empty.
+    /// Returns the messages of a chat that match `query`, oldest first, with their ids; an unknown
+    /// chat is empty.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn retrieve(&self, chat_id: &str, query: &ChatQuery) -> Result<Vec<ChatMessage>>;
 
-    /// How many messages a chat has.
+    /// Returns the number of messages of a chat.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn count(&self, chat_id: &str) -> Result<usize>;
 
-    /// Deletes a chat; true if there was one.
+    /// Deletes a chat. Returns `true` if it existed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn delete(&self, chat_id: &str) -> Result<bool>;
 
-    /// Deletes all chats, and tells how many there were.
+    /// Deletes all chats. Returns their number.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn delete_all(&self) -> Result<usize>;
 }
 
-/// A message with the id that it has in its chat.
+/// A message with its id in the chat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChatMessage {
-    /// Unique in the chat; given by the store if unset.
+    /// Id of the message, unique in the chat; assigned by the store if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The message.
@@ -55,7 +57,7 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message of this id.
+    /// Creates a message with this id.
     pub fn new(id: impl Into<String>, message: Message) -> Self {
         Self { id: Some(id.into()), message }
     }
@@ -67,10 +69,11 @@ impl From<Message> for ChatMessage {
     }
 }
 
-/// Which messages of a chat are wanted. All by default.
+/// Filter for messages of a chat. Default: all.
 ///
-/// A chat is asked for in whole rounds, so that a call is never without its results. A round is what a user says up to the
-/// answer without calls that ends it; a system message between two rounds is one of its own.
+/// A chat is returned in whole rounds, so that a call always comes with its results. A round
+/// extends from a user message to the next answer without calls; a system message between two
+/// rounds is a separate round.
 ///
 /// ```
 /// use agent_core::memory::ChatQuery;
@@ -82,31 +85,31 @@ impl From<Message> for ChatMessage {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ChatQuery {
-    /// The newest rounds that are wanted, after the other filters; all if unset.
+    /// Maximum number of rounds, counted from the newest and after the other filters. Default: all.
     pub last_k: Option<usize>,
-    /// Only rounds that ended before the message of this id: for paging backwards. None if there is no such
-    /// message.
+    /// Only rounds that ended before the message with this id, for backward pagination. If there is
+    /// no such message, nothing matches.
     pub before: Option<String>,
-    /// Only rounds with a message whose text holds this, letter by letter.
+    /// Only rounds with a message whose text contains this, case-sensitively.
     pub containing: Option<String>,
 }
 
 impl ChatQuery {
-    /// Asks for the newest `k` rounds only.
+    /// Restricts to the newest `k` rounds.
     #[must_use]
     pub fn last_k(mut self, k: usize) -> Self {
         self.last_k = Some(k);
         self
     }
 
-    /// Asks for rounds before the message of this id only.
+    /// Restricts to rounds before the message with this id.
     #[must_use]
     pub fn before(mut self, id: impl Into<String>) -> Self {
         self.before = Some(id.into());
         self
     }
 
-    /// Asks for rounds with this text only.
+    /// Restricts to rounds that contain this text.
     #[must_use]
     pub fn containing(mut self, text: impl Into<String>) -> Self {
         self.containing = Some(text.into());

@@ -1,4 +1,4 @@
-//! Conditions on what is kept beside a text.
+//! Filters on metadata.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,34 +18,34 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Filter {
-    /// A field compared with a value.
+    /// Comparison of a field with a value.
     Field {
         /// The field's name.
         field: String,
-        /// How.
+        /// Comparison operator.
         is: Comparison,
         /// The value.
         value: Value,
     },
-    /// All of them; true if there are none.
+    /// Conjunction; true if empty.
     And(Vec<Self>),
-    /// One of them; false if there are none.
+    /// Disjunction; false if empty.
     Or(Vec<Self>),
-    /// The opposite.
+    /// Negation.
     Not(Box<Self>),
 }
 
-/// How a field is compared. A field that is not there is null.
+/// Comparison operator. A missing field is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Comparison {
-    /// They are equal; numbers by value, so 1 is 1.0.
+    /// Equal; numbers are compared by value, so 1 equals 1.0.
     #[serde(rename = "==")]
     Equal,
-    /// They are not equal.
+    /// Not equal.
     #[serde(rename = "!=")]
     NotEqual,
-    /// The field is greater. Only numbers, or texts, have an order: anything else is false.
+    /// The field is greater. Only numbers and texts are ordered: any other comparison is false.
     #[serde(rename = ">")]
     Greater,
     /// The field is greater or equal.
@@ -57,10 +57,10 @@ pub enum Comparison {
     /// The field is less or equal.
     #[serde(rename = "<=")]
     LessOrEqual,
-    /// The field is one of the values of a list.
+    /// The field equals a value of a list.
     #[serde(rename = "in")]
     In,
-    /// The field is none of the values of a list.
+    /// The field equals no value of a list.
     #[serde(rename = "not in")]
     NotIn,
 }
@@ -88,32 +88,32 @@ impl Filter {
         lt => Less,
         /// The field is less or equal.
         le => LessOrEqual,
-        /// The field is one of the values of a list.
+        /// The field equals a value of a list.
         is_in => In,
-        /// The field is none of the values of a list.
+        /// The field equals no value of a list.
         not_in => NotIn,
     }
 
-    /// Both.
+    /// Conjunction with another filter.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::And(vec![self, other])
     }
 
-    /// One of the two.
+    /// Disjunction with another filter.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::Or(vec![self, other])
     }
 
-    /// The opposite of `filter`.
+    /// Negation of `filter`.
     #[must_use]
     #[allow(clippy::should_implement_trait, reason = "a constructor, as the others")]
     pub fn not(filter: Self) -> Self {
         Self::Not(Box::new(filter))
     }
 
-    /// True if the metadata meet the condition.
+    /// True if the metadata match the filter.
     pub fn matches(&self, metadata: &Map<String, Value>) -> bool {
         match self {
             Self::Field { field, is, value } => is.holds(metadata.get(field).unwrap_or(&Value::Null), value),

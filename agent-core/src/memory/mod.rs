@@ -1,5 +1,6 @@
-//! What applications keep beside the journal: conversations by chat id ([`ChatMessageStore`]), and memories that are searched
-//! ([`MemoryStore`]). Authors of such stores implement the two; a [`Filter`] says what is looked at.
+//! Application data besides the journal: conversations by chat id ([`ChatMessageStore`]), and
+//! searchable memories ([`MemoryStore`]). Store authors implement these traits; a [`Filter`]
+//! restricts a search.
 //!
 //! ```
 //! use agent_core::memory::{Filter, Memory, MemoryQuery};

@@ -1,4 +1,4 @@
-//! Rounds: the smallest pieces in which a conversation is handed out.
+//! Rounds: the units in which a conversation is returned.
 
 use crate::{
     error::Result,
@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// Numbers the rounds of a conversation, message by message. For authors of a
-/// [`ChatMessageStore`](crate::memory::ChatMessageStore): the number is kept with the message.
+/// [`ChatMessageStore`](crate::memory::ChatMessageStore): the number is stored with the message.
 ///
 /// ```
 /// use agent_core::{Message, memory::RoundCounter};
@@ -23,19 +23,20 @@ pub struct RoundCounter {
 }
 
 impl RoundCounter {
-    /// Goes on after a message that was given `round`, and left it open or not.
+    /// Continues after a message with the number `round`, after which the round `is_open` or not.
     pub fn after(round: u64, is_open: bool) -> Self {
         Self { round, is_open }
     }
 
-    /// True if the next message is in the same round as the last.
+    /// True if the next message belongs to the same round as the last one.
     pub fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// The number of the round that the next message is in, from 1.
+    /// Returns the round number of the next message, from 1.
     pub fn number(&mut self, message: &Message) -> u64 {
-        // A system message inside a round stays there; between two it is one of its own.
+        // A system message inside a round belongs to it; one between two rounds is a separate
+        // round.
         let alone = matches!(message, Message::System(_)) && !self.is_open;
         if !self.is_open {
             self.round += 1;
@@ -49,17 +50,17 @@ impl RoundCounter {
     }
 }
 
-/// Picks what `query` asks for out of the messages of a chat, given newest first with their rounds, and reads no further than
-/// it must. What is given back is oldest first.
+/// Selects the messages of a chat that match `query`, from messages given newest first with their
+/// round numbers. Reads no further than necessary. Returns the messages oldest first.
 ///
 /// # Errors
-/// The first of `newest_first`.
+/// The first error of `newest_first`.
 pub fn select_rounds(
     newest_first: impl IntoIterator<Item = Result<(u64, ChatMessage)>>,
     query: &ChatQuery,
 ) -> Result<Vec<ChatMessage>> {
     let mut selected = Selection { query, picked: Vec::new(), rounds: 0, current: None };
-    // Before the named message is found nothing counts; without one everything does.
+    // All messages are skipped until the `before` message is found, if there is one.
     let mut skipping = query.before.is_some();
     let mut skipped_round = None;
     for item in newest_first {
@@ -81,16 +82,16 @@ pub fn select_rounds(
 
 struct Selection<'a> {
     query: &'a ChatQuery,
-    /// Newest first.
+    /// Selected messages, newest first.
     picked: Vec<ChatMessage>,
     rounds: usize,
-    /// The round that is being read: its number, where it begins in `picked`, and whether it is wanted.
+    /// The current round: its number, its start in `picked`, and whether it matches.
     current: Option<(u64, usize, bool)>,
 }
 
 impl Selection<'_> {
     fn is_full(&self) -> bool {
-        // The last round may not have been read to its end.
+        // The last round may not have been read completely.
         self.query.last_k.is_some_and(|k| self.rounds >= k)
     }
 
@@ -155,7 +156,7 @@ mod tests {
             query.before = before.map(|id| id.to_string());
             query.containing = bees.then(|| "bee".to_owned());
 
-            // The naive way: all rounds, then each filter, then the last k.
+            // Naive reference: all rounds, then each filter, then the last k.
             let mut rounds: Vec<Vec<&ChatMessage>> = Vec::new();
             for (number, message) in &numbered {
                 rounds.resize_with(usize::try_from(*number).expect("small"), Vec::new);

@@ -1,4 +1,4 @@
-//! Memories: texts about a user that are searched.
+//! Memories: searchable texts about a user.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,37 +7,38 @@ use serde_json::{Map, Value};
 use super::Filter;
 use crate::error::Result;
 
-/// Keeps texts about users, and finds those that fit a question. Nobody finds, changes or deletes another user's.
+/// Store of searchable texts about users. All operations are restricted to one user.
 ///
-/// The conformance suite of `agent-store` (feature `testing`) tells whether an implementation does what is said here.
+/// The conformance suite of `agent-store` (feature `testing`) checks an implementation.
 #[async_trait]
 pub trait MemoryStore: Send + Sync + 'static {
-    /// Adds memories of `user`, all or none, and gives their ids, in order. A memory without an id gets a new one; one whose
-    /// id is there already takes its place.
+    /// Adds memories of `user` atomically, and returns their ids in order. A memory without an id
+    /// gets a new one; one with an existing id replaces that memory.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn add(&self, user: &str, memories: Vec<Memory>) -> Result<Vec<String>>;
 
-    /// The memories of `user` that fit `query`, best first. Without a word in the query, the newest that meet its filter.
+    /// Returns the memories of `user` that match `query`, best first. If the query has no words,
+    /// returns the newest that match its filter.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn search(&self, user: &str, query: &MemoryQuery) -> Result<Vec<ScoredMemory>>;
 
-    /// Changes a memory's text and metadata; true if there was one of that id.
+    /// Changes a memory's text and metadata. Returns `true` if it existed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn update(&self, user: &str, id: &str, text: &str, metadata: Map<String, Value>) -> Result<bool>;
 
-    /// Deletes a memory; true if there was one of that id.
+    /// Deletes a memory. Returns `true` if it existed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn delete(&self, user: &str, id: &str) -> Result<bool>;
 
-    /// Deletes all memories of `user`, and tells how many there were.
+    /// Deletes all memories of `user`. Returns their number.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
@@ -55,18 +56,18 @@ pub trait MemoryStore: Send + Sync + 'static {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Unique among the user's; given by the store if unset.
+    /// Id of the memory, unique per user; assigned by the store if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What is searched.
+    /// The searchable text.
     pub text: String,
-    /// What it can be filtered by.
+    /// Metadata for filters.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 impl Memory {
-    /// A memory of this text.
+    /// Creates a memory with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -86,7 +87,7 @@ impl Memory {
     }
 }
 
-/// What is searched for.
+/// Query for memories.
 ///
 /// ```
 /// use agent_core::memory::{Filter, MemoryQuery};
@@ -96,53 +97,55 @@ impl Memory {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryQuery {
-    /// The question; a memory fits if it has one of its words, and the better the more and the rarer they are.
+    /// The question. A memory matches if it contains one of its words; more and rarer matching
+    /// words score higher.
     pub text: String,
-    /// What the metadata must meet.
+    /// Filter on the metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
-    /// How many are wanted at most. Default: 5.
+    /// Maximum number of results. Default: 5.
     pub top_k: usize,
 }
 
 impl MemoryQuery {
-    /// The best five for this question.
+    /// Creates a query for the best five results.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), filter: None, top_k: 5 }
     }
 
-    /// Sets what the metadata must meet.
+    /// Sets the filter on the metadata.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Sets how many are wanted at most.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn top_k(mut self, k: usize) -> Self {
         self.top_k = k;
         self
     }
 
-    /// True if the memory's metadata meet the filter.
+    /// True if the memory's metadata match the filter.
     pub fn admits(&self, memory: &Memory) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.matches(&memory.metadata))
     }
 }
 
-/// A memory that was found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScoredMemory {
     /// The memory.
     pub memory: Memory,
-    /// How well it fits: more is better, and only comparable within one search; 0 if nothing was asked.
+    /// Relevance: higher is better, and only comparable within one search; 0 if the query has no
+    /// words.
     pub score: f64,
 }
 
 impl ScoredMemory {
-    /// A memory with its score.
+    /// Creates a result.
     pub fn new(memory: Memory, score: f64) -> Self {
         Self { memory, score }
     }

@@ -1,4 +1,4 @@
-//! What the model said, and the proof of it that its provider needs back.
+//! Assistant messages, with the provider's original JSON.
 
 use std::{fmt, sync::Arc};
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Block, Citation, Raw, ServerCall, ToolCall, part::join};
 
-/// What the model said: ordered blocks, and the provider's own JSON of the whole message where it has one.
+/// Message of a model: ordered blocks, and the provider's JSON of the whole message if available.
 ///
-/// An unedited message goes back to the provider that sent it byte for byte. Editing it through
-/// [`blocks_mut`](Self::blocks_mut) marks it edited: from then on the blocks are the truth, and of the raw message only
-/// what the blocks do not speak of is kept.
+/// An unedited message is sent back to its provider byte for byte. Editing it through
+/// [`blocks_mut`](Self::blocks_mut) marks it as edited: from then on the blocks are authoritative,
+/// and only those parts of the raw JSON are kept that the blocks do not cover.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AssistantMessage(Arc<Inner>);
@@ -25,12 +25,13 @@ struct Inner {
 }
 
 impl AssistantMessage {
-    /// A message of these blocks.
+    /// Creates a message from blocks.
     pub fn new(blocks: Vec<Block>) -> Self {
         Self(Arc::new(Inner { blocks, raw: None, edited: false }))
     }
 
-    /// A message as a provider sent it: `raw` is its JSON, of which `blocks` is the reading.
+    /// Creates a message as received from a provider: `raw` is its JSON, and `blocks` is the parsed
+    /// form.
     pub fn from_provider(blocks: Vec<Block>, raw: Raw) -> Self {
         Self(Arc::new(Inner { blocks, raw: Some(raw), edited: false }))
     }
@@ -40,19 +41,19 @@ impl AssistantMessage {
         &self.0.blocks
     }
 
-    /// The blocks, to be edited. Marks the message as edited; shared content is copied first.
+    /// The blocks, mutable. Marks the message as edited; shared content is copied first.
     pub fn blocks_mut(&mut self) -> &mut Vec<Block> {
         let inner = Arc::make_mut(&mut self.0);
         inner.edited = true;
         &mut inner.blocks
     }
 
-    /// The provider's own JSON of the whole message.
+    /// The provider's JSON of the whole message.
     pub fn raw(&self) -> Option<&Raw> {
         self.0.raw.as_ref()
     }
 
-    /// True if the blocks were changed after the provider sent them.
+    /// True if the blocks were edited after the provider sent them.
     pub fn is_edited(&self) -> bool {
         self.0.edited
     }
@@ -78,7 +79,7 @@ impl AssistantMessage {
         })
     }
 
-    /// What tools did that run at the provider, in order.
+    /// The calls of provider-hosted tools, in order.
     pub fn server_calls(&self) -> impl Iterator<Item = &ServerCall> {
         self.0.blocks.iter().filter_map(|b| match b {
             Block::Server(call) => Some(call),
@@ -86,7 +87,7 @@ impl AssistantMessage {
         })
     }
 
-    /// What the model says it has its texts from, in order.
+    /// The sources that the model cites, in order.
     ///
     /// ```
     /// use agent_core::{AssistantMessage, Block, Text, message::Citation};
@@ -104,22 +105,24 @@ impl AssistantMessage {
         texts.flatten()
     }
 
-    /// True if the model asked for at least one tool.
+    /// True if the model requested at least one tool call.
     pub fn has_calls(&self) -> bool {
         self.calls().next().is_some()
     }
 
-    /// True if it gives whoever asked anything: text, an image or a document. Thinking alone does not.
+    /// True if the message has content for the user: text, an image or a document. Reasoning alone
+    /// does not count.
     pub fn has_content(&self) -> bool {
         self.has_text() || self.0.blocks.iter().any(|b| matches!(b, Block::Image(_) | Block::Document(_)))
     }
 
-    /// True if nothing was said: such a message must not enter a history, since providers refuse it.
+    /// True if there are no blocks: such a message must not be appended to a history, since
+    /// providers reject it.
     pub fn is_empty(&self) -> bool {
         self.0.blocks.is_empty()
     }
 
-    /// True if both are one and the same message in memory, hence equal without looking.
+    /// True if both share the same memory, and hence are equal.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,8 +1,9 @@
-//! Messages: turns that cannot be malformed.
+//! Messages: well-formed by construction.
 //!
-//! Who may say what is in the types: only an [`AssistantMessage`] holds tool calls, and a result ([`ToolMessage`]) always
-//! names the call that it answers. All messages are cheap to clone: the content is shared. Authors of models need the whole
-//! room: a provider's own JSON is kept beside what it says ([`Raw`], [`Origin`]).
+//! The types determine which role may contain what: only an [`AssistantMessage`] contains tool
+//! calls, and a result ([`ToolMessage`]) always names the call that it answers. All messages are
+//! cheap to clone, because their content is shared. Model authors also need [`Raw`] and [`Origin`],
+//! which preserve a provider's JSON.
 //!
 //! ```
 //! use agent_core::message::{AssistantMessage, Block, ToolMessage};
@@ -30,7 +31,7 @@ pub use self::{
     raw::{Origin, Raw},
 };
 
-/// One entry of a conversation.
+/// One message of a conversation.
 ///
 /// ```
 /// use agent_core::{AssistantMessage, Block, Message};
@@ -43,28 +44,29 @@ pub use self::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// Instructions that were placed inside the conversation. (An agent's system prompt is not a message: see
+    /// Instructions inside the conversation. (An agent's system prompt is not a message: see
     /// [`ModelRequest::system`](crate::ModelRequest).)
     System(SystemMessage),
-    /// What the user, or the program on the user's behalf, said.
+    /// Message of the user, or of the program on the user's behalf.
     User(UserMessage),
-    /// What the model said.
+    /// Message of the model.
     Assistant(AssistantMessage),
-    /// The answer to one tool call.
+    /// Result of one tool call.
     Tool(ToolMessage),
 }
 
-/// What all messages of parts have.
+/// Methods shared by all messages that consist of parts.
 macro_rules! parts_methods {
     () => {
-        /// The same message, of which `raw` is a provider's own JSON: it goes back to that provider as it is.
+        /// Sets a provider's JSON of the message, which is sent back to that provider unchanged.
         #[must_use]
         pub fn with_raw(mut self, raw: Raw) -> Self {
             self.raw = Some(raw);
             self
         }
 
-        /// A provider's own JSON of the whole message, if it was read from that and not edited since.
+        /// The provider's JSON of the whole message, if the message was read from it and has not
+        /// been edited since.
         pub fn raw(&self) -> Option<&Raw> {
             self.raw.as_ref()
         }
@@ -74,7 +76,8 @@ macro_rules! parts_methods {
             &self.parts
         }
 
-        /// The content, to be edited; shared content is copied first, and a provider's own JSON dropped.
+        /// The content, mutable; shared content is copied first, and the provider's JSON is
+        /// dropped.
         pub fn parts_mut(&mut self) -> &mut Vec<Part> {
             self.raw = None;
             Arc::make_mut(&mut self.parts)
@@ -93,7 +96,7 @@ macro_rules! parts_message {
         }
 
         impl $name {
-            /// A message of these parts.
+            /// Creates a message from parts.
             pub fn new(parts: Vec<Part>) -> Self {
                 Self { parts: Arc::new(parts), raw: None }
             }
@@ -119,11 +122,11 @@ parts_message!(
     SystemMessage
 );
 parts_message!(
-    /// What the user said.
+    /// Message of the user.
     UserMessage
 );
 
-/// The answer to one tool call.
+/// Result of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolMessage {
     call_id: Arc<str>,
@@ -136,12 +139,12 @@ pub struct ToolMessage {
 }
 
 impl ToolMessage {
-    /// The answer to the call `call_id` of the tool `name`.
+    /// Creates the result of the call `call_id` of the tool `name`.
     pub fn new(call_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>, parts: Arc<Vec<Part>>, is_error: bool) -> Self {
         Self { call_id: call_id.into(), name: name.into(), parts, is_error, raw: None }
     }
 
-    /// An answer of one text.
+    /// Creates a text result.
     pub fn text(
         call_id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -153,12 +156,12 @@ impl ToolMessage {
 
     parts_methods!();
 
-    /// The call that this answers.
+    /// Id of the answered call.
     pub fn call_id(&self) -> &str {
         &self.call_id
     }
 
-    /// The tool that was called.
+    /// Name of the called tool.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -168,7 +171,7 @@ impl ToolMessage {
         self.is_error
     }
 
-    /// The same answer for another id: when duplicate ids are rewritten.
+    /// Changes the call id, for rewriting duplicate ids.
     #[must_use]
     pub fn with_call_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.call_id = id.into();
@@ -178,22 +181,22 @@ impl ToolMessage {
 }
 
 impl Message {
-    /// A user message of one text.
+    /// Creates a user message from a text.
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(UserMessage::new(vec![Part::text(text)]))
     }
 
-    /// A system message of one text.
+    /// Creates a system message from a text.
     pub fn system(text: impl Into<String>) -> Self {
         Self::System(SystemMessage::new(vec![Part::text(text)]))
     }
 
-    /// An assistant message of one text.
+    /// Creates an assistant message from a text.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant(AssistantMessage::new(vec![Block::text(text)]))
     }
 
-    /// The visible text: text parts and blocks, joined by line breaks; reasoning is left out.
+    /// The visible text: text parts and blocks, joined by line breaks; reasoning is omitted.
     pub fn text(&self) -> String {
         match self {
             Self::System(m) => m.text(),

@@ -1,4 +1,4 @@
-//! What people, programs and tools say: [`Part`].
+//! [`Part`]: content of user messages, system messages and tool results.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Raw;
 
-/// One piece of a user message, a system message or a tool result.
+/// One part of a user message, a system message or a tool result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -15,9 +15,10 @@ pub enum Part {
     Text(Text),
     /// An image.
     Image(Media),
-    /// A document: PDF and the like; sound and film too.
+    /// A document: PDF and similar; also audio and video.
     Document(Media),
-    /// Content of a provider that this framework does not interpret. It goes back to that provider unchanged.
+    /// Provider-specific content that this crate does not interpret. It is sent back to its
+    /// provider unchanged.
     Other(Raw),
 }
 
@@ -27,46 +28,47 @@ pub enum Part {
 pub struct Text {
     /// The text.
     pub text: String,
-    /// What the model says it has the text from.
+    /// Sources that the model cites for the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Asks the provider to cache the prompt up to the end of this piece.
+    /// Requests that the provider caches the prompt up to the end of this part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// The provider's own JSON of this block, if it says more than the text (citations, for example).
+    /// The provider's JSON of this block, if it contains more than the text (for example
+    /// citations).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
 }
 
-/// Where a model has a piece of text from. A provider's own form of it is in the text's raw JSON.
+/// Source of a text, as cited by a model. The provider-specific form is in the text's raw JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Citation {
-    /// The address of the source.
+    /// URL of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The title of the source, or the name of the document.
+    /// Title of the source, or name of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The words of the source.
+    /// Quoted text of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
-    /// The source's number among the documents, or the search results, of the request, from 0.
+    /// Index of the source among the documents, or the search results, of the request, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<u32>,
-    /// The provider's id of the file that is the source.
+    /// The provider's id of the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Where in the source.
+    /// Location within the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourcePlace>,
-    /// The bytes of the text that the source supports; none if it is the whole text, or nobody says.
+    /// Byte range of the text that the source supports; `None` for the whole text, or if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Range<usize>>,
 }
 
-/// Where in a source something is: from the first number up to, and without, the second.
+/// Location within a source: half-open range from the first to the second number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -75,12 +77,12 @@ pub enum SourcePlace {
     Characters(u64, u64),
     /// Pages, from 1.
     Pages(u64, u64),
-    /// Pieces that the source is made of, from 0.
+    /// Blocks of the source, from 0.
     Blocks(u64, u64),
 }
 
 impl Citation {
-    /// A source at this address.
+    /// Creates a citation of this URL.
     pub fn of_url(url: impl Into<String>) -> Self {
         Self { url: Some(url.into()), ..Self::default() }
     }
@@ -93,40 +95,41 @@ impl Citation {
     }
 }
 
-/// How long a provider is asked to keep a prompt in its cache. Providers that cache by themselves are told nothing.
+/// Requested lifetime of a prompt in the provider's cache. Not sent to providers with automatic
+/// caching.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cache {
-    /// As long as the provider does by default: five minutes at Anthropic.
+    /// The provider's default lifetime: five minutes at Anthropic.
     #[default]
     Short,
-    /// As long as the provider offers: an hour at Anthropic.
+    /// The longest lifetime that the provider offers: one hour at Anthropic.
     Long,
 }
 
-/// An image, or a document: pages, sound, film. What it is, its media type says.
+/// An image or a document (pages, audio, video), as determined by its media type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Media {
-    /// Where the bytes are.
+    /// Location of the bytes.
     pub source: MediaSource,
     /// The media type, such as `image/png`; providers need it with [`MediaSource::Base64`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
-    /// A file name for people and models.
+    /// File name for people and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Asks the provider to cache the prompt up to the end of this piece.
+    /// Requests that the provider caches the prompt up to the end of this part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
-    /// The provider's own JSON of this block.
+    /// The provider's JSON of this block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
 }
 
-/// Where the bytes of a [`Media`] are.
+/// Location of the bytes of a [`Media`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -140,7 +143,7 @@ pub enum MediaSource {
 }
 
 impl Part {
-    /// A text part.
+    /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text::new(text))
     }
@@ -155,53 +158,53 @@ impl Part {
 }
 
 impl Text {
-    /// This text, and nothing else about it.
+    /// Creates a text without further data.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Sets the provider's own JSON.
+    /// Sets the provider's JSON.
     #[must_use]
     pub fn with_raw(mut self, raw: impl Into<Option<Raw>>) -> Self {
         self.raw = raw.into();
         self
     }
 
-    /// Asks the provider to cache the prompt up to the end of this text.
+    /// Requests that the provider caches the prompt up to the end of this text.
     #[must_use]
     pub fn with_cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// True if there is neither text nor anything else.
+    /// True if there is no text and no other data.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.raw.is_none() && self.citations.is_empty()
     }
 }
 
 impl Media {
-    /// Media of which only the source is known.
+    /// Creates media from a source.
     pub fn new(source: MediaSource) -> Self {
         Self { source, mime: None, name: None, cache: None, raw: None }
     }
 
-    /// Media at a URL.
+    /// Creates media from a URL.
     pub fn url(url: impl Into<String>) -> Self {
         Self::new(MediaSource::Url(url.into()))
     }
 
-    /// Inline media: base64 text and its media type.
+    /// Creates inline media from base64 text and its media type.
     pub fn base64(data: impl Into<String>, mime: impl Into<String>) -> Self {
         Self::new(MediaSource::Base64(data.into())).with_mime(mime)
     }
 
-    /// Media in a provider's file store.
+    /// Creates media from a file in a provider's file store.
     pub fn file(id: impl Into<String>) -> Self {
         Self::new(MediaSource::File(id.into()))
     }
 
-    /// True if it is sound.
+    /// True for audio.
     pub fn is_audio(&self) -> bool {
         self.mime.as_deref().is_some_and(|mime| mime.starts_with("audio/"))
     }
@@ -220,14 +223,14 @@ impl Media {
         self
     }
 
-    /// Sets the provider's own JSON.
+    /// Sets the provider's JSON.
     #[must_use]
     pub fn with_raw(mut self, raw: impl Into<Option<Raw>>) -> Self {
         self.raw = raw.into();
         self
     }
 
-    /// Asks the provider to cache the prompt up to the end of this piece.
+    /// Requests that the provider caches the prompt up to the end of this part.
     #[must_use]
     pub fn with_cache(mut self, cache: Cache) -> Self {
         self.cache = Some(cache);
@@ -253,7 +256,7 @@ impl From<String> for Part {
     }
 }
 
-/// Text parts joined by line breaks.
+/// Joins the text parts by line breaks.
 pub(crate) fn join_text(parts: &[Part]) -> String {
     join(parts.iter().filter_map(Part::as_text))
 }

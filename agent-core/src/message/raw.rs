@@ -1,11 +1,11 @@
-//! A provider's own words, kept as it wrote them.
+//! Provider-specific JSON, preserved byte for byte.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Which wire, provider and model some content came from.
+/// Wire, provider and model that produced some content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin(Arc<OriginInner>);
 
@@ -17,27 +17,28 @@ struct OriginInner {
 }
 
 impl Origin {
-    /// `wire` is the protocol's name, such as `openai-chat`.
+    /// Creates an origin; `wire` is the protocol's name, such as `openai-chat`.
     pub fn new(wire: impl Into<String>, provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self(Arc::new(OriginInner { wire: wire.into(), provider: provider.into(), model: model.into().into() }))
     }
 
-    /// The protocol.
+    /// Name of the protocol.
     pub fn wire(&self) -> &str {
         &self.0.wire
     }
 
-    /// Who serves the model.
+    /// Provider that serves the model.
     pub fn provider(&self) -> &str {
         &self.0.provider
     }
 
-    /// The model that was asked for.
+    /// Name of the requested model.
     pub fn model(&self) -> &str {
         &self.0.model
     }
 
-    /// The name of the model that answered. If it is the one that was asked for, as mostly, they share their memory.
+    /// Returns the name of the answering model. If it equals the requested model, as it mostly
+    /// does, the allocation is shared.
     pub fn answered_by(&self, model: &str) -> Arc<str> {
         if *self.0.model == *model { self.0.model.clone() } else { model.into() }
     }
@@ -54,27 +55,27 @@ struct RawInner {
 }
 
 impl Raw {
-    /// Keeps `json`, which must be one valid JSON value.
+    /// Stores `json`, which must be one valid JSON value.
     ///
     /// # Errors
-    /// If it is not.
+    /// If `json` is not valid JSON.
     pub fn parse(origin: Origin, json: impl Into<String>) -> serde_json::Result<Self> {
         Ok(Self(Arc::new(RawInner { origin, json: RawValue::from_string(json.into())? })))
     }
 
-    /// Keeps a value; its bytes are serde_json's rendering of it.
+    /// Stores a value; its bytes are serde_json's serialisation.
     pub fn from_value(origin: Origin, value: &serde_json::Value) -> Self {
         // A `Value` always serialises: its keys are strings and its numbers are finite.
         let json = RawValue::from_string(value.to_string()).unwrap_or_default();
         Self(Arc::new(RawInner { origin, json }))
     }
 
-    /// Keeps JSON that was already read.
+    /// Stores JSON that is already parsed.
     pub fn new(origin: Origin, json: Box<RawValue>) -> Self {
         Self(Arc::new(RawInner { origin, json }))
     }
 
-    /// Where it came from.
+    /// Origin of the JSON.
     pub fn origin(&self) -> &Origin {
         &self.0.origin
     }
@@ -84,12 +85,12 @@ impl Raw {
         self.0.json.get()
     }
 
-    /// The JSON as serde_json's raw value: serialising it costs no look at it.
+    /// The JSON as serde_json's raw value, which serialises without parsing.
     pub fn raw_value(&self) -> &RawValue {
         &self.0.json
     }
 
-    /// The JSON, parsed.
+    /// Parses the JSON.
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::from_str(self.json()).unwrap_or_default()
     }

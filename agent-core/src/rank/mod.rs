@@ -1,5 +1,5 @@
-//! Documents in the order in which they answer a query: [`Reranker`]. Who makes one of a provider's models implements it;
-//! retrieval asks it about the few documents that a search found.
+//! Reranking of documents by relevance to a query. Authors of provider clients implement
+//! [`Reranker`]; retrieval calls it with the few documents that a search found.
 //!
 //! ```
 //! use agent_core::{

@@ -1,28 +1,28 @@
-//! What a reranker is asked, and what it answers.
+//! Requests and responses of rerankers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Usage;
 
-/// Documents whose order is wanted.
+/// Documents to rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RankRequest {
-    /// What they are to answer.
+    /// The query.
     pub query: String,
     /// The documents.
     pub documents: Vec<String>,
-    /// How many of the best are wanted; all if unset.
+    /// Maximum number of results. Default: all.
     pub top: Option<usize>,
 }
 
 impl RankRequest {
-    /// Asks for all documents in their order.
+    /// Creates a request to rank all documents.
     pub fn new(query: impl Into<String>, documents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { query: query.into(), documents: documents.into_iter().map(Into::into).collect(), top: None }
     }
 
-    /// Says how many of the best are wanted.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn top(mut self, most: usize) -> Self {
         self.top = Some(most);
@@ -30,42 +30,42 @@ impl RankRequest {
     }
 }
 
-/// How well one document answers.
+/// Relevance of one document.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Ranked {
-    /// Its place among the documents of the request.
+    /// Index of the document in the request.
     pub index: usize,
-    /// How well it answers: more is better. Scores of different rerankers cannot be compared, those of different queries
-    /// hardly.
+    /// Relevance: higher is better. Scores of different rerankers are not comparable, and those of
+    /// different queries hardly.
     pub score: f32,
 }
 
 impl Ranked {
-    /// The document at `index` with its score.
+    /// Creates the result of the document at `index`.
     pub fn new(index: usize, score: f32) -> Self {
         Self { index, score }
     }
 }
 
-/// Documents in their order.
+/// Ranked documents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RankResponse {
     /// The documents, best first.
     pub ranked: Vec<Ranked>,
-    /// What the call used.
+    /// Usage of the call.
     pub usage: Usage,
 }
 
 impl RankResponse {
-    /// An answer. It puts the best first; equals keep their order.
+    /// Creates a response, sorted best first; ties keep their order.
     pub fn new(mut ranked: Vec<Ranked>, usage: Usage) -> Self {
         ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
         Self { ranked, usage }
     }
 
-    /// The best of them, if not all are wanted.
+    /// Truncates to the best `top` results.
     #[must_use]
     pub fn best(mut self, top: Option<usize>) -> Self {
         self.ranked.truncate(top.unwrap_or(usize::MAX));

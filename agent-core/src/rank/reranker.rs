@@ -8,18 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::{RankRequest, RankResponse};
 use crate::error::Result;
 
-/// Says how well documents answer a query, after a look at each of them together with it.
+/// Cross-encoder that scores documents by relevance to a query, reading each document together with
+/// the query.
 ///
-/// That is dearer than to compare vectors, and better: it is for the few dozen documents that a search found.
+/// This is costlier and more accurate than comparing vectors: use it for the few dozen documents
+/// that a search found.
 #[async_trait]
 pub trait Reranker: Send + Sync + 'static {
-    /// What it is.
+    /// Returns the reranker's provider and model.
     fn info(&self) -> RerankerInfo;
 
-    /// The documents, best first; as many as were asked for.
+    /// Returns the documents best first, at most as many as requested.
     ///
     /// # Errors
-    /// The provider's. An answer that names a document that there is not, or one twice, is a
+    /// Those of the provider. A response that names an unknown document, or a document twice, is a
     /// [`Protocol`](crate::ErrorKind::Protocol) error.
     async fn rank(&self, req: RankRequest) -> Result<RankResponse>;
 }
@@ -35,18 +37,18 @@ impl<R: Reranker + ?Sized> Reranker for Arc<R> {
     }
 }
 
-/// What a reranker is.
+/// Identity of a reranker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RerankerInfo {
-    /// Who provides it.
+    /// Name of the provider.
     pub provider: String,
-    /// Its model's name.
+    /// Name of the model.
     pub model: String,
 }
 
 impl RerankerInfo {
-    /// A reranker of `provider`.
+    /// Creates the info of a reranker of `provider`.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self { provider: provider.into(), model: model.into() }
     }

@@ -1,5 +1,6 @@
-//! Texts that are found by what they say and by what they mean: [`VectorStore`]. Authors of such stores implement it; retrieval,
-//! memories and applications ask it. What makes the vectors is an [`Embedder`](crate::embed::Embedder).
+//! Hybrid search of texts by words and by meaning. Store authors implement [`VectorStore`];
+//! retrieval, memories and applications use it. The vectors come from an
+//! [`Embedder`](crate::embed::Embedder).
 //!
 //! ```
 //! use agent_core::{embed::EmbedderInfo, memory::Filter, retrieval::{Record, Vector, VectorQuery}};

@@ -1,4 +1,4 @@
-//! What is searched for, and what was found.
+//! Queries and results of vector stores.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use crate::{
     search::{fuse, words},
 };
 
-/// How many records each of the two searches of a hybrid one gives at least: what stands far down in one and first in the other is
-/// still found.
+/// Minimum number of results of each of the two searches of a hybrid query, so that a record far
+/// down in one and first in the other is found.
 const DEPTH: usize = 100;
 
-/// What is searched for: a text, a vector, or both.
+/// A search query: a text, a vector, or both.
 ///
-/// | given | found |
-/// |---|---|
+///  given | result |
+/// | --- | --- |
 /// | a text | records with at least one of its words, ranked by BM25 |
-/// | a vector | records by the cosine of their vectors with it |
-/// | both | what either finds, [fused](crate::search::fuse) by their places among the first 100 of each (or four times `top_k`) |
+/// | a vector | records ranked by the cosine similarity of their vectors |
+/// | both | results of either search, [fused](crate::search::fuse) by their ranks among the first 100 of each (or four times `top_k`) |
 /// | neither, or a text without a word | the newest records, with a score of 0 |
 ///
 /// ```
@@ -33,25 +33,26 @@ const DEPTH: usize = 100;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VectorQuery {
-    /// The question, as words.
+    /// Query text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The question, as a vector.
+    /// Query vector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector: Option<Vector>,
-    /// What the metadata must meet.
+    /// Filter on the metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Filter>,
-    /// How many are wanted at most. Default: 5.
+    /// Maximum number of results. Default: 5.
     pub top_k: usize,
-    /// The least cosine for which a record counts as found by its vector, from -1 to 1. What is usual differs much between embedders.
-    /// Default: any.
+    /// Minimum cosine similarity of a result of the vector search, from -1 to 1. Typical values
+    /// differ much between embedders. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_similarity: Option<f32>,
-    /// The least score of what is found. Default: any.
+    /// Minimum score of a result. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_score: Option<f64>,
-    /// How much the places of the search by words count in a hybrid search, where those of the search by vectors count 1. Default: 1.
+    /// Weight of the text search in a hybrid query, relative to a weight of 1 of the vector search.
+    /// Default: 1.
     pub words_weight: f64,
 }
 
@@ -70,17 +71,17 @@ impl Default for VectorQuery {
 }
 
 impl VectorQuery {
-    /// The best five by their words.
+    /// Creates a text query for the best five results.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// The best five by their vectors.
+    /// Creates a vector query for the best five results.
     pub fn nearest(vector: Vector) -> Self {
         Self { vector: Some(vector), ..Self::default() }
     }
 
-    /// The newest five.
+    /// Creates a query for the newest five records.
     pub fn newest() -> Self {
         Self::default()
     }
@@ -92,45 +93,46 @@ impl VectorQuery {
         self
     }
 
-    /// Sets what the metadata must meet.
+    /// Sets the filter on the metadata.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Sets how many are wanted at most.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn top_k(mut self, k: usize) -> Self {
         self.top_k = k;
         self
     }
 
-    /// Sets the least cosine of what is found by its vector.
+    /// Sets the minimum cosine similarity of results of the vector search.
     #[must_use]
     pub fn min_similarity(mut self, least: f32) -> Self {
         self.min_similarity = Some(least);
         self
     }
 
-    /// Sets the least score of what is found.
+    /// Sets the minimum score of results.
     #[must_use]
     pub fn min_score(mut self, least: f64) -> Self {
         self.min_score = Some(least);
         self
     }
 
-    /// Sets how much the search by words counts beside that by vectors.
+    /// Sets the weight of the text search relative to the vector search.
     #[must_use]
     pub fn words_weight(mut self, weight: f64) -> Self {
         self.words_weight = weight;
         self
     }
 
-    /// Refuses a vector that cannot be compared with those of a collection of this space. For stores.
+    /// Rejects a vector that is not comparable with those of a collection with this space. For
+    /// store authors.
     ///
     /// # Errors
-    /// As [`VectorSpace::admit`].
+    /// Those of [`VectorSpace::admit`].
     pub fn check(&self, space: Option<&VectorSpace>) -> Result<()> {
         match (&self.vector, space) {
             (Some(vector), Some(space)) => space.admit(vector),
@@ -139,17 +141,17 @@ impl VectorQuery {
         }
     }
 
-    /// True if metadata meet the filter.
+    /// True if the metadata match the filter.
     pub fn admits(&self, metadata: &Map<String, Value>) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.matches(metadata))
     }
 
-    /// True if a record of this cosine counts as found by its vector.
+    /// True if a record with this cosine similarity is a result of the vector search.
     pub fn is_near(&self, similarity: f32) -> bool {
         self.min_similarity.is_none_or(|least| similarity >= least)
     }
 
-    /// The words of the text, each once, in order. For stores.
+    /// Returns the distinct words of the text, sorted. For store authors.
     pub fn words(&self) -> Vec<String> {
         let mut words = self.text.as_deref().map(words).unwrap_or_default();
         words.sort_unstable();
@@ -157,7 +159,8 @@ impl VectorQuery {
         words
     }
 
-    /// How many records each search is to give, where there may be two. For stores.
+    /// Returns the number of results that each search must return, before fusion. For store
+    /// authors.
     pub fn depth(&self) -> usize {
         match (&self.vector, self.top_k) {
             (_, 0) => 0,
@@ -166,7 +169,8 @@ impl VectorQuery {
         }
     }
 
-    /// What was found, out of what each search found, best first: none where there was no such search. For stores.
+    /// Fuses the results of the text search and of the vector search, each best first, or `None` if
+    /// there was no such search. For store authors.
     pub fn fuse(&self, by_words: Option<Vec<Found>>, by_vector: Option<Vec<Found>>) -> Vec<Found> {
         let found = match (by_words, by_vector) {
             (Some(by_words), Some(by_vector)) => self.fuse_both(by_words, by_vector),
@@ -179,36 +183,37 @@ impl VectorQuery {
 
     fn fuse_both(&self, by_words: Vec<Found>, by_vector: Vec<Found>) -> Vec<Found> {
         let ids = |found: &[Found]| found.iter().map(|found| found.record.id.clone()).collect::<Vec<_>>();
-        // Of equals, those are first that were found by their meaning.
+        // Of ties, results of the vector search come first.
         let fused = fuse([(1.0, ids(&by_vector)), (self.words_weight, ids(&by_words))]);
-        let all = by_words.into_iter().chain(by_vector); // the vector's have their similarity, and replace the others
+        let all = by_words.into_iter().chain(by_vector); // results of the vector search have a similarity, and replace the others
         let mut all: HashMap<String, Found> = all.map(|found| (found.record.id.clone(), found)).collect();
         let found = |(id, score): (String, f64)| all.remove(&id).map(|found| Found { score, ..found });
         fused.into_iter().filter_map(found).collect()
     }
 }
 
-/// A record that was found.
+/// A search result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Found {
     /// The record, without its vector.
     pub record: Record,
-    /// How well it fits: more is better, and only comparable within one search. The cosine, if there was a vector alone; 0 if nothing
-    /// was asked.
+    /// Relevance: higher is better, and only comparable within one search. The cosine similarity
+    /// for a pure vector query; 0 for a query without text and vector.
     pub score: f64,
-    /// The cosine of its vector with the query's; unset if it was found by its words alone.
+    /// Cosine similarity of its vector with the query's; unset for a result of the text search
+    /// only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f32>,
 }
 
 impl Found {
-    /// A record that was found by its words, or for nothing.
+    /// Creates a result of the text search, or of an empty query.
     pub fn by_words(record: Record, score: f64) -> Self {
         Self { record: Record { vector: None, ..record }, score, similarity: None }
     }
 
-    /// A record that was found by its vector.
+    /// Creates a result of the vector search.
     pub fn by_vector(record: Record, similarity: f32) -> Self {
         Self { record: Record { vector: None, ..record }, score: similarity.into(), similarity: Some(similarity) }
     }

@@ -1,4 +1,4 @@
-//! What is kept, and what its vectors are.
+//! Records of vector stores, and their vectors.
 
 use std::collections::HashSet;
 
@@ -10,24 +10,24 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A text with what belongs to it.
+/// A text with its id, metadata and vector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Record {
-    /// Unique in its collection.
+    /// Id of the record, unique in its collection.
     pub id: String,
-    /// What is found by its words.
+    /// Text, searched by words.
     pub text: String,
-    /// What filters look at.
+    /// Metadata for filters.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What is found by its meaning, if that is wanted.
+    /// Vector, searched by similarity, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vector: Option<Vector>,
 }
 
 impl Record {
-    /// A text of this id.
+    /// Creates a record with this id and text.
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { id: id.into(), text: text.into(), ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl Record {
         self
     }
 
-    /// Of several records with one id, the last: what a store keeps of a batch.
+    /// Removes all but the last of the records that share an id, as a store must do with a batch.
     pub fn last_of_each_id(records: Vec<Self>) -> Vec<Self> {
         let mut seen = HashSet::new();
         let mut kept: Vec<_> = records.into_iter().rev().filter(|record| seen.insert(record.id.clone())).collect();
@@ -55,41 +55,43 @@ impl Record {
     }
 }
 
-/// A vector, and whose it is.
+/// A vector and the embedder that made it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Vector {
-    /// What made it, as [`Vector::new`] names it. Vectors of different embedders cannot be compared.
+    /// Name of the embedder, as in [`Vector::new`]. Vectors of different embedders are not
+    /// comparable.
     pub embedder: String,
-    /// Its numbers.
+    /// Components of the vector.
     pub values: Vec<f32>,
 }
 
 impl Vector {
-    /// A vector that this embedder made. It is named `provider:model`.
+    /// Creates a vector of this embedder, whose name is `provider:model`.
     pub fn new(embedder: &EmbedderInfo, values: Vec<f32>) -> Self {
         Self::of(format!("{}:{}", embedder.provider, embedder.model), values)
     }
 
-    /// A vector that the embedder of this name made.
+    /// Creates a vector of the embedder with this name.
     pub fn of(embedder: impl Into<String>, values: Vec<f32>) -> Self {
         Self { embedder: embedder.into(), values }
     }
 
-    /// What vectors it can be compared with.
+    /// The space of vectors that are comparable with this one.
     pub fn space(&self) -> VectorSpace {
         VectorSpace { embedder: self.embedder.clone(), dimensions: self.values.len() }
     }
 
-    /// True if it points anywhere: one of zeros alone is like no other.
+    /// True if the vector is not zero: a zero vector is similar to no other.
     pub fn has_direction(&self) -> bool {
         self.values.iter().any(|value| *value != 0.0)
     }
 
-    /// Refuses what cannot be compared with anything.
+    /// Rejects a vector that is not comparable with any other.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if it has no direction, or numbers that are none.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if all components are zero, or one is
+    /// infinite or NaN.
     pub fn check(&self) -> Result<()> {
         if !self.values.iter().all(|value| value.is_finite()) {
             return Err(Error::config("the vector has a number that is infinite or none: look at what made it"));
@@ -101,23 +103,23 @@ impl Vector {
     }
 }
 
-/// What vectors can be compared: those of one embedder, of one length.
+/// Space of comparable vectors: one embedder and one length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VectorSpace {
-    /// What made them.
+    /// Name of the embedder.
     pub embedder: String,
-    /// How long they are.
+    /// Length of the vectors.
     pub dimensions: usize,
 }
 
 impl VectorSpace {
-    /// Vectors of this embedder, so long.
+    /// Creates the space of vectors of this embedder and length.
     pub fn new(embedder: impl Into<String>, dimensions: usize) -> Self {
         Self { embedder: embedder.into(), dimensions }
     }
 
-    /// Refuses a vector that is not of this space, or of no use at all.
+    /// Rejects a vector that is not in this space, or that is not comparable at all.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config), with both spaces.
@@ -134,10 +136,11 @@ impl VectorSpace {
             .with_context("vector", other.to_string()))
     }
 
-    /// The space of a collection after these records were kept in it, where `known` was its space before.
+    /// Returns the space of a collection after these records were stored in it; `known` was its
+    /// space before.
     ///
     /// # Errors
-    /// As [`admit`](Self::admit), for the first vector that is not of one space with the others.
+    /// Those of [`admit`](Self::admit), for the first vector that is not in the same space.
     pub fn after(known: Option<Self>, records: &[Record]) -> Result<Option<Self>> {
         records.iter().filter_map(|record| record.vector.as_ref()).try_fold(known, |known, vector| {
             let space = known.unwrap_or_else(|| vector.space());

@@ -7,64 +7,69 @@ use async_trait::async_trait;
 use super::{Found, Record, VectorQuery, VectorSpace};
 use crate::{error::Result, memory::Filter};
 
-/// Keeps texts with their vectors, and finds those that fit a question: by their words, by their meaning, or by both.
+/// Store of texts with vectors, searchable by words, by meaning, or by both.
 ///
-/// Records live in collections, and every call names one: what is in another collection is neither found nor changed nor deleted.
-/// An application whose tenants must not see each other gives each a collection. One that nothing was kept in is empty.
+/// Records are stored in collections, and every call names one; other collections are not affected.
+/// An application isolates tenants by giving each a collection. A collection that was never written
+/// to is empty.
 ///
-/// All vectors of a collection are of one embedder and of one length, its [space](Self::space): that of the first vector that it is
-/// given. Until the collection is [cleared](Self::clear), vectors of another are refused, both to keep and to search by, since they
-/// could be compared and would mean nothing. Records without a vector are found by their words.
+/// All vectors of a collection have the same embedder and length, its [space](Self::space), which
+/// its first vector determines. Until the collection is [cleared](Self::clear), vectors of another
+/// space are rejected, for storing and for searching, since comparing them would be meaningless.
+/// Records without a vector are found by their words.
 ///
-/// The conformance suite of `agent-store` (feature `testing`) tells whether an implementation does what is said here.
+/// The conformance suite of `agent-store` (feature `testing`) checks an implementation.
 #[async_trait]
 pub trait VectorStore: Send + Sync + 'static {
-    /// What the collection's vectors are; none before there is one.
+    /// Returns the space of the collection's vectors; `None` before there is one.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn space(&self, collection: &str) -> Result<Option<VectorSpace>>;
 
-    /// Keeps records, all or none. One whose id is there already takes its place, and is the newest again; of several with one id, the
-    /// last is kept.
+    /// Stores records atomically. A record replaces one with the same id, and counts as the newest
+    /// again; of several with one id, the last is stored.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a vector that is not of the collection's space, or
-    /// [of no use](super::Vector::check); [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a vector that is not in the collection's
+    /// space, or that is [not comparable](super::Vector::check);
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn upsert(&self, collection: &str, records: Vec<Record>) -> Result<()>;
 
-    /// The records of these ids, with their vectors, in the order of the ids; those that are not there are left out.
+    /// Returns the records with these ids, with their vectors, in the order of the ids; missing
+    /// ones are omitted.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn get(&self, collection: &str, ids: &[String]) -> Result<Vec<Record>>;
 
-    /// The records that fit a query, best first, without their vectors.
+    /// Returns the records that match a query, best first, without their vectors.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a vector that is not of the collection's space, or
-    /// [of no use](super::Vector::check); [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a vector that is not in the collection's
+    /// space, or that is [not comparable](super::Vector::check);
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn search(&self, collection: &str, query: &VectorQuery) -> Result<Vec<Found>>;
 
-    /// Deletes the records of these ids, and tells how many there were.
+    /// Deletes the records with these ids. Returns the number of deleted records.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails; nothing is then deleted.
     async fn delete(&self, collection: &str, ids: &[String]) -> Result<usize>;
 
-    /// Deletes the records whose metadata meet a filter, and tells how many there were.
+    /// Deletes the records whose metadata match a filter. Returns the number of deleted records.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails; nothing is then deleted.
     async fn delete_where(&self, collection: &str, filter: &Filter) -> Result<usize>;
 
-    /// Deletes all records of a collection and forgets its space, and tells how many there were.
+    /// Deletes all records and the space of a collection. Returns the number of deleted records.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails; nothing is then deleted.
     async fn clear(&self, collection: &str) -> Result<usize>;
 
-    /// How many records meet a filter; all, without one.
+    /// Returns the number of records that match a filter, or of all records without one.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.

@@ -1,12 +1,13 @@
-//! How well texts fit a query.
+//! Okapi BM25 ranking.
 
 use std::collections::HashMap;
 
-/// How fast more occurrences of a word stop to matter.
+/// Saturation of term frequency (`k1`).
 const K1: f64 = 1.2;
 
-/// Texts as words, ranked by Okapi BM25: rare words count more than common ones, and words of short texts more than those of
-/// long ones. Texts may have several fields, of which some count more (BM25F), and words that stand together may too.
+/// Okapi BM25 index of texts: rare words count more than common ones, and words of short texts more
+/// than those of long ones. Texts may have several weighted fields (BM25F), and proximity of query
+/// words may increase the score.
 #[derive(Clone, Debug)]
 pub struct Bm25 {
     texts: Vec<Text>,
@@ -18,22 +19,22 @@ pub struct Bm25 {
 struct Field {
     weight: f64,
     by_length: f64,
-    /// The average length of the texts in it.
+    /// Average length of the texts in this field.
     average: f64,
 }
 
-/// One text: where each word stands in each field, and how long the field is.
+/// One text: per field, the positions of each word and the length.
 #[derive(Clone, Debug)]
 struct Text(Vec<(HashMap<String, Vec<usize>>, f64)>);
 
 impl Bm25 {
-    /// Of these texts, each as its words.
+    /// Creates an index of texts, each given as its words.
     pub fn new(texts: impl IntoIterator<Item = Vec<String>>) -> Self {
         Self::of_fields([(1.0, 0.75)], texts.into_iter().map(|words| [words]))
     }
 
-    /// Of texts that have these fields, each as its words. Of a field is given how much an occurrence counts in it, and how
-    /// much its length does, from 0 to 1: little in what is short by nature.
+    /// Creates an index of texts with several fields, each given as its words. A field has a
+    /// weight, and a length normalisation from 0 to 1, which should be small for short fields.
     ///
     /// ```
     /// use agent_core::search::{Bm25, words};
@@ -55,23 +56,24 @@ impl Bm25 {
         Self { texts, fields, near: 0 }
     }
 
-    /// Sets how much the length of a text counts (`b`), from 0 to 1, in all fields. Default: 0.75; less where all are short.
+    /// Sets the length normalisation (`b`) of all fields, from 0 to 1. Default: 0.75; use less if
+    /// all texts are short.
     #[must_use]
     pub fn by_length(mut self, part: f64) -> Self {
         self.fields.iter_mut().for_each(|field| field.by_length = part);
         self
     }
 
-    /// Lets words of the query count more that stand together in a field, and at most so many words apart. Default: 0, they do
-    /// not.
+    /// Increases the score of texts in which query words are at most `most` words apart in a field.
+    /// Default: 0 (disabled).
     #[must_use]
     pub fn near(mut self, most: usize) -> Self {
         self.near = most;
         self
     }
 
-    /// The texts that have at least one word of the query, best first, by their places and scores. Each word of the query has a
-    /// weight; the usual one is 1. Equals keep their order.
+    /// Returns the texts with at least one word of the query, best first, as index and score. Each
+    /// query word has a weight; the usual one is 1. Ties keep their order.
     pub fn rank<'a>(&self, query: impl IntoIterator<Item = (&'a str, f64)>) -> Vec<(usize, f64)> {
         let query: Vec<_> = query.into_iter().map(|(word, weight)| (word, weight * self.rarity(word))).collect();
         let score = |text| self.score(text, &query);
@@ -89,7 +91,7 @@ impl Bm25 {
         words + pairs.map(|(one, other)| one.1.min(other.1) * text.nearness(one.0, other.0, self.near)).sum::<f64>()
     }
 
-    /// Inverse document frequency; positive even for a word that all texts have.
+    /// Inverse document frequency; positive even for a word in all texts.
     fn rarity(&self, word: &str) -> f64 {
         let having =
             self.texts.iter().filter(|text| text.0.iter().any(|(places, _)| places.contains_key(word))).count();
@@ -97,7 +99,7 @@ impl Bm25 {
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
-    /// How often the text has the word in all its fields, levelling off, and less where a field is long.
+    /// Saturated term frequency over all fields, reduced for long fields.
     fn frequency(&self, text: &Text, word: &str) -> f64 {
         let of_field = |(field, (places, length)): (&Field, &(HashMap<String, Vec<usize>>, f64))| {
             let (count, b) = (places.get(word).map_or(0, Vec::len) as f64, field.by_length);
@@ -119,7 +121,8 @@ impl Text {
         Self(fields.into_iter().map(field).collect())
     }
 
-    /// 1 where two words are neighbours, and less with the square of their distance up to `most`; the best of all fields.
+    /// Proximity of two words: 1 for neighbours, decreasing with the square of their distance up to
+    /// `most`; the best of all fields.
     fn nearness(&self, one: &str, other: &str, most: usize) -> f64 {
         let of_field = |(places, _): &(HashMap<String, Vec<usize>>, f64)| {
             let (one, other) = (places.get(one)?, places.get(other)?);
@@ -178,8 +181,8 @@ mod tests {
     }
 
     proptest! {
-        /// With length and document frequency fixed, one more occurrence of a query's word in the place of a foreign one
-        /// never lowers a score.
+        /// With length and document frequency fixed, replacing another word by a query word never
+        /// lowers a score.
         #[test]
         fn more_occurrences_never_score_lower(mut texts in texts(), at in any::<prop::sample::Index>()) {
             let at = at.index(texts.len());

@@ -1,10 +1,10 @@
-//! How alike two vectors point.
+//! Cosine similarity of vectors.
 
-/// Numbers that are multiplied at once: as many as the widest registers hold.
+/// Number of values multiplied at once: the width of the widest registers.
 const LANES: usize = 16;
 
-/// The cosine of the angle between two vectors, from -1 to 1; 0 if one of them has no direction. Of vectors of different lengths,
-/// what the longer one has more is passed over.
+/// Returns the cosine of the angle between two vectors, from -1 to 1; 0 if one of them is zero. For
+/// vectors of different lengths, the excess of the longer one is ignored.
 ///
 /// ```
 /// use agent_core::search::cosine;
@@ -18,9 +18,9 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
     if lengths > 0.0 { (dot(a, b) / lengths).clamp(-1.0, 1.0) } else { 0.0 }
 }
 
-/// The sum of the products.
+/// Dot product.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
-    // Sums apart from each other, which the compiler puts into one register.
+    // Independent sums, which the compiler keeps in one register.
     let mut sums = [0.0_f32; LANES];
     let ((a, more_a), (b, more_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {

@@ -1,14 +1,14 @@
-//! One ranking out of several.
+//! Reciprocal rank fusion.
 
 use std::{collections::HashMap, hash::Hash};
 
-/// The constant of reciprocal rank fusion: how little the first places count more than those that follow. 60 is the value of the
-/// paper that proposed it, and what most search engines use.
+/// Constant of reciprocal rank fusion: a larger value reduces the advantage of the first ranks. 60
+/// is the value of the original paper, and common in search engines.
 const RANK: f64 = 60.0;
 
-/// Fuses rankings by the places of what they rank, and not by their scores, which no two searches have in the same measure
-/// (reciprocal rank fusion): each ranking gives its weight divided by 60 and the place, counted from 1. Best first; equals stand in the
-/// order in which they were met first.
+/// Fuses rankings by reciprocal rank fusion, that is, by ranks instead of scores, which differ in
+/// scale between searches: each ranking contributes its weight divided by (60 + rank), with ranks
+/// from 1. Best first; ties keep the order of first appearance.
 ///
 /// ```
 /// use agent_core::search::fuse;

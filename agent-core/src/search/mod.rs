@@ -1,7 +1,8 @@
-//! Words of texts, how well texts fit a query ([`Bm25`]), how alike vectors point ([`cosine`]), and one ranking out of several ([`fuse`]):
-//! for stores, models and tools that search without an index.
+//! Search without an index: words of texts, BM25 ranking ([`Bm25`]), similarity of vectors
+//! ([`cosine`]), and fusion of rankings ([`fuse`]).
 //!
-//! For authors of such searches. What ranks a million texts wants a search engine; this is for those that are at hand anyway.
+//! For authors of stores, models and tools that search small collections. Ranking millions of texts
+//! requires a search engine.
 //!
 //! ```
 //! use agent_core::search::{Bm25, words};
@@ -20,18 +21,19 @@ mod fusion;
 
 pub use self::{bm25::Bm25, cosine::cosine, fusion::fuse};
 
-/// The runs of letters, digits and `_` in a text, but for those of `_` alone.
+/// Splits a text into runs of letters, digits and `_`, without runs of `_` only.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| name.chars().any(char::is_alphanumeric))
 }
 
-/// The words that a name is made of: `retry_after` and `RetryAfter` are both *retry* and *after*, `HTTPClient` is *HTTP* and
-/// *Client*.
+/// Splits a name into its words: `retry_after` and `RetryAfter` both give *retry* and *after*,
+/// `HTTPClient` gives *HTTP* and *Client*.
 pub fn parts(name: &str) -> Vec<&str> {
     name.split('_').flat_map(humps).filter(|part| !part.is_empty()).collect()
 }
 
-/// The words of a text in small letters. A name of several words counts as a whole and by its parts, so that either finds it.
+/// Returns the words of a text in lower case. A compound name gives the whole and its parts, so
+/// that either finds it.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for name in names(text) {

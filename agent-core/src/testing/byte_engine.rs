@@ -1,4 +1,4 @@
-//! An engine that keeps the steps of runs as bytes.
+//! Durable engine for tests that serialises step results.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +18,10 @@ use crate::{
     state::{Answer, Question, new_id},
 };
 
-/// What an engine keeps of runs: the result of each step by its name, as bytes. Each process that drives a run has an
-/// [attempt](Self::attempt) of its own; [`Processes`](super::Processes) make it die. Cheap to clone; all clones are one.
+/// In-memory durable engine: stores the result of each step by its name, serialised to bytes. Each
+/// process that drives a run has a separate [attempt](Self::attempt);
+/// [`Processes`](super::Processes) simulate crashes. Cheap to clone; all clones share the same
+/// data.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +50,7 @@ pub struct ByteEngine(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     kept: Mutex<Kept>,
-    /// Somebody asked or answered, rests or goes on.
+    /// Notified when a question is asked or answered, or a run pauses or resumes.
     changed: Notify,
 }
 
@@ -57,27 +59,27 @@ struct Kept {
     results: BTreeMap<String, Vec<u8>>,
     answers: BTreeMap<String, Answer>,
     asked: Vec<Question>,
-    /// Runs of agents that are served elsewhere, by their ids, and how those ended that are over.
+    /// Remote runs by id, with their ends once they have ended.
     served: BTreeMap<String, (ServedRun, Option<ServedEnd>)>,
-    /// Until when steps sleep, by their names.
+    /// Wake-up times of sleeping steps, by name.
     sleeps: BTreeMap<String, Instant>,
-    /// A run is paused, and nobody has let it go on.
+    /// True while a run is paused.
     rests: bool,
 }
 
 impl ByteEngine {
-    /// A process that drives runs from their beginning.
+    /// Creates an attempt: a process that drives runs from their beginning.
     pub fn attempt(&self) -> ByteAttempt {
         ByteAttempt { engine: self.clone(), nonce: new_id(), session: None }
     }
 
-    /// Gives the answer to the question `id` of a run: whoever waits for it goes on.
+    /// Answers the question `id` of a run, and wakes the waiting step.
     pub fn answer(&self, id: impl Into<String>, answer: impl Into<Answer>) {
         self.lock().answers.insert(id.into(), answer.into());
         self.0.changed.notify_waiters();
     }
 
-    /// Waits until a run waits with so many questions that have no answer: these.
+    /// Waits until `count` questions are unanswered, and returns them.
     pub async fn asked(&self, count: usize) -> Vec<Question> {
         self.find(|kept| {
             let open = kept.asked.iter().filter(|asked| !kept.answers.contains_key(&asked.id));
@@ -87,13 +89,13 @@ impl ByteEngine {
         .await
     }
 
-    /// Waits for a run of an agent that is served elsewhere, and is not over.
+    /// Waits for a remote run that has not ended, and returns it.
     pub async fn called(&self) -> ServedRun {
         let find = |kept: &Kept| kept.served.values().find(|(_, end)| end.is_none()).map(|(run, _)| run.clone());
         self.find(find).await
     }
 
-    /// Ends the run of this id, which is served elsewhere: whoever waits for it goes on.
+    /// Ends the remote run with this id, and wakes the waiting step.
     pub fn end(&self, run: &str, end: ServedEnd) {
         if let Some((_, ended)) = self.lock().served.get_mut(run) {
             *ended = Some(end);
@@ -106,22 +108,22 @@ impl ByteEngine {
         self.find(|kept| kept.rests.then_some(())).await;
     }
 
-    /// Lets the run go on that is paused.
+    /// Resumes the paused run.
     pub fn go_on(&self) {
         self.lock().rests = false;
         self.0.changed.notify_waiters();
     }
 
-    /// What `find` finds, as soon as it does.
+    /// Waits until `find` returns a value.
     async fn find<T>(&self, find: impl Fn(&Kept) -> Option<T>) -> T {
         self.take(|kept| find(kept)).await
     }
 
-    /// What `take` takes, as soon as it does.
+    /// Waits until `take` returns a value.
     async fn take<T>(&self, take: impl Fn(&mut Kept) -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.0.changed.notified());
-            changed.as_mut().enable(); // what changes from now on is not missed
+            changed.as_mut().enable(); // changes from now on are noticed
             if let Some(found) = take(&mut self.lock()) {
                 return found;
             }
@@ -129,7 +131,7 @@ impl ByteEngine {
         }
     }
 
-    /// The names of the steps that are kept, sorted.
+    /// The names of the persisted steps, sorted.
     pub fn names(&self) -> Vec<String> {
         self.lock().results.keys().cloned().collect()
     }
@@ -139,7 +141,7 @@ impl ByteEngine {
     }
 }
 
-/// One process of a [`ByteEngine`].
+/// One attempt (process) of a [`ByteEngine`].
 #[derive(Clone)]
 pub struct ByteAttempt {
     engine: ByteEngine,
@@ -148,14 +150,15 @@ pub struct ByteAttempt {
 }
 
 impl ByteAttempt {
-    /// Gives its run this session: as it was when the run began, in every attempt. Default: none.
+    /// Sets the journal of the run's session: as of the run's beginning, in every attempt. Default:
+    /// none.
     #[must_use]
     pub fn in_session(mut self, journal: impl Journal) -> Self {
         self.session = Some(Arc::new(journal));
         self
     }
 
-    /// The kept result of the name, or that of `make`, which is kept.
+    /// Returns the stored result under `name`, or stores and returns the result of `make`.
     async fn keep<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
@@ -199,7 +202,7 @@ impl Durable for ByteAttempt {
     async fn answer(&self, step: &Step, question: &Question) -> Result<Answer> {
         let answer = async {
             let _asks = Asks::new(&self.engine, question);
-            // Another wait is for another answer.
+            // A later wait needs another answer.
             Ok(self.engine.take(|kept| kept.answers.remove(&question.id)).await)
         };
         self.keep(&step.name(), answer).await
@@ -234,7 +237,7 @@ impl Durable for ByteAttempt {
     }
 }
 
-/// A question that is asked until this is dropped.
+/// Registers a question as open until dropped.
 struct Asks<'a> {
     engine: &'a ByteEngine,
     id: &'a str,

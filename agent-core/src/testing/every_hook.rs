@@ -1,4 +1,4 @@
-//! A middleware that overrides every hook and does nothing.
+//! A middleware that overrides every hook with a no-op.
 
 use async_trait::async_trait;
 
@@ -14,7 +14,7 @@ use crate::{
     tooling::{ToolOutput, ToolResults},
 };
 
-/// Overrides every hook and does nothing: what hooks cost that are really called.
+/// Overrides every hook with a no-op, for measuring the cost of hook calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EveryHook;
 

@@ -1,4 +1,4 @@
-//! What goes wrong, decided by a seed.
+//! Seeded fault injection.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,33 +7,33 @@ use std::{
 
 use super::SeededRng;
 
-/// Something that goes wrong with a model or a tool.
+/// A fault of a model or a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It takes half a minute.
+    /// The call takes half a minute.
     Slow,
-    /// Nothing comes for an hour; then the connection is given up.
+    /// The call hangs for an hour, and then the connection fails.
     Stall,
-    /// A model: the stream ends in the middle.
+    /// Model: the stream ends in the middle.
     Cut,
-    /// A model: too many calls (a 429), with a delay.
+    /// Model: rate limited (HTTP 429), with a requested delay.
     RateLimited,
-    /// A model: the provider fails (a 5xx).
+    /// Model: the provider fails (HTTP 5xx).
     ServerError,
-    /// A model: the answer is no protocol, or the arguments of a call are no JSON.
+    /// Model: the response violates the protocol, or the arguments of a call are invalid JSON.
     Garbage,
-    /// A model: all calls of a message have one id.
+    /// Model: all calls of a message have the same id.
     DuplicateIds,
-    /// A tool: it fails before it did anything.
+    /// Tool: fails before any effect.
     Fails,
-    /// A tool: it does its work, and then says that it failed.
+    /// Tool: has its effect, and then reports a failure.
     FailsAfter,
-    /// A tool: it does its work, and says so only after half a minute.
+    /// Tool: has its effect, and returns half a minute later.
     SlowAfter,
 }
 
-/// Draws faults, and the order in which things happen. Clones draw from the same numbers.
+/// Source of faults and of scheduling decisions, driven by a seed. Clones share the same numbers.
 ///
 /// ```
 /// use agent_core::testing::{Fault, Faults, SeededRng};
@@ -54,26 +54,26 @@ struct Inner {
 }
 
 impl Faults {
-    /// Faults from these numbers: in 15 of 100 calls, and at most 12.
+    /// Creates a source with these numbers: faults in 15 of 100 calls, and at most 12.
     pub fn new(rng: SeededRng) -> Self {
         Self(Arc::new(Mutex::new(Inner { rng, percent: 15, left: 12, drawn: 0 })))
     }
 
-    /// Sets in how many of 100 calls something goes wrong.
+    /// Sets the percentage of calls with a fault.
     #[must_use]
     pub fn percent(self, percent: u64) -> Self {
         self.lock().percent = percent;
         self
     }
 
-    /// Sets how many faults there are altogether. A run that is tried again and again comes to its end then.
+    /// Sets the maximum number of faults. A run that is retried often enough succeeds after that.
     #[must_use]
     pub fn at_most(self, faults: u64) -> Self {
         self.lock().left = faults;
         self
     }
 
-    /// What goes wrong with this call, if anything.
+    /// Draws the fault of a call, if it has one.
     pub fn draw(&self, among: &[Fault]) -> Option<Fault> {
         let mut inner = self.lock();
         let percent = inner.percent;
@@ -91,13 +91,13 @@ impl Faults {
         self.lock().rng.chance(50)
     }
 
-    /// How many faults there were.
+    /// Number of faults drawn.
     pub fn drawn(&self) -> u64 {
         self.lock().drawn
     }
 
-    /// Lets others go first, or not: whoever awaits it everywhere has the order of what happens at once decided by the seed.
-    /// Takes up to 20 ms of (paused) time.
+    /// Yields to other tasks for a random time. If all tasks call it everywhere, the seed
+    /// determines the order of concurrent events. Takes up to 20 ms of (paused) time.
     pub async fn shuffle(&self) {
         let draw = self.lock().rng.below(32);
         match draw {
@@ -117,12 +117,12 @@ impl Faults {
     }
 }
 
-/// As long as [`Fault::Slow`] takes.
+/// Sleeps for the duration of [`Fault::Slow`].
 pub(super) async fn slow() {
     tokio::time::sleep(Duration::from_secs(30)).await;
 }
 
-/// As long as [`Fault::Stall`] takes.
+/// Sleeps for the duration of [`Fault::Stall`].
 pub(super) async fn stall() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
 }

@@ -1,4 +1,4 @@
-//! A model with whom things go wrong.
+//! A model with injected faults.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const FAULTS: [Fault; 7] = [
     Fault::DuplicateIds,
 ];
 
-/// A model whose connection [`Faults`] decide about.
+/// A model with injected [`Faults`].
 ///
 /// ```
 /// use agent_core::{ErrorKind, History, Model, ModelRequest, testing::{Faults, FaultyModel, ScriptedModel, SeededRng, Turn, detached_run}};
@@ -47,7 +47,7 @@ pub struct FaultyModel<M> {
 }
 
 impl<M: Model> FaultyModel<M> {
-    /// `model`, with these faults.
+    /// Creates a model that delegates to `model`, with these faults.
     pub fn new(model: M, faults: Faults) -> Self {
         Self { model, faults }
     }
@@ -89,7 +89,7 @@ impl<M: Model> Model for FaultyModel<M> {
     }
 }
 
-/// Breaks the arguments of the first call.
+/// Makes the arguments of the first call invalid.
 fn garble(response: &mut ModelResponse) {
     if !response.message.has_calls() {
         return;
@@ -103,7 +103,7 @@ fn garble(response: &mut ModelResponse) {
     }
 }
 
-/// Gives all calls the id of the first.
+/// Sets the id of the first call on all calls.
 fn make_ids_equal(response: &mut ModelResponse) {
     let Some(id) = response.message.calls().next().map(|call| call.id.clone()) else { return };
     for block in response.message.blocks_mut() {

@@ -1,4 +1,4 @@
-//! A tool with which things go wrong.
+//! A tool with injected faults.
 
 use async_trait::async_trait;
 
@@ -14,10 +14,10 @@ use crate::{
 
 const FAULTS: [Fault; 5] = [Fault::Slow, Fault::Stall, Fault::Fails, Fault::FailsAfter, Fault::SlowAfter];
 
-/// A tool that [`Faults`] decide about, and whose work [`Outside`] remembers.
+/// A tool with injected [`Faults`], whose effects [`Outside`] records.
 ///
-/// The work is done when the tool's own call is: whoever is stopped after that leaves a call in doubt. To
-/// [`reconcile`](Tool::reconcile) is to look outside.
+/// The effect happens when the inner tool's call completes: a crash after that leaves the call in
+/// doubt. [`reconcile`](Tool::reconcile) looks the effect up.
 #[derive(Clone, Debug)]
 pub struct FaultyTool<T> {
     tool: T,
@@ -26,7 +26,7 @@ pub struct FaultyTool<T> {
 }
 
 impl<T: Tool> FaultyTool<T> {
-    /// `tool`, with these faults, in this world.
+    /// Creates a tool that delegates to `tool`, with these faults and this record of effects.
     pub fn new(tool: T, faults: Faults, outside: Outside) -> Self {
         Self { tool, faults, outside }
     }

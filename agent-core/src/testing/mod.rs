@@ -1,5 +1,5 @@
-//! Doubles for tests of middleware, tools and models, and the parts of simulated worlds in which everything goes wrong that
-//! can. Behind the feature `testing`.
+//! Test doubles for tests of middlewares, tools and models, and components for simulations with
+//! injected faults. Requires the feature `testing`.
 //!
 //! ```
 //! use agent_core::{

@@ -1,4 +1,4 @@
-//! A journal whose process dies.
+//! A journal with simulated crashes.
 
 use std::{
     fmt,
@@ -15,8 +15,9 @@ use crate::{
     journal::{Ack, Entry, Journal, JournalWriter, MemoryJournal},
 };
 
-/// A journal as one process sees it that dies at a given entry: that one and the rest of its batch are not written, nothing
-/// is acknowledged after it, and [`died`](Self::died) tells. What was written is in the journal below, for the next process.
+/// A journal as seen by a process that crashes at a given entry: the batch with that entry is not
+/// written, nothing is acknowledged afterwards, and [`died`](Self::died) resolves. Entries written
+/// before are in the inner journal, for the next process.
 ///
 /// ```
 /// use agent_core::{Journal, MemoryJournal, journal::{Entry, EntryBody}, testing::MortalJournal};
@@ -44,31 +45,31 @@ pub struct MortalJournal {
 }
 
 impl MortalJournal {
-    /// A process over `journal` that does not die.
+    /// Creates a process over `journal` that does not crash.
     pub fn new(journal: MemoryJournal) -> Self {
         Self { journal, dies_at: None, written: Arc::default(), dead: CancellationToken::new(), order: None }
     }
 
-    /// Dies when it is to write its entry number `entry`, counted from 1 from now on.
+    /// Crashes at the entry number `entry`, counted from 1 from now on.
     #[must_use]
     pub fn dying_at(mut self, entry: u64) -> Self {
         self.dies_at = Some(entry);
         self
     }
 
-    /// Takes its time to acknowledge, as these numbers say.
+    /// Delays acknowledgements by these numbers.
     #[must_use]
     pub fn shuffled(mut self, order: Faults) -> Self {
         self.order = Some(order);
         self
     }
 
-    /// Waits until it is dead.
+    /// Waits until the process has crashed.
     pub async fn died(&self) {
         self.dead.cancelled().await;
     }
 
-    /// How many entries were written.
+    /// Number of entries written.
     pub fn written(&self) -> u64 {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }

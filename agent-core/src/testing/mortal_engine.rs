@@ -1,4 +1,4 @@
-//! An engine whose processes die.
+//! A durable engine with simulated crashes.
 
 use std::{
     collections::BTreeSet,
@@ -18,11 +18,11 @@ use crate::{
     state::{Answer, Question},
 };
 
-/// How long a process lives on that dies while it waits: long enough that the engine knows of the wait.
+/// Time until a process crashes during a wait: long enough that the engine has registered the wait.
 const WAITS: Duration = Duration::from_millis(20);
 
-/// The processes that drive runs of a world one after the other, over any engine, and die at a given step. Cheap to clone; all
-/// clones are one.
+/// The processes that drive runs one after the other, over any engine, and crash at a given step.
+/// Cheap to clone; all clones share the same data.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,7 +46,7 @@ const WAITS: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, Default)]
 pub struct Processes(Arc<Mutex<BTreeSet<String>>>);
 
-/// One process of some [`Processes`]. Cheap to clone; all clones are one.
+/// One process of [`Processes`]. Cheap to clone; all clones share the same data.
 #[derive(Clone)]
 pub struct MortalProcess {
     processes: Processes,
@@ -54,15 +54,15 @@ pub struct MortalProcess {
     dead: CancellationToken,
 }
 
-/// When a process dies.
+/// Scheduled crash of a process.
 #[derive(Clone, Copy)]
 struct Death {
-    /// How many new steps are left to it.
+    /// Number of new steps left.
     steps: u64,
     keeps_last: bool,
 }
 
-/// What becomes of the process at a step.
+/// Fate of the process at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Lives,
@@ -71,14 +71,15 @@ enum Fate {
 }
 
 impl Processes {
-    /// A process that does not die.
+    /// Creates a process that does not crash.
     pub fn lasting(&self) -> MortalProcess {
         self.process(None)
     }
 
-    /// A process that dies at its new step number `step`, counted from 1: one that came to a result in no process before. It dies when the step's
-    /// body is done, before the engine has the result, or after that if it `keeps_last`; a wait is begun, or over. Nothing goes on after it, and
-    /// [`died`](MortalProcess::died) tells.
+    /// Creates a process that crashes at its new step number `step`, counted from 1; a new step has
+    /// no result from an earlier process. The crash happens when the step's body has completed,
+    /// before the engine has the result, or after that with `keeps_last`; a wait has begun, or has
+    /// ended. Nothing continues afterwards, and [`died`](MortalProcess::died) resolves.
     pub fn dying_at(&self, step: u64, keeps_last: bool) -> MortalProcess {
         self.process(Some(Death { steps: step, keeps_last }))
     }
@@ -88,7 +89,7 @@ impl Processes {
         MortalProcess { processes: self.clone(), death, dead: CancellationToken::new() }
     }
 
-    /// The names of the steps that came to a result in one of them, sorted.
+    /// The names of the steps that completed in any process, sorted.
     pub fn steps(&self) -> Vec<String> {
         self.lock().iter().cloned().collect()
     }
@@ -99,17 +100,17 @@ impl Processes {
 }
 
 impl MortalProcess {
-    /// The engine, as the process sees it.
+    /// Wraps the engine for this process.
     pub fn engine(&self, engine: Arc<dyn Durable>) -> Arc<dyn Durable> {
         Arc::new(MortalEngine { engine, process: self.clone() })
     }
 
-    /// Waits until it is dead.
+    /// Waits until the process has crashed.
     pub async fn died(&self) {
         self.dead.cancelled().await;
     }
 
-    /// Counts a step; what becomes of the process at it.
+    /// Counts a step, and returns the fate of the process at it.
     fn comes_to(&self, name: &str) -> Fate {
         let mut death = self.death.lock().unwrap_or_else(PoisonError::into_inner);
         match death.as_mut() {
@@ -125,7 +126,7 @@ impl MortalProcess {
         }
     }
 
-    /// Notes a result, unless the process is dead by then.
+    /// Records a result, unless the process has crashed.
     async fn has<T>(&self, name: String, result: T, fate: Fate) -> T {
         self.lives().await;
         self.processes.lock().insert(name);
@@ -140,7 +141,7 @@ impl MortalProcess {
         pending().await
     }
 
-    /// Goes on if it is not dead.
+    /// Continues only if the process has not crashed.
     async fn lives(&self) {
         if self.dead.is_cancelled() {
             pending::<()>().await;
@@ -148,14 +149,14 @@ impl MortalProcess {
     }
 }
 
-/// An engine, as a process sees it that dies.
+/// The engine as a crashing process sees it.
 struct MortalEngine {
     engine: Arc<dyn Durable>,
     process: MortalProcess,
 }
 
 impl MortalEngine {
-    /// The body, at whose end the process may die.
+    /// Wraps the body, at whose end the process may crash.
     fn body<'a>(&'a self, name: &'a str, body: StepBody<'a>, fate: &'a Mutex<Fate>) -> StepBody<'a> {
         Box::pin(async move {
             let made = body.await?;
@@ -169,13 +170,13 @@ impl MortalEngine {
         })
     }
 
-    /// Waits, unless the process dies meanwhile.
+    /// Awaits `wait`, unless the process crashes meanwhile.
     async fn waits<T>(&self, name: String, wait: impl Future<Output = Result<T>> + Send) -> Result<T> {
         self.process.lives().await;
         let (fate, mut wait) = (self.process.comes_to(&name), pin!(wait));
         if fate == Fate::DiesBefore {
             _ = tokio::time::timeout(WAITS, wait.as_mut()).await;
-            return self.process.dies().await; // with what it waits for: a dead process gives nothing up
+            return self.process.dies().await; // keeps `wait` alive: a crashed process cancels nothing
         }
         let given = wait.await?;
         Ok(self.process.has(name, given, fate).await)

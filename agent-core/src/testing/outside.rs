@@ -1,4 +1,4 @@
-//! The world outside a simulated run.
+//! Record of external effects in a simulation.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,12 @@ use crate::{
     tooling::{Effect, ToolOutput},
 };
 
-/// What was done outside, by idempotency key: it outlives the processes of a simulation. Clones are the same world.
+/// Record of external effects by idempotency key. It outlives the processes of a simulation. All
+/// clones share the same data.
 #[derive(Clone, Debug, Default)]
 pub struct Outside(Arc<Mutex<BTreeMap<String, Deed>>>);
 
-/// Something that was done.
+/// A recorded effect.
 #[derive(Clone, Debug)]
 struct Deed {
     effect: Effect,
@@ -25,31 +26,32 @@ struct Deed {
 }
 
 impl Outside {
-    /// Notes that something was done under `key`, and what came of it.
+    /// Records an effect under `key` with its output.
     pub fn happened(&self, key: &str, effect: Effect, output: &ToolOutput) {
         let mut deeds = self.lock();
         let deed = deeds.entry(key.to_owned()).or_insert_with(|| Deed { effect, times: 0, output: output.clone() });
         deed.times += 1;
     }
 
-    /// What came of what was done under `key`; none if it was not done.
+    /// Returns the output of the effect under `key`; `None` if it did not happen.
     pub fn output(&self, key: &str) -> Option<ToolOutput> {
         self.lock().get(key).map(|deed| deed.output.clone())
     }
 
-    /// How many things were done.
+    /// Number of distinct effects.
     pub fn deeds(&self) -> usize {
         self.lock().len()
     }
 
-    /// What was done more than once though its effect must not be.
+    /// The effects that happened more than once although their class forbids it.
     pub fn doubled(&self) -> Vec<String> {
         let deeds = self.lock();
         let must_not = |deed: &Deed| deed.times > 1 && matches!(deed.effect, Effect::Reconcilable | Effect::AtMostOnce);
         deeds.iter().filter(|(_, deed)| must_not(deed)).map(|(key, deed)| format!("{key} x {}", deed.times)).collect()
     }
 
-    /// What a person would answer who looked here: to a question of kind [`Doubt::KIND`](crate::tool::Doubt::KIND).
+    /// Returns the answer of a person who checks the record, to a question of kind
+    /// [`Doubt::KIND`](crate::tool::Doubt::KIND).
     pub fn look(&self, question: &Question) -> Value {
         match question.payload["idempotency_key"].as_str().and_then(|key| self.output(key)) {
             Some(output) => {

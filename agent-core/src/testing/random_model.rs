@@ -1,4 +1,4 @@
-//! A model that calls whatever it is offered.
+//! A model with random tool calls.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -13,10 +13,12 @@ use crate::{
     usage::Usage,
 };
 
-/// A model that calls the tools on offer, in numbers and with arguments that a seed decides, and then says that it is done.
+/// A model that calls the offered tools, with numbers of calls and arguments drawn from a seed, and
+/// then finishes with "done".
 ///
-/// What it says depends on the seed and on the conversation alone, so that it says the same in every process. Arguments are
-/// made from the tools' schemas, as far as those say types, `enum` and `properties`.
+/// Its answers depend only on the seed and the conversation, so that they are the same in every
+/// process. Arguments follow the tools' schemas, as far as these use types, `enum` and
+/// `properties`.
 ///
 /// ```
 /// use agent_core::{History, Model, ModelRequest, testing::{RandomModel, SeededRng, detached_run}};
@@ -38,19 +40,19 @@ pub struct RandomModel {
 }
 
 impl RandomModel {
-    /// A model of up to 6 steps, with up to 4 calls in each.
+    /// Creates a model with up to 6 steps and up to 4 calls in each.
     pub fn new(rng: SeededRng) -> Self {
         Self { rng, steps: 6, calls: 4 }
     }
 
-    /// Sets how many steps with calls it takes at most.
+    /// Sets the maximum number of steps with calls.
     #[must_use]
     pub fn steps(mut self, most: u64) -> Self {
         self.steps = most;
         self
     }
 
-    /// Sets how many calls a message has at most.
+    /// Sets the maximum number of calls per message.
     #[must_use]
     pub fn calls(mut self, most: u64) -> Self {
         self.calls = most;
@@ -70,7 +72,7 @@ impl RandomModel {
         let mut blocks = if rng.chance(30) { vec![Block::text(format!("step {step}"))] } else { Vec::new() };
         for n in 0..calls {
             let at = usize::try_from(rng.below(tools.len() as u64)).unwrap_or(0);
-            // Some models use an id again.
+            // Some models reuse ids.
             let id = if rng.chance(5) { "again".to_owned() } else { format!("{step}-{n}") };
             let name = if rng.chance(3) { "ghost" } else { tools[at].name.as_str() };
             blocks.push(Block::tool_call(id, name, arguments(tools[at], &mut rng).to_string()));

@@ -1,7 +1,7 @@
-//! Random numbers that a seed decides.
+//! Seeded random numbers.
 
-/// Random numbers that are the same for the same seed, on every machine and in every release: for tests whose failures can be
-/// repeated. Not for secrets.
+/// Pseudo-random numbers that are the same for the same seed, on every machine and in every
+/// release, for reproducible tests. Not for secrets.
 ///
 /// ```
 /// use agent_core::testing::SeededRng;
@@ -14,19 +14,20 @@
 pub struct SeededRng(u64);
 
 impl SeededRng {
-    /// Begins with this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Numbers of their own for a part of the test: what another part draws does not change them.
+    /// Derives an independent generator for a part of the test: draws of other parts do not affect
+    /// it.
     #[must_use]
     pub fn part(&self, name: &str) -> Self {
         let mixed = name.bytes().fold(self.0, |seed, byte| Self(seed ^ u64::from(byte)).next());
         Self(mixed)
     }
 
-    /// The next number. (SplitMix64.)
+    /// Returns the next number (SplitMix64).
     #[expect(clippy::should_implement_trait, reason = "it never ends, and `next` is what one looks for")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -36,7 +37,7 @@ impl SeededRng {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 up to but not `end`; 0 if `end` is 0.
+    /// Returns a number from 0 up to but excluding `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next().checked_rem(end).unwrap_or(0)
     }

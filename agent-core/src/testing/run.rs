@@ -1,4 +1,4 @@
-//! A run outside any executor.
+//! A run without an executor.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::{
     storage::{GlobalStorage, State},
 };
 
-/// A run that no executor drives, over a journal in memory: for tests of one hook, tool or model.
+/// Creates a run without an executor, over an in-memory journal: for tests of one hook, tool or
+/// model.
 ///
 /// ```
 /// use agent_core::{History, Message, testing::detached_run};
@@ -25,15 +26,15 @@ use crate::{
 /// ```
 ///
 /// # Panics
-/// Never: a fresh journal is free.
+/// Never: a new journal has no writer.
 pub fn detached_run(history: History) -> RunDriver {
     detached_run_as(RunIds::root("test", "test"), history)
 }
 
-/// As [`detached_run`], for a run that has these ids: that of a sub-agent, say.
+/// Like [`detached_run`], for a run with these ids, for example those of a sub-agent.
 ///
 /// # Panics
-/// Never: a fresh journal is free.
+/// Never: a new journal has no writer.
 pub fn detached_run_as(ids: RunIds, history: History) -> RunDriver {
     let ids = Arc::new(ids);
     let journal = Arc::new(MemoryJournal::default());

@@ -1,4 +1,4 @@
-//! A model that says what a test wrote down.
+//! A model with scripted replies.
 
 use std::{
     collections::VecDeque,
@@ -16,10 +16,10 @@ use crate::{
     model::{Model, ModelRequest},
 };
 
-/// A model that replies with the turns of a script, in order, and with nothing else: a request that the script does not
-/// expect fails, and [`assert_finished`](Self::assert_finished) finds turns that nobody asked for.
+/// A model that replies with the turns of a script, in order: an unexpected request fails, and
+/// [`assert_finished`](Self::assert_finished) reports unused turns.
 ///
-/// Clones share the script. Chunks go through the request's sink whether a stream was asked for or not.
+/// Clones share the script. Chunks go through the request's sink even if no stream was requested.
 ///
 /// ```
 /// use agent_core::{History, Message, Model, ModelRequest, testing::{ScriptedModel, Turn, detached_run}};
@@ -53,20 +53,20 @@ struct Script {
 }
 
 impl ScriptedModel {
-    /// A model that replies with these turns.
+    /// Creates a model that replies with these turns.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         let script = Script { turns: turns.into_iter().collect(), ..Script::default() };
         Self { script: Arc::new(Mutex::new(script)), info: ModelInfo::new("scripted") }
     }
 
-    /// Sets what is known of the model. Default: the name `scripted`.
+    /// Sets the info of the model. Default: the name `scripted`.
     #[must_use]
     pub fn with_info(mut self, info: ModelInfo) -> Self {
         self.info = info;
         self
     }
 
-    /// What each call so far was given, refused ones included.
+    /// The requests of all calls so far, including rejected ones.
     pub fn requests(&self) -> Vec<Seen> {
         self.script().seen.clone()
     }
@@ -76,20 +76,20 @@ impl ScriptedModel {
         self.script().seen.len()
     }
 
-    /// Calls under way now; one that is dropped no longer counts.
+    /// Number of running calls; a dropped call no longer counts.
     pub fn open(&self) -> usize {
         self.script().open
     }
 
-    /// The most calls that were ever under way at once.
+    /// Maximum number of concurrent calls so far.
     pub fn peak(&self) -> usize {
         self.script().peak
     }
 
-    /// Makes sure that the script was followed to its end.
+    /// Asserts that the script was followed to its end.
     ///
     /// # Panics
-    /// If turns are left over, or a request was not what the script expected, even where nobody looked at the error.
+    /// If turns are left, or if a request did not match the script, even if its error was ignored.
     pub fn assert_finished(&self) {
         let script = self.script();
         let (made, left) = (script.seen.len(), &script.turns);
@@ -101,7 +101,7 @@ impl ScriptedModel {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The turn for a request, if it is the expected one.
+    /// Takes the turn for a request, if it matches.
     fn take(&self, seen: Seen) -> Result<Turn> {
         let mut script = self.script();
         let call = script.seen.len() + 1;
@@ -154,7 +154,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// The chunks that a message streams as, its text word by word.
+/// Splits a message into the chunks of a stream, its text word by word.
 fn word_by_word(message: &AssistantMessage) -> Result<Vec<Chunk>> {
     let whole = Arc::new(Mutex::new(Vec::new()));
     let seen = whole.clone();
@@ -171,7 +171,7 @@ fn word_by_word(message: &AssistantMessage) -> Result<Vec<Chunk>> {
     Ok(whole.into_iter().flat_map(words).collect())
 }
 
-/// Counts a call for as long as its future lives.
+/// Counts a call as running until dropped.
 struct Open<'a>(&'a ScriptedModel);
 
 impl<'a> Open<'a> {

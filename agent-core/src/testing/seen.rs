@@ -1,4 +1,4 @@
-//! What a scripted model was given.
+//! Requests received by a scripted model.
 
 use crate::{
     llm::ModelParams,
@@ -6,21 +6,21 @@ use crate::{
     model::ModelRequest,
 };
 
-/// One request that a [`ScriptedModel`](super::ScriptedModel) was given.
+/// One request received by a [`ScriptedModel`](super::ScriptedModel).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Seen {
-    /// The system prompt's text.
+    /// Text of the system prompt.
     pub system: Option<String>,
     /// The conversation.
     pub messages: Vec<Message>,
-    /// The names of the tools on offer.
+    /// Names of the offered tools.
     pub tools: Vec<String>,
-    /// How to answer.
+    /// Parameters of the call.
     pub params: ModelParams,
-    /// Whether a stream was asked for.
+    /// True if a stream was requested.
     pub stream: bool,
-    /// Whether an earlier process, or an earlier attempt to answer a question, began the call.
+    /// True if an earlier process, or an attempt before a question was answered, began the call.
     pub resumed: bool,
 }
 
@@ -46,7 +46,7 @@ impl Seen {
         self.messages.iter().map(Message::role).collect()
     }
 
-    /// The tool results: the call's id and the text that the model is shown.
+    /// The tool results: the call's id and the text for the model.
     pub fn results(&self) -> Vec<(String, String)> {
         let result = |m: &Message| m.as_tool().map(|tool| (tool.call_id().to_owned(), m.text()));
         self.messages.iter().filter_map(result).collect()

@@ -1,4 +1,4 @@
-//! A middleware that writes down which hooks ran.
+//! A middleware that records the hooks that ran.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::{
     tooling::{ToolOutput, ToolResults},
 };
 
-/// Writes down which hooks ran, in order, as `name.hook`. Several may share one log.
+/// Records the hooks that ran, in order, as `name.hook`. Several traces may share one log.
 ///
 /// ```
 /// use agent_core::testing::HookTrace;
@@ -38,31 +38,31 @@ pub struct HookTrace {
 }
 
 impl HookTrace {
-    /// A trace with a log of its own.
+    /// Creates a trace with a new log.
     pub fn new(name: &'static str) -> Self {
         Self { name, log: Arc::default() }
     }
 
-    /// A trace that writes to the same log.
+    /// Creates a trace that shares this log.
     #[must_use]
     pub fn beside(&self, name: &'static str) -> Self {
         Self { name, log: self.log.clone() }
     }
 
-    /// What ran so far, in all traces of this log.
+    /// All lines so far, of all traces of this log.
     pub fn seen(&self) -> Vec<String> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What ran so far and contains `what`.
+    /// The lines so far that contain `what`.
     pub fn seen_of(&self, what: &str) -> Vec<String> {
         self.seen().into_iter().filter(|line| line.contains(what)).collect()
     }
 
-    /// Makes sure that these lines were seen in this order; others may stand between them.
+    /// Asserts that these lines were recorded in this order; other lines may be in between.
     ///
     /// # Panics
-    /// If one is missing, with the whole trace.
+    /// If a line is missing, with the whole trace.
     #[track_caller]
     pub fn assert_order(&self, lines: &[&str]) {
         let seen = self.seen();
@@ -72,10 +72,10 @@ impl HookTrace {
         }
     }
 
-    /// Makes sure that a line was seen so many times.
+    /// Asserts that a line was recorded this number of times.
     ///
     /// # Panics
-    /// If it was seen more or less often, with the whole trace.
+    /// If it was recorded more or less often, with the whole trace.
     #[track_caller]
     pub fn assert_times(&self, line: &str, times: usize) {
         let seen = self.seen();
@@ -83,11 +83,11 @@ impl HookTrace {
         assert_eq!(found, times, "'{line}' was seen {found} times: {seen:#?}");
     }
 
-    /// Makes sure that the hooks of all traces of this log were nested as an onion: whatever began inside of another ended
-    /// before it.
+    /// Asserts that the hooks of all traces of this log were properly nested: each hook that began
+    /// inside another ended before it.
     ///
     /// # Panics
-    /// If one ended that was not the newest to begin, or did not end, with the whole trace.
+    /// If a hook ended out of order, or did not end, with the whole trace.
     #[track_caller]
     pub fn assert_nested(&self) {
         let seen = self.seen();
@@ -107,7 +107,7 @@ impl HookTrace {
         assert!(open.is_empty(), "{open:?} did not end: {seen:#?}");
     }
 
-    /// Writes a line of the test's own.
+    /// Records a custom line.
     pub fn note(&self, what: &str) {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{}.{what}", self.name));
     }

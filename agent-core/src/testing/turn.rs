@@ -15,7 +15,8 @@ use crate::{
 type Fail = Arc<dyn Fn() -> Error + Send + Sync>;
 type Check = Arc<dyn Fn(&Seen) -> Result<(), String> + Send + Sync>;
 
-/// One reply of a [`ScriptedModel`](super::ScriptedModel): what is said, how fast, and what the request for it must be.
+/// One reply of a [`ScriptedModel`](super::ScriptedModel): its content, its timing, and the checks
+/// of its request.
 ///
 /// ```
 /// use agent_core::testing::Turn;
@@ -38,44 +39,44 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Says a text; it is streamed word by word. An empty text is a message that says nothing.
+    /// Replies with a text, streamed word by word. An empty text gives an empty message.
     pub fn text(text: impl Into<String>) -> Self {
         Self::message(AssistantMessage::new(Vec::new())).and_text(text)
     }
 
-    /// Calls one tool.
+    /// Replies with one tool call.
     pub fn call(id: &str, name: &str, args: Value) -> Self {
         Self::calls([(id, name, args)])
     }
 
-    /// Calls several tools in one message: each with its id, the tool and the arguments.
+    /// Replies with several tool calls in one message: each with its id, tool and arguments.
     pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str, Value)>) -> Self {
         let block = |(id, name, args): (&str, &str, Value)| Block::tool_call(id, name, args.to_string());
         Self::message(AssistantMessage::new(calls.into_iter().map(block).collect()))
     }
 
-    /// Calls one tool with this text as its arguments, which need not be valid JSON.
+    /// Replies with one tool call whose arguments are this text, which need not be valid JSON.
     pub fn raw_call(id: &str, name: &str, arguments: &str) -> Self {
         Self::message(AssistantMessage::new(vec![Block::tool_call(id, name, arguments)]))
     }
 
-    /// Says this message.
+    /// Replies with this message.
     pub fn message(message: AssistantMessage) -> Self {
         Self { message, usage: Usage::new(10, 10), finish: None, delay: None, failure: None, checks: Vec::new() }
     }
 
-    /// Fails before anything is said.
+    /// Fails before any chunk.
     pub fn error(error: impl Fn() -> Error + Send + Sync + 'static) -> Self {
         Self::text("").then_fail(error)
     }
 
-    /// Says a text after what stands already. The raw JSON of a [`message`](Self::message) is dropped.
+    /// Appends a text. The raw JSON of a [`message`](Self::message) is dropped.
     pub fn and_text(self, text: impl Into<String>) -> Self {
         let text = text.into();
         if text.is_empty() { self } else { self.and(Block::text(text)) }
     }
 
-    /// Calls a tool after what stands already. The raw JSON of a [`message`](Self::message) is dropped.
+    /// Appends a tool call. The raw JSON of a [`message`](Self::message) is dropped.
     #[expect(clippy::needless_pass_by_value, reason = "takes what `json!` makes, as `call` does")]
     pub fn and_call(self, id: &str, name: &str, args: Value) -> Self {
         self.and(Block::tool_call(id, name, args.to_string()))
@@ -94,25 +95,26 @@ impl Turn {
         self
     }
 
-    /// Breaks off with an error after its chunks went out.
+    /// Fails with an error after the chunks were emitted.
     pub fn then_fail(mut self, error: impl Fn() -> Error + Send + Sync + 'static) -> Self {
         self.failure = Some(Arc::new(error));
         self
     }
 
-    /// Sets what the call reports to have used. Default: 10 tokens in, 10 out.
+    /// Sets the reported usage. Default: 10 tokens in, 10 out.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Sets why the reply ended. Default: tool calls if there are any, else a normal stop.
+    /// Sets the finish reason. Default: tool calls if there are any, otherwise a normal stop.
     pub fn finish(mut self, finish: FinishReason) -> Self {
         self.finish = Some(finish);
         self
     }
 
-    /// Says what the request must be, or else the call fails with the reason. Several checks must all hold.
+    /// Adds a check of the request; if it fails, so does the call, with its reason. All checks must
+    /// pass.
     pub fn expect(mut self, check: impl Fn(&Seen) -> Result<(), String> + Send + Sync + 'static) -> Self {
         self.checks.push(Arc::new(check));
         self
