@@ -1,4 +1,4 @@
-//! `/api/agents`: which agents there are.
+//! Route `/api/agents`: the list of agents.
 
 use axum::{
     Json, Router,

@@ -1,4 +1,4 @@
-//! `/api/runs/{run}/events`: a run's events as they come, and again after a break.
+//! Route `/api/runs/{run}/events`: the event stream of a run, which clients can resume.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/runs/{run}/events", get(events))
 }
 
-/// Which events are wanted.
+/// Query of the event stream.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wanted {
     session: Option<String>,
-    /// The id of the last event that the client has.
+    /// Id of the last event that the client has received.
     after: Option<String>,
     chunks: Option<bool>,
 }
@@ -44,7 +44,7 @@ async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
-    // What the browser says when it comes back is newer than what its page said first.
+    // After a reconnect, the browser's header is newer than the query of the page.
     if let Some(last) = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty()) {
         wanted.after = Some(last.to_owned());
     }
@@ -52,13 +52,13 @@ async fn events(
     stream(app.stream()?, &run, &wanted).await
 }
 
-/// The events of a run, and then how it stands.
+/// Streams the events of a run, and then its final view.
 pub(super) async fn stream(open: OpenStream, run: &FoundRun, wanted: &Wanted) -> Result<Response, ApiError> {
     let after = wanted.after.as_deref().map(place).transpose()?;
     let (chunks, mut writer) = (wanted.chunks.unwrap_or(true), Writer::default());
     let events = run.events(after).await?;
     let frames = events.filter_map(move |event| {
-        let _ = &open; // as long as somebody reads
+        let _ = &open; // held while the stream is read
         let is_wanted = chunks || !matches!(event.kind, EventKind::Chunk(_));
         future::ready(is_wanted.then(|| writer.frame(&event)))
     });
@@ -73,7 +73,7 @@ pub(super) async fn stream(open: OpenStream, run: &FoundRun, wanted: &Wanted) ->
     Ok(sse::response(frames.chain(end)))
 }
 
-/// The place that an event's id says.
+/// Parses the position in an event id.
 fn place(id: &str) -> Result<Position, ApiError> {
     let numbers = id.split_once('.').unwrap_or((id, "0"));
     match (numbers.0.parse(), numbers.1.parse()) {
@@ -82,13 +82,13 @@ fn place(id: &str) -> Result<Position, ApiError> {
     }
 }
 
-/// Writes events as they go out. Whose they are is mostly the same from event to event, and is then written once.
+/// Encoder of outgoing events. Caches the encoded run ids, which rarely change between events.
 #[derive(Default)]
 struct Writer {
     last: Option<(Arc<RunIds>, Box<RawValue>)>,
 }
 
-/// An [`Event`], as [`App::public`] gives it.
+/// An [`Event`] in the form of [`App::public`].
 #[derive(Serialize)]
 struct Public<'a> {
     position: Position,

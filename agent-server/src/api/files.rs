@@ -1,4 +1,4 @@
-//! `/api/files`: what people send along with what they say.
+//! Route `/api/files`: uploads.
 
 use axum::{
     Json, Router,
@@ -18,10 +18,10 @@ use crate::{
     files::{FileInfo, Files},
 };
 
-/// What a form has around a file.
+/// Allowance for the form fields around a file, in bytes.
 const AROUND: usize = 64 << 10;
 
-/// The routes. `files` says how large an upload may be, which is more than other bodies may.
+/// Routes of the file API, with the body limit of `files` in place of the general one.
 pub(super) fn router(files: Option<&Files>) -> Router<App> {
     let most = DefaultBodyLimit::max(files.map_or(0, Files::largest) + AROUND);
     Router::new().route("/files", post(put).layer(most)).route("/files/{id}", get(read).delete(delete))
@@ -33,7 +33,7 @@ struct Named {
     name: Option<String>,
 }
 
-/// Takes a file: the body as it is, or the first file of a form.
+/// Stores an upload: the raw body, or the first file of a multipart form.
 async fn put(
     State(app): State<App>,
     caller: Caller,
@@ -75,7 +75,8 @@ async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) ->
     let mut headers = HeaderMap::new();
     let mime = HeaderValue::from_str(&info.mime).unwrap_or(HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_TYPE, mime);
-    // A browser saves it, and shows it nowhere: a page that somebody uploaded is no page of this server's.
+    // Browsers must download the file and never render it: uploaded HTML must not run in this
+    // origin.
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
     Ok((headers, bytes).into_response())

@@ -1,4 +1,4 @@
-//! What people say, as requests bring it.
+//! User input of requests.
 
 use agent::{
     Message, Part,
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{error::ApiError, files::unknown_part};
 
-/// A text, or parts.
+/// User input: a text, or parts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a text, or a list of parts such as {\"text\": \"..\"}")]
 pub(crate) enum Input {
@@ -16,18 +16,18 @@ pub(crate) enum Input {
     Parts(Vec<InputPart>),
 }
 
-/// One part.
+/// Part of the input.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum InputPart {
     Text(String),
     Image(Source),
     Document(Source),
-    /// One that was uploaded, by its id.
+    /// Id of an uploaded file.
     File(String),
 }
 
-/// Where an image or a document is.
+/// Source of an image or a document.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Source {
@@ -38,10 +38,10 @@ pub(crate) struct Source {
 }
 
 impl Input {
-    /// The message that it makes.
+    /// Converts the input into a message.
     ///
     /// # Errors
-    /// 400 if it says nothing, or of a source that is none.
+    /// 400 if the input is empty or a source is invalid.
     pub(crate) fn into_message(self) -> Result<Message, ApiError> {
         let parts = match self {
             Self::Text(text) => vec![Part::text(text)],

@@ -1,4 +1,4 @@
-//! The Runs API.
+//! Runs API.
 
 mod agents;
 mod events;
@@ -14,7 +14,7 @@ use axum::Router;
 
 use crate::{app::App, files::Files};
 
-/// Everything below `/api`, with the files that clients upload, if they do.
+/// Routes below `/api`; with uploads if `files` is set.
 pub(crate) fn router(files: Option<&Files>) -> Router<App> {
     Router::new()
         .merge(agents::router())

@@ -1,4 +1,4 @@
-//! `/api/questions` and `/api/runs/{run}/answers`: what runs wait for.
+//! Routes `/api/questions` and `/api/runs/{run}/answers`: open questions and their answers.
 
 use agent::{Question, journal::EntryBody, run::Answer};
 use axum::{
@@ -47,7 +47,7 @@ struct Answers {
     answers: Vec<Given>,
 }
 
-/// An answer to one question: one of `allow`, `arguments` and `value`.
+/// Answer to one question: exactly one of `allow`, `arguments` and `value`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
@@ -61,10 +61,11 @@ struct Given {
     value: Option<Value>,
 }
 
-/// Answers in one request at most: of each that was given before, the journal is searched.
+/// Maximum number of answers per request: each one that is no longer open requires a search of the
+/// journal.
 const MOST: usize = 100;
 
-/// A value that is there, even if it is null.
+/// Deserializes a value that is present, even if it is null.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
@@ -125,7 +126,8 @@ async fn answer(
     Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
 }
 
-/// True if the run took this very answer before: whoever does not know whether it arrived sends it again.
+/// True if the run took this same answer before: a client may repeat a request whose response it
+/// missed.
 async fn was_given(app: &App, run: &FoundRun, given: &Given) -> Result<bool, ApiError> {
     let Some(record) = run.record().await? else { return Ok(false) };
     let mut asked: Option<Question> = None;

@@ -1,4 +1,4 @@
-//! `/api/runs`: starting runs, looking at them, and steering them.
+//! Routes below `/api/runs`: starting, inspecting and steering runs.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     webhooks::Webhook,
 };
 
-/// How long a client may wait for a run's end in one request.
+/// Maximum time in seconds that a request may wait for the end of a run.
 const LONGEST_WAIT: f64 = 60.0;
 
 pub(super) fn router() -> Router<App> {
@@ -37,7 +37,7 @@ pub(super) fn router() -> Router<App> {
         .route("/runs/{run}/steer", post(steer))
 }
 
-/// A run that is wanted.
+/// Body of a request to start a run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -54,7 +54,7 @@ struct Wanted {
     webhook: Option<Told>,
 }
 
-/// Who is told what becomes of the run.
+/// Webhooks of the new run.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "an address, or {\"url\": .., \"events\": [..]}")]
 enum Told {
@@ -77,7 +77,8 @@ impl Wanted {
         let mut request = RunRequest::new(vec![message]);
         (request.state, request.inputs, request.stream) = (self.state, self.inputs, self.stream);
         if self.params.as_ref().is_some_and(|params| !params.extra.is_empty()) {
-            // It is merged into the provider's request and wins: over the model, its tools, and who pays.
+            // `extra` is merged into the provider's request and overrides the model, its tools and
+            // the account to bill.
             return Err(ApiError::invalid("'params.extra' is for the server's own side: leave it out"));
         }
         request.params = self.params.map(Box::new);
@@ -123,7 +124,7 @@ async fn start(
     Ok(response)
 }
 
-/// True if the client would rather have events than JSON.
+/// True if the client prefers an event stream to JSON.
 fn wants_stream(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     accept.contains("text/event-stream")
@@ -149,7 +150,7 @@ async fn list(
     Ok(Json(json!({"runs": runs})))
 }
 
-/// In which session a run is, if its id does not say so.
+/// Query with the session of a run whose id does not name it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct In {
@@ -166,7 +167,7 @@ async fn one(
     caller.require(Scope::Read)?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
     if let Some(wait) = of.wait.filter(|wait| *wait > 0.0) {
-        // Whether it ended in time, the answer says.
+        // The response shows whether the run ended in time.
         let _ = tokio::time::timeout(Duration::from_secs_f64(wait.min(LONGEST_WAIT)), run.ended()).await;
     }
     Ok(Json(run.view().await?))
@@ -188,7 +189,8 @@ async fn pause(State(app): State<App>, caller: Caller, Path(run): Path<String>, 
     stopped(&run, is_stopped).await
 }
 
-/// A run that was stopped as a person wishes: it is not gone on with before somebody says so, even if the server begins anew.
+/// Returns the view of a run that the user stopped: it is not resumed without a request, even after
+/// a restart of the server.
 async fn stopped(run: &FoundRun, is_stopped: bool) -> Shown {
     let view = run.view().await?;
     match view.status {

@@ -1,4 +1,4 @@
-//! `/api/spending`: what the caller has spent.
+//! Route `/api/spending`: the caller's spending.
 
 use axum::{Json, Router, extract::State, routing::get};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/spending", get(spending))
 }
 
-/// Each window in which the key or its tenant has a limit.
+/// Returns the spending in each window in which the key or its tenant has a limit.
 async fn spending(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
     caller.require(Scope::Read)?;
     Ok(Json(json!({"spending": app.spent(&caller).await?})))

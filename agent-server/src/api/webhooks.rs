@@ -1,4 +1,4 @@
-//! `/api/webhooks`: how messages of this server's are known.
+//! Route `/api/webhooks`: verification of webhook messages.
 
 use axum::{Json, Router, extract::State, routing::get};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/webhooks", get(told))
 }
 
-/// The secret with which what this tenant is told is signed.
+/// Returns the secret that signs the messages to this tenant.
 async fn told(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
     caller.require(Scope::Run)?;
     let none = || ApiError::not_found("this server sends no webhooks: its operator has set no secret for them");

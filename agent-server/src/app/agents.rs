@@ -1,4 +1,4 @@
-//! The agents that are served: as they are now, and as they were when runs began that wait.
+//! Served agents, with the former versions that suspended runs still need.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,17 +13,18 @@ use crate::{
     files::{Files, PutIn},
 };
 
-/// Former versions of an agent that are kept for runs that wait; a run that waits longer goes on with the oldest that fits it.
+/// Maximum number of former versions per agent; older runs use the oldest version that accepts
+/// their checkpoint.
 const FORMER: usize = 8;
 
-/// Agents by name, each with its versions, the newest last.
+/// Agents by name, each with its versions, newest last.
 #[derive(Debug)]
 pub(super) struct Agents(RwLock<BTreeMap<String, VecDeque<Version>>>);
 
 #[derive(Debug)]
 struct Version {
     served: Served,
-    /// When it came: milliseconds since 1970, UTC.
+    /// Time at which the version was added: milliseconds since 1970, UTC.
     since: u64,
 }
 
@@ -38,17 +39,18 @@ impl Agents {
         self.read().keys().cloned().collect()
     }
 
-    /// All of them, by name.
+    /// Returns the newest version of all agents, by name.
     pub(super) fn all(&self) -> Vec<Served> {
         self.read().values().filter_map(VecDeque::back).map(|newest| newest.served.clone()).collect()
     }
 
-    /// The agent of this name.
+    /// Returns the newest version of the agent of this name.
     pub(super) fn find(&self, name: &str) -> Option<Served> {
         Some(self.read().get(name)?.back()?.served.clone())
     }
 
-    /// The agent of this name as it was when a run began, or else the newest that takes the run's checkpoint, or else the newest.
+    /// Returns the version that was current when a run began, or else the newest one that accepts
+    /// the run's checkpoint, or else the newest one.
     pub(super) fn when(&self, name: &str, began: u64, fingerprint: &str) -> Option<Agent> {
         let agents = self.read();
         let versions = agents.get(name)?;
@@ -59,10 +61,10 @@ impl Agents {
         Some(version.served.agent().clone())
     }
 
-    /// Puts an agent in the place of the one of its name.
+    /// Replaces the agent of the same name.
     ///
     /// # Errors
-    /// If there is none.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if no agent has this name.
     pub(super) fn replace(&self, served: Served) -> Result<()> {
         let mut agents = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let Some(versions) = agents.get_mut(served.name()) else {
@@ -82,10 +84,10 @@ impl Agents {
 }
 
 impl Served {
-    /// The same on a server's store, drained with its other agents, and with the files that clients upload.
+    /// Rebuilds the agent with the server's store, drain group and uploaded files.
     ///
     /// # Errors
-    /// If its parts do not go together with these.
+    /// The errors of the agent's builder.
     pub(crate) fn on(self, journal: &Arc<dyn Journal>, drain: &Drain, files: Option<&Files>) -> Result<Self> {
         let agent = self.agent.to_builder().store(journal.clone()).drain(drain);
         let agent = files.cloned().map(PutIn).into_iter().fold(agent, agent::AgentBuilder::middleware);

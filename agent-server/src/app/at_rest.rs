@@ -1,4 +1,4 @@
-//! Cancelling a run that is under way nowhere.
+//! Cancellation of suspended and queued runs.
 
 use agent::{
     ErrorKind,
@@ -10,14 +10,15 @@ use super::{FoundRun, brought::Over, view::RunStatus as Standing};
 use crate::{clock::now, error::ApiError};
 
 impl FoundRun {
-    /// Cancels it, whether it is under way in this process or at rest: one that waits for an answer, that was paused, or that waits for its
-    /// turn is over then. False if it was over before, or is under way elsewhere.
+    /// Cancels the run, whether it is active in this process or suspended: a run that waits for an
+    /// answer, was paused, or is queued ends then. Returns `false` if it was already over, or is
+    /// active in another process.
     ///
     /// # Errors
-    /// 409 if another process goes on with it at this moment; those of the store.
+    /// 409 if another process is resuming the run at this moment; the errors of the store.
     pub async fn call_off(&self) -> Result<bool, ApiError> {
         let is_told = self.tell_run(Signal::Cancel).await?;
-        // One that was given up hears it when it is retried, and ends here if it waits.
+        // A dead job takes the cancellation for its retry; a suspended run ends here.
         if is_told && !matches!(self.standing(true).await?, Some((Standing::Failed, _))) {
             return Ok(true);
         }
@@ -34,7 +35,8 @@ impl FoundRun {
         }
     }
 
-    /// Writes down that it is cancelled, while nobody else may go on with it.
+    /// Records the cancellation in the journal, under a lease so that no other process can resume
+    /// the run.
     async fn end_as_cancelled(&self) -> Result<bool, ApiError> {
         let journal = self.app().journal();
         let writer = journal.open(self.store_name(), self.agent()).await.map_err(|error| match error.kind() {
@@ -53,7 +55,7 @@ impl FoundRun {
     }
 }
 
-/// True if it stopped where it can be gone on with.
+/// True if the run stopped in a state that can be resumed.
 fn is_open(status: Option<&RunStatus>) -> bool {
     matches!(status, Some(RunStatus::Interrupted | RunStatus::Paused))
 }

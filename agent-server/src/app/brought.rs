@@ -1,5 +1,6 @@
-//! What a request brought to its run and the journal does not have: limits, parameters, the client's tools, and the request itself while
-//! it waits for its turn. It is kept in the session and holds whenever the run goes on, in any process, whoever says so.
+//! Options of a request that the journal does not contain: limits, parameters, client-side tools,
+//! and the request itself while it is queued. They are persisted in the session and apply whenever
+//! any process resumes the run.
 
 use std::sync::Arc;
 
@@ -20,10 +21,10 @@ use crate::{
     spending::{Allowance, Allowances},
 };
 
-/// The keys of the storage, before the run's id.
+/// Prefix of the storage keys, before the run's id.
 const KEY: &str = "agent-server/asked/";
 
-/// What a request brought beside messages.
+/// Options of a request beside its messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Brought {
@@ -33,30 +34,30 @@ pub(super) struct Brought {
     params: Option<Box<ModelParams>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolSpec>,
-    /// What may be spent.
+    /// Spending allowances.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     allowances: Vec<Allowance>,
-    /// What the client says that the state is, when the run begins.
+    /// Initial state from the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<Value>,
 }
 
-/// A run as it was asked for.
+/// Persisted request of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub(super) agent: Arc<str>,
-    /// When: milliseconds since 1970, UTC.
+    /// Time of the request: milliseconds since 1970, UTC.
     pub(super) asked: u64,
     pub(super) brought: Brought,
-    /// The request, of a run that waits for its turn.
+    /// The job of a queued run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) queued: Option<Box<Job>>,
-    /// Why it never began.
+    /// Reason why the run never began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,
 }
 
-/// Why a run that waited for its turn never began.
+/// Reason why a queued run never began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Over {
@@ -65,7 +66,7 @@ pub(super) enum Over {
 }
 
 impl Brought {
-    /// What this request brings.
+    /// Extracts the options of this request.
     pub(super) fn of(request: &RunRequest) -> Self {
         let tools = request.resources.get::<Specs>().map(|tools| tools.0.clone()).unwrap_or_default();
         let state = request.resources.get::<ClientState>().ok().map(|state| state.0.clone());
@@ -73,15 +74,16 @@ impl Brought {
         Self { caps: request.caps, params: request.params.clone(), tools, allowances, state }
     }
 
-    /// True if there is something that holds when the run goes on.
+    /// True if there are options that must apply when the run resumes.
     pub(super) fn is_lasting(&self) -> bool {
         self.caps.is_some() || self.params.is_some() || !self.tools.is_empty() || !self.allowances.is_empty()
     }
 
-    /// Adds to a request that goes on with the run what it does not bring itself. The limits are those that the run began with.
+    /// Adds the persisted options to a request that resumes the run, except those that the request
+    /// sets itself. The limits are always those of the first request.
     ///
     /// # Errors
-    /// If the agent has a tool by now that is named as one of the client's.
+    /// An error if the agent now has a tool with the name of a client-side tool.
     pub(super) fn again(&self, mut request: RunRequest, own: &[ToolSpec]) -> Result<RunRequest> {
         request.caps = self.caps.or(request.caps);
         request.params = request.params.or_else(|| self.params.clone());
@@ -94,7 +96,7 @@ impl Brought {
         Ok(request)
     }
 
-    /// As [`again`](Self::again), of a request that begins.
+    /// Like [`again`](Self::again), for the request that starts the run.
     pub(super) fn first(&self, request: RunRequest, own: &[ToolSpec]) -> Result<RunRequest> {
         let request = self.again(request, own)?;
         Ok(self.state.iter().cloned().fold(request, |request, state| request.resource(ClientState(state))))
@@ -102,20 +104,21 @@ impl Brought {
 }
 
 impl Kept {
-    /// The run that this request begins, or goes on with.
+    /// Creates the record of a request that starts or resumes a run.
     pub(super) fn new(agent: impl Into<Arc<str>>, request: &RunRequest) -> Self {
         Self { agent: agent.into(), asked: now(), brought: Brought::of(request), queued: None, over: None }
     }
 
-    /// The same, if there is something that holds when the run goes on.
+    /// Creates the record if there are options that must apply when the run resumes.
     pub(super) fn lasting(agent: impl Into<Arc<str>>, request: &RunRequest) -> Option<Self> {
         Some(Self::new(agent, request)).filter(|kept| kept.brought.is_lasting())
     }
 
-    /// The same, with all that is wanted to start it later.
+    /// Adds the job, so that the run can be started later.
     ///
     /// # Errors
-    /// If the request is not data: it has handles or tools that live in this process.
+    /// An error if the request is not serializable: it has handles or tools that live in this
+    /// process.
     pub(super) fn queued(mut self, request: &RunRequest) -> Result<Self> {
         let mut data = request.clone();
         if data.resources.get::<Specs>().is_ok() {
@@ -126,12 +129,12 @@ impl Kept {
         Ok(self)
     }
 
-    /// What is kept of a run.
+    /// Returns the persisted request of a run.
     pub(super) fn of_run(index: &SessionIndex, run: &str) -> Option<Self> {
         Self::deserialize(index.globals().get(&format!("{KEY}{run}"))?).ok()
     }
 
-    /// The runs of a session that wait for their turn, and did not begin as far as the index tells, in their order.
+    /// Returns the queued runs of a session that have not begun according to the index, in order.
     pub(super) fn waiting(index: &SessionIndex) -> Vec<(String, Self)> {
         let kept = index.globals().iter().filter_map(|(key, value)| Some((key.strip_prefix(KEY)?, value)));
         let waits = kept.filter(|(run, _)| index.run(run).is_none());
@@ -143,7 +146,8 @@ impl Kept {
         waiting
     }
 
-    /// The runs of a session of which something is kept, though they cannot go on any more: they are done, or another one came in their place.
+    /// Returns the runs of a session with a persisted request that cannot resume any more: they are
+    /// over, or were superseded.
     pub(super) fn past(index: &SessionIndex) -> Vec<String> {
         let goes_on = |agent: &str, run: &str| index.unfinished(agent).is_some_and(|open| *open.ids.run_id == *run);
         let kept = index.globals().keys().filter_map(|key| key.strip_prefix(KEY));
@@ -151,38 +155,38 @@ impl Kept {
         kept.filter(is_past).map(str::to_owned).collect()
     }
 
-    /// Keeps it.
+    /// Persists the request.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn keep(&self, journal: &dyn Journal, session: &str, run: &str) -> Result<()> {
         let value = serde_json::to_value(self).map_err(|e| agent::Error::config(e.to_string()))?;
         note(journal, session, &format!("{KEY}{run}"), Some(value)).await
     }
 
-    /// As [`keep`](Self::keep), of a run that never begins.
+    /// Persists the request of a run that never begins.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn end(mut self, journal: &dyn Journal, session: &str, run: &str, over: Over) -> Result<()> {
         (self.queued, self.over, self.brought) = (None, Some(over), Brought::default());
         self.keep(journal, session, run).await
     }
 
-    /// Keeps it no more.
+    /// Deletes the persisted request.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn forget(journal: &dyn Journal, session: &str, run: &str) -> Result<()> {
         note(journal, session, &format!("{KEY}{run}"), None).await
     }
 }
 
 impl App {
-    /// What is kept of a run.
+    /// Returns the persisted request of a run.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn kept(&self, session: &str, run: &str) -> Result<Option<Kept>> {
         Ok(self.journal().index(session).await?.look(|index| Kept::of_run(index, run)))
     }

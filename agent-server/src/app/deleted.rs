@@ -1,4 +1,4 @@
-//! Deleting a session of which a queue knows.
+//! Deletion of sessions with queued jobs.
 
 use agent::{SessionId, core::dispatch::Wanted};
 
@@ -6,10 +6,10 @@ use super::App;
 use crate::error::ApiError;
 
 impl App {
-    /// Deletes a session, and what the queue has of it that no worker has: none of it is to begin any more.
+    /// Deletes a session and its jobs that no worker has claimed, so that none of them begins.
     ///
     /// # Errors
-    /// 409 while a run is under way in it; those of the store and of the queue.
+    /// 409 while a run of the session is active; the errors of the store and of the queue.
     pub(crate) async fn delete_session(&self, session: &SessionId) -> Result<(), ApiError> {
         let jobs = match &self.0.queue {
             Some(queue) => queue.jobs(&Wanted::default().session(session.to_string()).most(usize::MAX)).await?,

@@ -1,4 +1,5 @@
-//! Runs that are handed to whoever runs the agents elsewhere: this process reads the journal, and passes on what runs are told.
+//! Runs that are dispatched to another execution backend: this process reads the journal and
+//! forwards signals.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -16,14 +17,16 @@ use super::{
 };
 use crate::{caller::Caller, error::ApiError, webhooks::Hook};
 
-/// Sessions that are read at once.
+/// Number of sessions that are read at once.
 const PAGE: usize = 500;
 
-/// The request of a server's job, as it begins or goes on, with what its client brought, which the job has as data: limits, parameters, tools.
-/// For whoever runs what [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch) hands over.
+/// Completes the request of a dispatched job, for a new or a resumed run, with the client's
+/// options, which the job contains as data: limits, parameters and tools. For receivers of the jobs
+/// of [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch).
 ///
 /// # Errors
-/// If the job was not sent by a server, or if the agent has a tool that is named as one of the client's.
+/// An error if the job was not created by a server, or if the agent has a tool with the name of a
+/// client-side tool.
 pub fn shape(job: &Job, agent: &Agent, request: RunRequest) -> Result<RunRequest> {
     match request.input {
         RunInput::Messages(_) => brought(job)?.first(request, agent.tools()),
@@ -31,18 +34,18 @@ pub fn shape(job: &Job, agent: &Agent, request: RunRequest) -> Result<RunRequest
     }
 }
 
-/// The request that a job of a server is: as [`shape`] makes it of the job's own.
+/// Converts a dispatched job into its request, completed by [`shape`].
 ///
 /// # Errors
-/// As [`shape`].
+/// The errors of [`shape`].
 pub fn request_of(job: &Job, agent: &Agent) -> Result<RunRequest> {
     shape(job, agent, job.request())
 }
 
-/// As [`request_of`], of a run that goes on with these answers, by question id.
+/// Like [`request_of`], for a run that resumes with these answers, by question id.
 ///
 /// # Errors
-/// As [`shape`].
+/// The errors of [`shape`].
 pub fn answer_of(job: &Job, agent: &Agent, answers: BTreeMap<String, Answer>) -> Result<RunRequest> {
     let request = RunRequest::recover_with(job.at.session.clone(), answers).streaming(job.stream.unwrap_or(true));
     shape(job, agent, request)
@@ -54,12 +57,13 @@ fn brought(job: &Job) -> Result<Brought> {
 }
 
 impl App {
-    /// Who runs the agents, if that is not this process.
+    /// Returns the execution backend, if it is not this process.
     pub(super) fn dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
         self.0.dispatch.as_ref()
     }
 
-    /// Refuses what workers would pass over: they run what a session is sent one after the other.
+    /// Rejects options that workers would ignore: they run the jobs of a session one after the
+    /// other.
     pub(super) fn check_busy(&self, busy: Option<WhenBusy>) -> Result<(), ApiError> {
         match (&self.0.queue, busy) {
             (Some(_), Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork)) => Err(ApiError::invalid(
@@ -69,7 +73,8 @@ impl App {
         }
     }
 
-    /// Hands a run over, which keeps it: nothing is written of it here but who is told of it. That is noted first, so that it is not lost with this process.
+    /// Dispatches a run, which the backend persists: this process writes only the webhooks. It
+    /// writes them first, so that a crash does not lose them.
     pub(super) async fn hand_over(
         &self,
         dispatch: &dyn Dispatch,
@@ -87,7 +92,8 @@ impl App {
         let dispatched = match dispatch.dispatch(job).await {
             Ok(dispatched) => dispatched,
             Err(error) => {
-                // It is not there for sure: who says something else may have taken it.
+                // Only these errors mean that the backend has not accepted the run; after others it
+                // may have.
                 let is_refused = matches!(error.kind(), ErrorKind::RateLimited | ErrorKind::Config);
                 if is_told
                     && is_refused
@@ -113,7 +119,7 @@ impl App {
 }
 
 impl App {
-    /// As [`list`](Self::list), of what the queue knows, or else the journal.
+    /// Like [`list`](Self::list), from the queue if there is one, or else from the journal.
     pub(super) async fn runs_elsewhere(
         &self,
         caller: &Caller,
@@ -133,7 +139,7 @@ impl App {
         Ok(found.into_iter().map(|at| FoundRun::elsewhere_of(self.clone(), at)).collect())
     }
 
-    /// Those of the sessions that were written to last.
+    /// Returns the runs of the most recently written sessions.
     async fn in_journal(
         &self,
         caller: &Caller,
@@ -160,7 +166,7 @@ impl App {
         Ok(runs.into_iter().take(most).map(|(_, at)| at).collect())
     }
 
-    /// At most so many sessions in which a wanted agent ran.
+    /// Returns the most recently written sessions, up to a limit, in which a requested agent ran.
     async fn newest_sessions(
         &self,
         caller: &Caller,
@@ -183,7 +189,7 @@ impl App {
         Ok(all.into_iter().take(most).map(|(_, name)| name).collect())
     }
 
-    /// The agent of a run that was handed over and has not begun; none if nobody knows it.
+    /// Returns the agent of a dispatched run that has not begun; none if the run is unknown.
     pub(super) async fn handed_over(&self, caller: &Caller, session: &Arc<str>, run: &str) -> Result<Option<Arc<str>>> {
         let Some(dispatch) = self.dispatch() else { return Ok(None) };
         for served in self.agents(caller) {
@@ -197,10 +203,10 @@ impl App {
 }
 
 impl FoundRun {
-    /// Tells it something, wherever it is under way; false if it is nowhere.
+    /// Signals the run, wherever it is active. Returns `false` if it is not active.
     ///
     /// # Errors
-    /// Those of whoever runs it.
+    /// The errors of the execution backend.
     pub async fn tell_run(&self, signal: Signal) -> Result<bool, ApiError> {
         if let Some(dispatch) = self.app().dispatch() {
             return Ok(dispatch.signal(&self.address(), signal).await?);
@@ -216,7 +222,7 @@ impl FoundRun {
         }
     }
 
-    /// Goes on with it elsewhere.
+    /// Resumes the run in the execution backend.
     pub(super) async fn answer_elsewhere(
         &self,
         dispatch: &dyn Dispatch,
@@ -226,7 +232,7 @@ impl FoundRun {
         Ok(self.clone())
     }
 
-    /// It, for whoever runs it.
+    /// Returns the run's address for the execution backend.
     pub(super) fn address(&self) -> RunAddress {
         RunAddress::new(self.agent(), self.store_name().clone(), self.id())
     }

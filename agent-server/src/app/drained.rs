@@ -1,7 +1,7 @@
-//! Runs that a process brought to a safe point because it was about to end: the next process goes on with them.
+//! Runs that a draining process brought to a safe point, and that the next process resumes.
 //!
-//! A run is marked before it is told to stop, so that a process that is killed meanwhile leaves no run behind. A run that anybody
-//! stopped has no such mark: stopping is what stays without a word.
+//! A run is marked before it is stopped, so that a crash in between leaves no run behind. Runs that
+//! a user stopped are not marked, and stay stopped.
 
 use std::time::Duration;
 
@@ -15,28 +15,29 @@ use tokio::time::timeout;
 
 use super::{App, notes::note};
 
-/// Runs that are marked at a time.
+/// Maximum number of runs that are marked concurrently.
 const AT_ONCE: usize = 32;
-/// How long marking may take, and then what is noted of the runs that stopped.
+/// Time limit for marking, and afterwards for persisting the state of the stopped runs.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// The key of the storage that marks a run.
+/// Returns the storage key that marks a run.
 fn key(run: &str) -> String {
     format!("agent-server/drained/{run}")
 }
 
-/// True if the run was brought to a safe point by a process that was about to end.
+/// True if a draining process brought the run to a safe point.
 pub(super) fn is_drained(index: &SessionIndex, run: &str) -> bool {
     index.globals().get(&key(run)).is_some()
 }
 
-/// Marks a run, or takes the mark away.
+/// Sets or removes the mark of a run.
 pub(super) async fn mark(journal: &dyn Journal, session: &str, run: &str, is_drained: bool) -> Result<()> {
     note(journal, session, &key(run), is_drained.then(|| true.into())).await
 }
 
 impl App {
-    /// Lets no run begin, and brings those under way to a safe point, from which another process goes on.
+    /// Rejects new runs, and brings active ones to a safe point, from which another process resumes
+    /// them.
     pub(crate) async fn end_runs(&self, within: Duration) -> Drained {
         let marking = stream::iter(self.0.live.all()).for_each_concurrent(AT_ONCE, |run| async move {
             let Some(begun) = run.begun().filter(|_| !run.is_stopped()) else { return };
@@ -45,7 +46,7 @@ impl App {
                 Err(error) => tracing::warn!(run = &*run.id, %error, "a run was not marked before it was told to stop"),
             }
         });
-        // What is not marked by then is so when it has stopped.
+        // Runs that are not marked by then are marked when they have stopped.
         let _ = timeout(LONGEST.min(within), marking).await;
         self.0.ending.cancel();
         let drained = self.0.drain.drain(within).await;
@@ -56,7 +57,7 @@ impl App {
         drained
     }
 
-    /// The run goes on: when it stops the next time, it is for another reason.
+    /// Removes the mark of a resumed run: it may stop for another reason next time.
     pub(super) async fn unmark(&self, session: &str, run: &str) -> Result<()> {
         let index = self.journal().index(session).await?;
         if index.look(|index| is_drained(index, run)) {

@@ -1,4 +1,4 @@
-//! A run that another process drives, as the journal tells of it.
+//! Runs of other processes, observed through the journal.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -21,31 +21,35 @@ use tokio::time::{Instant, sleep};
 use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus};
 use crate::error::ApiError;
 
-/// After which time whoever runs the agents is asked again whether a run that the journal calls stopped goes on: at first, and at most.
+/// Initial and maximum interval at which the backend is asked whether a run resumes that the
+/// journal shows as stopped.
 const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// After which time whoever runs the agents is asked again whether a run goes on that the journal calls under way.
+/// Interval at which the backend is asked whether a run is active that the journal shows as active.
 const RARELY: Duration = Duration::from_secs(5);
 
-/// Whether anything of a run goes on by itself.
+/// Activity of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
-    /// Nothing does, or nobody here waits for it any more.
+    /// The run is inactive, or nobody here waits for it.
     Settled,
-    /// It is under way, and the journal tells when it is not; unless it is given up, which whoever runs it tells.
+    /// The run is active, and the journal will show its end; unless it becomes a dead letter, which
+    /// only the backend knows.
     UnderWay,
-    /// As [`UnderWay`](Self::UnderWay), of a run below another one that is not in this session: whoever runs that one knows nothing of it.
+    /// Like [`UnderWay`](Self::UnderWay), for a sub-agent's run whose root run is in another
+    /// session: the backend does not know it.
     Below,
-    /// The journal calls it stopped, and whoever runs it goes on with it: what comes of that the journal may not tell.
+    /// The journal shows the run as stopped, and the backend is resuming it: the journal may not
+    /// show the result.
     GoesOn,
 }
 
-/// When whoever runs the agents is asked.
+/// Polling state of the backend.
 struct Look {
-    /// How long a run that goes on is left alone the next time.
+    /// Next polling interval of a resuming run.
     pause: Duration,
-    /// When it was asked of one that is under way.
+    /// Time of the last request about an active run.
     asked: Option<Instant>,
-    /// It said that the run rests, which the journal may be about to tell.
+    /// True if the backend reported the run as suspended, which the journal may be about to show.
     rests: bool,
 }
 
@@ -54,12 +58,12 @@ impl Look {
         Self { pause: LOOK.0, asked: None, rests: false }
     }
 
-    /// How long until it is asked of a run that is under way.
+    /// Returns the time until the next request about an active run.
     fn rest(&self) -> Duration {
         self.asked.map_or(Duration::ZERO, |asked| RARELY.saturating_sub(asked.elapsed()))
     }
 
-    /// Whether a run goes on that the journal calls under way, and that stands so.
+    /// Derives the activity of a run that the journal shows as active, with this job status.
     fn hears(&mut self, standing: Option<&Standing>) -> Rest {
         let rested = mem::replace(&mut self.rests, matches!(standing, Some(Standing::AtRest)));
         self.asked = Some(Instant::now());
@@ -72,7 +76,8 @@ impl Look {
 }
 
 impl FoundRun {
-    /// The events after a place, as the journal gets them, until the run is at rest or this process is about to end.
+    /// Streams the events after a position as the journal receives them, until the run is inactive
+    /// or this process shuts down.
     pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
         let mut look = Look::new();
         let record = loop {
@@ -99,7 +104,7 @@ impl FoundRun {
         let growing = stream::once(async move {
             let mut pause = LOOK.0;
             while let Err(error) = run.tell(&hub).await {
-                // Readers wait with it: an end that is no end would be told to them as one.
+                // Readers wait meanwhile: ending the stream would look like the end of the run.
                 tracing::warn!(run = run.id(), %error, "what comes of a run elsewhere cannot be read now; trying again");
                 tokio::select! {
                     () = sleep(pause) => pause = (pause * 2).min(LOOK.1),
@@ -119,7 +124,7 @@ impl FoundRun {
             .boxed())
     }
 
-    /// Tells a hub what the journal has, until the run is at rest.
+    /// Feeds a hub from the journal until the run is inactive.
     async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
         let mut look = Look::new();
         loop {
@@ -134,7 +139,7 @@ impl FoundRun {
         }
     }
 
-    /// Waits until the run is at rest, or until this process is about to end.
+    /// Waits until the run is inactive, or this process shuts down.
     pub(super) async fn rests(&self) -> Result<(), ApiError> {
         let mut look = Look::new();
         loop {
@@ -146,8 +151,8 @@ impl FoundRun {
         }
     }
 
-    /// Waits until the session has something after the entry `newest`, or this process is about to end; or, where the journal may tell nothing,
-    /// until it is time to `look` again.
+    /// Waits until the session has an entry after `newest`, or this process shuts down; or, where
+    /// the journal may not show progress, until it is time to poll again.
     async fn wait_for_news(&self, newest: u64, rest: Rest, look: &mut Look) -> Result<(), ApiError> {
         let (asks, pause) = match rest {
             Rest::GoesOn => (true, look.pause),
@@ -178,7 +183,7 @@ impl FoundRun {
         let (known, asked_for) = known.unwrap_or_else(|| (Rest::GoesOn, self.address()));
         match known {
             Rest::GoesOn if !self.goes_on().await? => Ok(Rest::Settled),
-            // Its process may have died, as often as that may be: then nobody writes its end.
+            // Its process may have died repeatedly: then nobody writes its end.
             Rest::UnderWay if look.rest().is_zero() => match self.app().dispatch() {
                 Some(dispatch) => Ok(look.hears(dispatch.standing(&asked_for).await?.as_ref())),
                 None => Ok(Rest::UnderWay),
@@ -187,7 +192,8 @@ impl FoundRun {
         }
     }
 
-    /// What the journal tells, and for which run whoever runs it is asked: for the one at the top of its tree.
+    /// Returns the activity according to the journal, and the address to ask the backend for: that
+    /// of the root run.
     fn known(&self, index: &SessionIndex) -> Option<(Rest, RunAddress)> {
         let Some((_, record)) = index.run(self.id()) else {
             let kept = Kept::of_run(index, self.id())?;
@@ -207,7 +213,7 @@ impl FoundRun {
         Some((rest, above.unwrap_or_else(|| self.address())))
     }
 
-    /// True if whoever runs it says that it goes on.
+    /// True if the backend reports that the run is queued or active.
     async fn goes_on(&self) -> Result<bool, ApiError> {
         Ok(matches!(self.standing(true).await?, Some((RunStatus::Queued | RunStatus::Running, _))))
     }

@@ -1,4 +1,4 @@
-//! Forks: runs that go on from a step of another one, in a session of their own.
+//! Forks: runs that continue from a step of another run, in a session of their own.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 use crate::{caller::Caller, error::ApiError};
 
 impl App {
-    /// Starts a fork, which is a run of a new session.
+    /// Starts a fork as a run of a new session.
     ///
     /// # Errors
-    /// What kept the run from beginning.
+    /// The errors of starting a run.
     pub(crate) async fn start_fork(&self, caller: &Caller, mut fork: Checkpoint) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, &fork.ids.agent)?.agent().clone();
         let session = fork.ids.session.clone();
@@ -38,7 +38,8 @@ impl App {
         Ok(found)
     }
 
-    /// Has the fork run by whoever runs the agents: it is written down as a run that was paused, with which they go on.
+    /// Lets the execution backend run the fork: it is written as a paused run, which the backend
+    /// resumes.
     async fn fork_elsewhere(
         &self,
         dispatch: &dyn Dispatch,

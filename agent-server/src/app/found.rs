@@ -1,4 +1,4 @@
-//! A run that was found, under way or in the journal.
+//! Handle of a run, active or in the journal.
 
 use std::{
     fmt,
@@ -28,24 +28,24 @@ use super::{
 };
 use crate::{caller::Caller, error::ApiError};
 
-/// A run of the caller's tenant. Cheap to clone.
+/// Run of the caller's tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct FoundRun {
     app: App,
     id: Arc<str>,
     agent: Arc<str>,
-    /// The session, by its name in the store.
+    /// Name of the session in the store.
     store_name: Arc<str>,
     live: Option<Arc<LiveRun>>,
     is_new: bool,
 }
 
 impl App {
-    /// The run of this id: under way, recent, or in the journal. Its session is in the id of a run that the server started; of another
-    /// it must be said.
+    /// Finds the run of this id: active, recent, or in the journal. The id of a run that the server
+    /// started contains its session; for other runs the session must be given.
     ///
     /// # Errors
-    /// 404 if the caller's tenant has no such run; those of the store.
+    /// 404 if the caller's tenant has no such run; the errors of the store.
     pub async fn run(&self, caller: &Caller, id: &str, session: Option<&str>) -> Result<FoundRun, ApiError> {
         let unknown = || ApiError::not_found(format!("there is no run '{id}'"));
         let live = self.0.live.find(id).filter(|run| *run.tenant == *caller.tenant());
@@ -72,15 +72,16 @@ impl App {
         Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
     }
 
-    /// Where the newest run of an agent in a session stands, unless it is finished.
+    /// Returns the checkpoint of an agent's newest run in a session, unless the run is finished.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(crate) async fn open(&self, session: &SessionId, agent: &str) -> Result<Option<Checkpoint>, ApiError> {
         Ok(self.journal().index(&session.to_string()).await?.look(|index| open(index, agent)))
     }
 
-    /// What the index of a session has; the whole one is read only where the newest part does not have it.
+    /// Looks into the index of a session; the whole index is read only where its newest part has no
+    /// result.
     pub(super) async fn look<T>(
         &self,
         session: &str,
@@ -93,11 +94,12 @@ impl App {
         }
     }
 
-    /// At most so many runs of the caller's tenant, newest first: of those that are under way in this process or ended lately, or else of those
-    /// that whoever runs the agents elsewhere knows, or the journal. In one session, if one is named, and of one agent, if one is named.
+    /// Lists runs of the caller's tenant, up to a limit, newest first: those that are active in
+    /// this process or ended recently; with an execution backend, those of its queue or of the
+    /// journal. Optionally restricted to one session and one agent.
     ///
     /// # Errors
-    /// Those of the store and of the queue.
+    /// The errors of the store and of the queue.
     pub async fn list(
         &self,
         caller: &Caller,
@@ -114,7 +116,8 @@ impl App {
         Ok(self.runs(caller).into_iter().filter(fits).take(most).collect())
     }
 
-    /// The runs of the caller's tenant that are under way in this process or ended lately, newest first.
+    /// Returns the runs of the caller's tenant that are active in this process or ended recently,
+    /// newest first.
     pub fn runs(&self, caller: &Caller) -> Vec<FoundRun> {
         let runs = self.0.live.of_tenant(caller.tenant()).into_iter().filter(|run| caller.may_use(&run.agent));
         runs.map(|run| FoundRun::of_live(self.clone(), run)).collect()
@@ -127,7 +130,7 @@ impl FoundRun {
         Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
-    /// A run that is not of this process.
+    /// Returns a run of another process.
     pub(super) fn elsewhere_of(app: App, at: RunAddress) -> Self {
         Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false }
     }
@@ -136,43 +139,44 @@ impl FoundRun {
         Self { is_new: true, ..self }
     }
 
-    /// Its id.
+    /// Returns the run's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The agent.
+    /// Returns the name of the agent.
     pub fn agent(&self) -> &str {
         &self.agent
     }
 
-    /// The session, as the client names it.
+    /// Returns the session's name, as the client knows it.
     pub fn session(&self) -> Arc<str> {
         names::public(self.store_name())
     }
 
-    /// The session's name in the store, which clients are not told.
+    /// Returns the session's name in the store, which clients do not see.
     pub fn store_name(&self) -> &Arc<str> {
         self.live.as_ref().map_or(&self.store_name, |live| live.session())
     }
 
-    /// False if it was there before it was asked for: its idempotency key came again.
+    /// False if the run already existed: its idempotency key was used before.
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// What steers it, while it is under way in this process.
+    /// Returns the handle that steers the run, while it is active in this process.
     pub fn handle(&self) -> Option<&RunHandle> {
         let live = self.live.as_ref().filter(|live| !live.is_over());
         live.map(|live| &live.handle)
     }
 
-    /// Cancels it, if it is under way in this process; false if it is not. No process goes on with it by itself.
+    /// Cancels the run, if it is active in this process, and returns whether it is. No process
+    /// resumes it automatically.
     pub fn cancel(&self) -> bool {
         self.stop(RunHandle::cancel)
     }
 
-    /// As [`cancel`](Self::cancel), at the next step.
+    /// Like [`cancel`](Self::cancel), but pauses the run at the next step.
     pub fn pause(&self) -> bool {
         self.stop(RunHandle::pause)
     }
@@ -182,7 +186,7 @@ impl FoundRun {
         live.inspect(|live| live.stop(stop)).is_some()
     }
 
-    /// How it ended, if it did so in this process lately.
+    /// Returns the end of the run, if it ended in this process recently.
     pub fn end(&self) -> Option<Arc<Outcome<RunEnd>>> {
         match self.live.as_ref()?.phase() {
             Phase::Ended(end) => Some(end),
@@ -190,24 +194,24 @@ impl FoundRun {
         }
     }
 
-    /// Waits until it is not under way in this process.
+    /// Waits until the run is not active in this process.
     pub(super) async fn ended_here(&self) {
         if let Some(live) = &self.live {
             live.ends().await;
         }
     }
 
-    /// Who watches it, while it is under way in this process.
+    /// Returns the viewers of the run, while it is active in this process.
     pub(super) fn viewers(&self) -> Option<&Viewers> {
         self.live.as_ref().map(|live| &live.viewers)
     }
 
-    /// What the handlers share.
+    /// Returns the state shared by the handlers.
     pub(super) fn app(&self) -> &App {
         &self.app
     }
 
-    /// Waits until it is at rest, in whatever process it is under way, or until this one is about to end.
+    /// Waits until the run stops, in any process, or until this process shuts down.
     pub async fn ended(&self) {
         if let Some(live) = &self.live
             && !goes_on(&*live.ends().await)
@@ -219,11 +223,12 @@ impl FoundRun {
         }
     }
 
-    /// All events of the run and those below it after a place, over all its attempts, from the journal and as they come. It ends when
-    /// the run is at rest. Sessions have the names of the store: see [`App::public`].
+    /// Streams all events of the run and its descendants after a position, over all its attempts,
+    /// from the journal and live. Ends when the run stops. Session names are those of the store:
+    /// see [`App::public`].
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn events(&self, after: Option<Position>) -> Result<BoxStream<'static, Event>, ApiError> {
         let after = after.unwrap_or_default();
         let Some((live, seq)) = self.begun().await else { return self.elsewhere(after).await };
@@ -232,7 +237,7 @@ impl FoundRun {
         if !went_on {
             return Ok(told.boxed());
         }
-        // It stopped here: what came since, in another process, is in the journal.
+        // The run stopped here: later events of other processes are in the journal.
         let last = Arc::new(AtomicU64::new(after.seq));
         let (seen, run) = (last.clone(), self.clone());
         let told = told.inspect(move |event| seen.store(event.position.seq, Ordering::Relaxed));
@@ -246,7 +251,7 @@ impl FoundRun {
         Ok(told.chain(since.flatten()).boxed())
     }
 
-    /// The run in this process, and where it began, as soon as it has.
+    /// Waits until the run has begun in this process, and returns it with its position.
     async fn begun(&self) -> Option<(&Arc<LiveRun>, u64)> {
         let live = self.live.as_ref()?;
         if let Phase::Waiting = live.phase() {
@@ -255,28 +260,28 @@ impl FoundRun {
         Some((live, live.begun()?.seq))
     }
 
-    /// Where it stands, if it is its agent's newest run in the session and not finished: with the questions that it waits for. One that
-    /// was cancelled asks nothing any more.
+    /// Returns the run's checkpoint with its open questions, if it is its agent's newest run in the
+    /// session and not finished. A cancelled run has no checkpoint.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn checkpoint(&self) -> Result<Option<Checkpoint>, ApiError> {
         let index = self.app.journal().index(self.store_name()).await?;
         Ok(index.look(|index| open(index, &self.agent)).filter(|open| open.ids.run_id == self.id))
     }
 
-    /// What the journal has of it.
+    /// Returns the run's record in the journal.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn record(&self) -> Result<Option<RunRecord>, ApiError> {
         self.app.look(self.store_name(), |index| index.run(&self.id).map(|(_, record)| record.clone())).await
     }
 
-    /// The run as clients see it.
+    /// Returns the public view of the run.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub async fn view(&self) -> Result<RunView, ApiError> {
         let record = self.record().await?;
         let is_live = self.handle().is_some();
@@ -293,12 +298,13 @@ impl FoundRun {
         let standing = match status {
             RunStatus::Finished | RunStatus::Running => None,
             _ if is_live => None,
-            // One that the journal calls stopped goes on if whoever runs it says so: it was put back, is tried again, or has its answers.
+            // A run that the journal shows as stopped may continue in the backend: it was requeued,
+            // is retried, or has its answers.
             _ => self.standing(record.is_some()).await?,
         };
         let never_began = record.is_none() && matches!(standing, Some((RunStatus::Paused | RunStatus::Cancelled, _)));
         if never_began && self.record().await?.is_some() {
-            return Box::pin(self.view()).await; // it began and came to rest in between
+            return Box::pin(self.view()).await; // it began and stopped in between
         }
         let (status, given_up) = standing.unwrap_or((status, None));
         let (given_up, given_up_at) = given_up.map(|given_up| (given_up.error, given_up.at)).unzip();
@@ -333,7 +339,8 @@ impl FoundRun {
         })
     }
 
-    /// The final text: as the run gave it, or else what its agent said last before the next run.
+    /// Returns the final text: from the run's end, or else the agent's last message before the next
+    /// run.
     async fn answer(&self) -> Result<Option<String>, ApiError> {
         if let Some(end) = self.end()
             && let Ok(RunEnd::Finished(finished)) = &*end
@@ -346,7 +353,8 @@ impl FoundRun {
     }
 }
 
-/// Where the newest run of an agent in a session stands, unless it is finished. One that was cancelled asks nothing any more.
+/// Returns the checkpoint of an agent's newest run in a session, unless it is finished or
+/// cancelled.
 pub(super) fn open(index: &SessionIndex, agent: &str) -> Option<Checkpoint> {
     let mut open = index.unfinished(agent)?;
     if index.run(&open.ids.run_id).is_some_and(|(_, record)| record.status == Some(Status::Cancelled)) {
@@ -355,7 +363,7 @@ pub(super) fn open(index: &SessionIndex, agent: &str) -> Option<Checkpoint> {
     Some(open)
 }
 
-/// True if a run that ended so in this process may go on in another one.
+/// True if a run with this end may resume in another process.
 fn goes_on(end: &Outcome<RunEnd>) -> bool {
     match end {
         Ok(end) => end.checkpoint().is_some(),

@@ -1,4 +1,4 @@
-//! Going on with runs that stopped.
+//! Resumption of stopped runs.
 
 use std::sync::Arc;
 
@@ -14,13 +14,15 @@ use super::{
 use crate::{caller::Caller, error::ApiError};
 
 impl App {
-    /// Goes on with a run where the journal says that it stands, with answers by question id, and answers when it has begun to. `shape`
-    /// adds what a request brings again: tools, parameters. What it does not bring is as it was when the run began, and so are the run's
-    /// limits. If the run is under way in this process already, that is the answer.
+    /// Resumes a run from its state in the journal, with answers by question id, and returns once
+    /// it has begun. `shape` adds what a request repeats: tools and parameters. Everything else,
+    /// including the limits, is as in the run's first request. If the run is already active in this
+    /// process, it is returned.
     ///
     /// # Errors
-    /// 409 if an answer is refused, if the session is busy, if the run is over, or if it goes on already without these answers; 429 if the
-    /// caller has as many runs under way as the key allows; 503 if the server is about to end.
+    /// 409 if an answer is rejected, the session is busy, the run is over, or it already resumed
+    /// without these answers; 429 if the caller has reached the key's limit of active runs; 503 if
+    /// the server is shutting down.
     pub async fn go_on(
         &self,
         caller: &Caller,
@@ -37,7 +39,7 @@ impl App {
         }
         self.allow()?;
         if let Some(dispatch) = self.dispatch() {
-            // Whoever goes on with it can refuse an answer only when nobody is there to be told.
+            // Check here: the backend could only reject an answer after this response.
             if let Some(open) = run.checkpoint().await? {
                 answers.iter().try_for_each(|(id, answer)| check_answer(&open, id, answer))?;
             }
@@ -81,7 +83,7 @@ impl App {
         Ok(found)
     }
 
-    /// The run, as soon as it has begun.
+    /// Waits until the run has begun.
     pub(super) async fn begun(&self, live: Arc<LiveRun>) -> Result<FoundRun, ApiError> {
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {

@@ -1,4 +1,4 @@
-//! The runs of this process: those under way, and how the newest of the others ended.
+//! Runs of this process: active ones, and recent ends of others.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,10 +19,10 @@ use super::{
 };
 use crate::{caller::Caller, clock::now, metrics::Metrics};
 
-/// Runs that are over of which the end is kept here; the journal has all.
+/// Number of ended runs that are kept here; the journal has all.
 const RECENT: usize = 100;
 
-/// The runs of this process, by id.
+/// Runs of this process, by id.
 #[derive(Clone)]
 pub(super) struct Live {
     runs: Arc<Mutex<Runs>>,
@@ -34,48 +34,49 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 struct Runs {
     under_way: HashMap<Arc<str>, Arc<LiveRun>>,
-    /// The newest last.
+    /// Ended runs, newest last.
     recent: VecDeque<Arc<LiveRun>>,
 }
 
-/// A run of this process.
+/// Run of this process.
 #[derive(Debug)]
 pub(super) struct LiveRun {
     pub(super) id: Arc<str>,
     pub(super) agent: Arc<str>,
     pub(super) tenant: Arc<str>,
     pub(super) subject: Arc<str>,
-    /// When it was asked for: milliseconds since 1970, UTC.
+    /// Time of the request: milliseconds since 1970, UTC.
     pub(super) asked: u64,
-    /// What was asked for, to know it again.
+    /// Digest of the request, to detect a different request with the same key.
     pub(super) digest: Option<[u8; 32]>,
     pub(super) handle: RunHandle,
-    /// Somebody stopped it.
+    /// True once a user stopped the run.
     is_stopped: AtomicBool,
-    /// It is marked to be gone on with by the next process.
+    /// True if the run is marked for resumption by the next process.
     is_marked: AtomicBool,
-    /// What is to be kept of its request.
+    /// Options of the request to persist.
     kept: Option<Kept>,
     is_kept: AtomicBool,
     pub(super) viewers: Viewers,
-    /// The session that was asked for.
+    /// Requested session.
     wanted: Arc<str>,
-    /// A reader from the beginning that takes nothing: what passes is kept for those who come later, or come back.
+    /// A reader from the beginning that consumes nothing: it keeps transient events for later and
+    /// reconnecting readers.
     _kept: Mutex<EventStream>,
     begun: OnceLock<Begun>,
     phase: watch::Sender<Phase>,
 }
 
-/// Where a run began.
+/// Start position of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Begun {
-    /// The session, by its name in the store.
+    /// Name of the session in the store.
     pub(super) session: Arc<str>,
-    /// The sequence number of the run's first entry.
+    /// Sequence number of the run's first entry.
     pub(super) seq: u64,
 }
 
-/// How far a run has come.
+/// Phase of a run.
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     Waiting,
@@ -83,61 +84,61 @@ pub(super) enum Phase {
     Ended(Arc<Result<RunEnd>>),
 }
 
-/// A run as it is asked for.
+/// Request to drive a run.
 pub(super) struct Asked<'a> {
     pub(super) caller: &'a Caller,
     pub(super) id: Arc<str>,
     pub(super) agent: Arc<str>,
     pub(super) session: Arc<str>,
     pub(super) digest: Option<[u8; 32]>,
-    /// Where it began, if it goes on.
+    /// Start position of a resumed run.
     pub(super) began: Option<u64>,
-    /// What is to be kept of its request.
+    /// Options of the request to persist.
     pub(super) kept: Option<Kept>,
-    /// True if that is kept already.
+    /// True if the options are already persisted.
     pub(super) is_kept: bool,
 }
 
-/// A caller has as many runs under way as the key allows: so many.
+/// The caller has reached the key's limit of active runs, which is this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooMany(pub(super) usize);
 
 impl Live {
-    /// Nothing is under way.
+    /// Creates an empty registry.
     pub(super) fn new(metrics: Arc<Metrics>, drain: Drain, journal: Arc<dyn Journal>) -> Self {
         Self { runs: Arc::default(), metrics, drain, journal }
     }
 
-    /// All runs under way.
+    /// Returns all active runs.
     pub(super) fn all(&self) -> Vec<Arc<LiveRun>> {
         self.runs().under_way.values().cloned().collect()
     }
 
-    /// True if the process is about to end.
+    /// True if the process is draining.
     pub(super) fn is_draining(&self) -> bool {
         self.drain.is_draining()
     }
 
-    /// Where all sessions are kept.
+    /// Returns the store of all sessions.
     pub(super) fn journal(&self) -> &dyn Journal {
         &*self.journal
     }
 
-    /// The run of this id, under way or of the recent ones.
+    /// Returns the active or recent run of this id.
     pub(super) fn find(&self, id: &str) -> Option<Arc<LiveRun>> {
         let runs = self.runs();
         let recent = || runs.recent.iter().rev().find(|run| *run.id == *id);
         runs.under_way.get(id).or_else(recent).cloned()
     }
 
-    /// The run that an agent has under way in a session.
+    /// Returns the active run of an agent in a session.
     pub(super) fn in_session(&self, agent: &str, session: &str) -> Option<Arc<LiveRun>> {
         let is_it =
             |run: &&Arc<LiveRun>| *run.agent == *agent && **run.session() == *session && run.begun.get().is_some();
         self.runs().under_way.values().find(is_it).cloned()
     }
 
-    /// All runs of a tenant that are under way or recent, newest first.
+    /// Returns the active and recent runs of a tenant, newest first.
     pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Arc<LiveRun>> {
         let runs = self.runs();
         let all = runs.under_way.values().chain(&runs.recent);
@@ -146,10 +147,11 @@ impl Live {
         of_tenant
     }
 
-    /// Drives a run in a task of its own; nobody needs to watch. Gives the run that is there already if there is one of this id.
+    /// Drives a run in its own task, independently of viewers. Returns the existing run if there is
+    /// one of this id.
     ///
     /// # Errors
-    /// If the caller has as many runs under way as the key allows.
+    /// [`TooMany`] if the caller has reached the key's limit of active runs.
     pub(super) fn drive(&self, asked: Asked<'_>, run: impl FnOnce() -> Run) -> Result<(Arc<LiveRun>, bool), TooMany> {
         let mut runs = self.runs();
         if let Some(there) = runs.under_way.get(&asked.id) {
@@ -185,7 +187,7 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
     let end = tokio::select! {
         biased;
         Some(event) = durable(&mut first) => {
-            // Until its limits are kept, the run takes no further step.
+            // The run takes no further step until its limits are persisted.
             let session = event.ids.session.clone();
             keep(&leaving.live, &leaving.run, &session).await;
             leaving.run.begin(Begun { session, seq: began.unwrap_or(event.position.seq) });
@@ -203,7 +205,7 @@ async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Op
     leaving.end = Some(end);
 }
 
-/// The first event of the journal's: what passes before it has no place in the session yet.
+/// Returns the first durable event: transient events before it have no position in the session yet.
 async fn durable(events: &mut EventStream) -> Option<Event> {
     while let Some(event) = events.next().await {
         if event.position.after == 0 {
@@ -213,7 +215,7 @@ async fn durable(events: &mut EventStream) -> Option<Event> {
     None
 }
 
-/// Notes the end of a run, even one by a panic.
+/// Guard that records the end of a run, even by a panic.
 struct Leaving {
     live: Live,
     run: Arc<LiveRun>,
@@ -271,18 +273,18 @@ impl LiveRun {
         }
     }
 
-    /// Stops it as somebody wishes: no process goes on with it by itself.
+    /// Stops the run on behalf of a user: no process resumes it automatically.
     pub(super) fn stop(&self, stop: impl FnOnce(&RunHandle)) {
         self.is_stopped.store(true, Ordering::Relaxed);
         stop(&self.handle);
     }
 
-    /// True if somebody stopped it.
+    /// True if a user stopped the run.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// True if it is marked to be gone on with by the next process.
+    /// True if the run is marked for resumption by the next process.
     pub(super) fn is_marked(&self) -> bool {
         self.is_marked.load(Ordering::Relaxed)
     }
@@ -291,12 +293,12 @@ impl LiveRun {
         self.is_marked.store(true, Ordering::Relaxed);
     }
 
-    /// What is to be kept of its request.
+    /// Returns the options to persist.
     pub(super) fn kept(&self) -> Option<&Kept> {
         self.kept.as_ref()
     }
 
-    /// True if that is kept.
+    /// True if the options are persisted.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
     }
@@ -305,37 +307,37 @@ impl LiveRun {
         self.is_kept.store(true, Ordering::Relaxed);
     }
 
-    /// True if it began, or somebody was told that it will.
+    /// True if the run began, or its client was promised that it will.
     pub(super) fn is_known(&self) -> bool {
         self.begun().is_some() || self.kept().is_some_and(|kept| kept.queued.is_some())
     }
 
-    /// The session, by its name in the store: where it runs, or else where it was asked for.
+    /// Returns the session's name in the store: the actual one, or else the requested one.
     pub(super) fn session(&self) -> &Arc<str> {
         self.begun.get().map_or(&self.wanted, |begun| &begun.session)
     }
 
-    /// Where it began; none while it waits for its turn.
+    /// Returns the start position; none while the run is queued.
     pub(super) fn begun(&self) -> Option<&Begun> {
         self.begun.get()
     }
 
-    /// True if it is not under way any more.
+    /// True if the run is no longer active.
     pub(super) fn is_over(&self) -> bool {
         matches!(*self.phase.borrow(), Phase::Ended(_))
     }
 
-    /// How far it has come.
+    /// Returns the current phase.
     pub(super) fn phase(&self) -> Phase {
         self.phase.borrow().clone()
     }
 
-    /// Waits until it has begun, or ended without.
+    /// Waits until the run has begun, or ended without beginning.
     pub(super) async fn begins(&self) -> Phase {
         self.wait(|phase| !matches!(phase, Phase::Waiting)).await
     }
 
-    /// Waits until it is at rest.
+    /// Waits until the run has stopped.
     pub(super) async fn ends(&self) -> Arc<Result<RunEnd>> {
         match self.wait(|phase| matches!(phase, Phase::Ended(_))).await {
             Phase::Ended(end) => end,
@@ -345,7 +347,7 @@ impl LiveRun {
 
     async fn wait(&self, until: impl FnMut(&Phase) -> bool) -> Phase {
         let mut phases = self.phase.subscribe();
-        // The sender is this run's own: it is there as long as the run.
+        // The sender belongs to this run and lives as long as it.
         phases.wait_for(until).await.map_or(Phase::Waiting, |phase| phase.clone())
     }
 }

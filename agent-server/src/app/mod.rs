@@ -1,4 +1,4 @@
-//! The agents that are served, their runs and their sessions: what every protocol stands on.
+//! Agents, runs and sessions: the base of all protocols.
 
 mod agents;
 mod at_rest;
@@ -54,7 +54,7 @@ use crate::{
     spending::Spending,
 };
 
-/// An agent that is served, with what people are told of it.
+/// Served agent with its description.
 #[derive(Clone, Debug)]
 pub struct Served {
     agent: Agent,
@@ -62,29 +62,29 @@ pub struct Served {
 }
 
 impl Served {
-    /// An agent that nothing is told of.
+    /// Creates a served agent without a description.
     pub fn new(agent: Agent) -> Self {
         Self { agent, description: String::new() }
     }
 
-    /// Sets what the agent is good for.
+    /// Sets the description of the agent's purpose.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// The agent, on the server's store.
+    /// Returns the agent, on the server's store.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// Its name.
+    /// Returns the agent's name.
     pub fn name(&self) -> &str {
         self.agent.name()
     }
 
-    /// What it is good for; empty if nobody said.
+    /// Returns the description; empty if not set.
     pub fn about(&self) -> &str {
         &self.description
     }
@@ -96,7 +96,7 @@ impl From<Agent> for Served {
     }
 }
 
-/// What the handlers of all protocols share. Cheap to clone.
+/// State that the handlers of all protocols share. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
@@ -104,33 +104,33 @@ struct Inner {
     agents: Agents,
     journal: Arc<dyn Journal>,
     drain: Drain,
-    /// The process is about to end: nobody waits for others any more.
+    /// Cancelled on shutdown: handlers stop waiting for other processes.
     ending: CancellationToken,
     live: Live,
-    /// Who runs the agents, if that is not this process.
+    /// Execution backend, if it is not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
-    /// The queue, if they take their jobs from one.
+    /// Queue of the execution backend, if it has one.
     queue: Option<Arc<dyn Upkeep>>,
     metrics: Arc<Metrics>,
     notes: Arc<dyn Notes>,
-    /// None if nobody elsewhere is told of runs.
+    /// None if webhooks are disabled.
     hooks: Option<Arc<Hooks>>,
-    /// None if clients upload nothing.
+    /// None if uploads are disabled.
     files: Option<Files>,
-    /// None if nobody counts what is spent.
+    /// None if spending is not counted.
     spending: Option<Spending>,
-    /// One for each stream of events that there may be.
+    /// One permit per event stream.
     streams: Arc<Semaphore>,
-    /// What waits in the sessions that were looked at.
+    /// Cache of open questions by session.
     waiting: Memo,
 }
 
-/// What a server was built of.
+/// Parts of a server.
 pub(crate) struct AppParts {
     pub(crate) agents: Vec<Served>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) drain: Drain,
-    /// How many streams of events there may be.
+    /// Maximum number of event streams.
     pub(crate) streams: usize,
     pub(crate) dispatch: Option<Arc<dyn Dispatch>>,
     pub(crate) queue: Option<Arc<dyn Upkeep>>,
@@ -141,7 +141,7 @@ pub(crate) struct AppParts {
 }
 
 impl App {
-    /// These agents, which are on this store and drained together.
+    /// Creates the state from agents on this store, which are drained together.
     pub(crate) fn new(parts: AppParts) -> Self {
         let AppParts { agents, journal, drain, streams, dispatch, queue, notes, hooks, files, spending } = parts;
         let metrics = Arc::new(Metrics::default());
@@ -166,10 +166,10 @@ impl App {
         }))
     }
 
-    /// Room for one more stream of events; it is given back when it is dropped.
+    /// Reserves an event stream, which is released when dropped.
     ///
     /// # Errors
-    /// 429 if there is none.
+    /// 429 if the limit is reached.
     pub(crate) fn stream(&self) -> Result<OpenStream, ApiError> {
         let permit = self.0.streams.clone().try_acquire_owned().map_err(|_| {
             let message = "more streams are open than this server takes: close one, or come back later";
@@ -179,19 +179,19 @@ impl App {
         Ok(OpenStream { metrics: self.0.metrics.clone(), _permit: permit })
     }
 
-    /// The files that clients upload.
+    /// Returns the uploaded files.
     ///
     /// # Errors
-    /// 404 if they upload none.
+    /// 404 if uploads are disabled.
     pub(crate) fn files(&self) -> Result<&Files, ApiError> {
         let none = || ApiError::not_found("this server takes no files: send them in the message");
         self.0.files.as_ref().ok_or_else(none)
     }
 
-    /// A message that may name uploaded files, with what they are.
+    /// Completes the file references of a message.
     ///
     /// # Errors
-    /// 404 if one is not there.
+    /// 404 if a file does not exist.
     pub(crate) async fn with_files(&self, caller: &Caller, message: Message) -> Result<Message, ApiError> {
         match files::names_any(&message) {
             true => self.files()?.named(caller, message).await,
@@ -199,7 +199,7 @@ impl App {
         }
     }
 
-    /// Lets go of old files, now and again, until the server drains.
+    /// Deletes expired files periodically, until the server drains.
     pub(crate) async fn keep_sweeping(&self) {
         while let (Some(files), false) = (&self.0.files, self.is_draining()) {
             files.sweep().await;
@@ -207,83 +207,83 @@ impl App {
         }
     }
 
-    /// The figures.
+    /// Returns the metrics.
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
 
-    /// The agents that there are for the caller, by name.
+    /// Returns the agents that the caller may use, by name.
     pub fn agents(&self, caller: &Caller) -> impl Iterator<Item = Served> {
         self.0.agents.all().into_iter().filter(|served| caller.may_use(served.name()))
     }
 
-    /// The agent of this name.
+    /// Returns the agent of this name.
     ///
     /// # Errors
-    /// 404 if there is none for the caller.
+    /// 404 if the caller may not use such an agent.
     pub fn agent(&self, caller: &Caller, name: &str) -> Result<Served, ApiError> {
         let served = self.0.agents.find(name).filter(|_| caller.may_use(name));
         served.ok_or_else(|| ApiError::not_found(format!("there is no agent '{name}'")))
     }
 
-    /// Serves an agent in the place of the one of its name, for all runs that begin from now on. Runs that are under way, and runs
-    /// that wait for an answer, keep the agent that they began with; of an agent that changes often, the eight versions before
-    /// this one are kept for them.
+    /// Replaces the agent of the same name for all new runs. Active and suspended runs keep the
+    /// agent that they began with; up to eight former versions are kept for them.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if no agent of this name is served, or its parts do not go together.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if no agent has this name, or the agent
+    /// cannot be built for this server.
     pub fn replace(&self, agent: impl Into<Served>) -> agent::Result<()> {
         let inner = &*self.0;
         inner.agents.replace(agent.into().on(&inner.journal, &inner.drain, inner.files.as_ref())?)
     }
 
-    /// Where all sessions are kept.
+    /// Returns the store of all sessions.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.0.journal
     }
 
-    /// The sessions of all tenants.
+    /// Returns the sessions of all tenants.
     pub fn sessions(&self) -> Sessions {
         Sessions::new(self.0.journal.clone())
     }
 
-    /// The session that a caller means by a name: one of the caller's tenant, whatever the name.
+    /// Returns the id of a session in the caller's tenant.
     pub fn session_id(&self, caller: &Caller, name: &str) -> SessionId {
         SessionId::new(caller.tenant(), name)
     }
 
-    /// As [`session_id`](Self::session_id), of a session that is to begin.
+    /// Like [`session_id`](Self::session_id), for a new session.
     ///
     /// # Errors
-    /// 400 for a name that no session can have.
+    /// 400 for an invalid session name.
     pub fn new_session(&self, caller: &Caller, name: &str) -> Result<SessionId, ApiError> {
         names::check(name)?;
         Ok(self.session_id(caller, name))
     }
 
-    /// True since the server was told to end: no run begins any more.
+    /// True once the server is draining: no run begins any more.
     pub fn is_draining(&self) -> bool {
         self.0.drain.is_draining()
     }
 
-    /// An event as it goes out: with the session's name as the client knows it.
+    /// Converts an event for clients: with the session's name as the client knows it.
     pub fn public(&self, mut event: Event) -> Event {
         event.ids = Arc::new(public_ids(&event.ids));
         event
     }
 
-    /// The name by which clients know a session of the store.
+    /// Returns the name by which clients know a session of the store.
     pub(crate) fn public_name(&self, session: &Arc<str>) -> Arc<str> {
         names::public(session)
     }
 
-    /// Waits until the server was told to end.
+    /// Waits until the server shuts down.
     async fn ends(&self) {
         self.0.ending.cancelled().await;
     }
 }
 
-/// A stream of events that somebody reads.
+/// Permit of an open event stream.
 #[derive(Debug)]
 pub(crate) struct OpenStream {
     metrics: Arc<Metrics>,

@@ -1,8 +1,9 @@
 //! Names of runs and sessions.
 //!
-//! A session of a client is `SessionId::new(tenant, name)` in the store, so no name reaches another tenant's. A run's id has the name
-//! of its session in it, so that the run is found in any process without an index; it is looked for among the caller's sessions
-//! alone, so an id that was made up finds nothing of others.
+//! A client's session is `SessionId::new(tenant, name)` in the store, so that names of tenants
+//! never collide. A run's id contains its session's name, so that any process finds the run without
+//! an index; it is looked up only among the caller's sessions, so that a forged id reveals nothing
+//! about other tenants.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use sha2::{Digest, Sha256};
 
 use crate::{caller::Caller, error::ApiError};
 
-/// Bytes of a session's name at most.
+/// Maximum size of a session name in bytes.
 const LONGEST: usize = 200;
 
-/// A new run: its id, and the name of its session.
+/// Id of a new run, and name of its session.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) run: String,
@@ -26,7 +27,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// A run in this session, or in one of its own. The same key gives the same names again.
+    /// Names a run in this session, or in a new one. The same key yields the same names.
     pub(super) fn new(
         caller: &Caller,
         agent: &str,
@@ -42,7 +43,7 @@ impl Named {
     }
 }
 
-/// Checks a session's name.
+/// Validates a session name.
 pub(super) fn check(session: &str) -> Result<(), ApiError> {
     if session.is_empty() || session.len() > LONGEST || session.chars().any(char::is_control) {
         let message = format!("a session's name has 1 to {LONGEST} bytes and no control characters");
@@ -51,7 +52,7 @@ pub(super) fn check(session: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The name of the session that a run's id says.
+/// Returns the session name in a run's id.
 pub(super) fn session_of(run: &str) -> Option<String> {
     match run.split_once('.') {
         None => Some(run.to_owned()),
@@ -59,19 +60,19 @@ pub(super) fn session_of(run: &str) -> Option<String> {
     }
 }
 
-/// The name by which clients know a session of the store.
+/// Returns the name by which clients know a session of the store.
 pub(super) fn public(session: &Arc<str>) -> Arc<str> {
     SessionId::parse(session).map_or_else(|| session.clone(), |id| id.session().into())
 }
 
-/// Whose an event is, as clients are told.
+/// Returns the ids of an event in the form for clients.
 pub(crate) fn public_ids(ids: &RunIds) -> RunIds {
     let mut ids = ids.clone();
     (ids.session, ids.user) = (public(&ids.session), None);
     ids
 }
 
-/// An id that follows from these words.
+/// Derives an id from these words.
 pub(super) fn of_key(words: &[&str]) -> String {
     let mut hash = Sha256::new();
     for word in words {

@@ -1,4 +1,5 @@
-//! What the server notes of a session so that it holds in every process: in the storage that the session's agents share, or beside it.
+//! Session metadata of the server, shared by all processes: in the storage that the session's
+//! agents share, or elsewhere.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,26 +13,28 @@ use tokio::time::sleep;
 use super::App;
 use crate::{clock::now, error::ApiError};
 
-/// Who writes it: no run.
+/// Agent name of these entries, which belong to no run.
 const NOBODY: &str = "agent-server";
-/// How often a note is tried while another process writes the same one.
+/// Maximum number of attempts while another process writes the same note.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where a server keeps what it notes of sessions: who is told of a run, and what they were told. Default: in its store, in the storage that a
-/// session's agents share. A server whose store it cannot write to is given [another place](crate::ServerBuilder::notes).
+/// Storage of the server's session metadata: webhooks of runs, and their delivered messages.
+/// Default: the server's store, in the storage that a session's agents share. A server whose store
+/// is read-only needs [another implementation](crate::ServerBuilder::notes).
 #[async_trait]
 pub trait Notes: Send + Sync + 'static {
-    /// Keeps values under their keys, at once; none takes a key away. They are durable when this returns.
+    /// Writes values by key, atomically; `None` removes a key. The values are durable when this
+    /// returns.
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the storage.
     async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<()>;
 
-    /// The values whose keys begin with `prefix`.
+    /// Returns the values whose keys begin with `prefix`.
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the storage.
     async fn notes(&self, session: &str, prefix: &str) -> Result<BTreeMap<String, Value>>;
 }
 
@@ -54,34 +57,34 @@ impl Notes for InJournal {
     }
 }
 
-/// Notes a value under a key of the session's storage, or removes what is there. It is durable when this returns.
+/// Writes or removes a value of the session's storage. The change is durable when this returns.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub(super) async fn note(journal: &dyn Journal, session: &str, key: &str, value: Option<Value>) -> Result<()> {
-    // A side of its own: a run under way does not hold it, nor another note.
+    // Uses a writer of its own per key: active runs and other notes do not hold it.
     write(journal, session, key, BTreeMap::from([(key.to_owned(), value)])).await
 }
 
 impl App {
-    /// Notes values by their keys, which begin with `agent-server/`, at once; none takes a key away.
+    /// Writes notes by key, with the prefix `agent-server/`, atomically; `None` removes a key.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn note(&self, session: &str, notes: BTreeMap<String, Option<Value>>) -> Result<(), ApiError> {
         Ok(self.0.notes.note(session, notes).await?)
     }
 
-    /// The notes whose keys begin so.
+    /// Returns the notes whose keys begin with `prefix`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn noted(&self, session: &str, prefix: &str) -> Result<BTreeMap<String, Value>, ApiError> {
         Ok(self.0.notes.notes(session, prefix).await?)
     }
 }
 
-/// Writes as one side of the session. Another process that does so has it for a moment, which is waited for.
+/// Writes as one agent of the session; waits while another process briefly holds its lease.
 async fn write(
     journal: &dyn Journal,
     session: &str,

@@ -1,4 +1,4 @@
-//! What runs wait for.
+//! Open questions of runs.
 
 use std::{
     collections::HashMap,
@@ -14,30 +14,30 @@ use crate::{
     error::ApiError,
 };
 
-/// Sessions that are looked at in one go.
+/// Number of sessions that are read at once.
 const PAGE: usize = 100;
-/// Sessions of which is remembered what waits there.
+/// Maximum number of sessions in the cache.
 const REMEMBERED: usize = 10_000;
 
-/// A question that waits, and the run that asks it.
+/// Open question, and its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Waiting {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// Its agent.
+    /// Name of the agent.
     pub agent: String,
-    /// Its session, as the client names it.
+    /// Session's name, as the client knows it.
     pub session: String,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
 impl App {
-    /// All questions that wait for an answer, in one session of the caller's tenant or in all of them.
+    /// Returns all open questions in one session of the caller's tenant, or in all of them.
     ///
     /// # Errors
-    /// 403 if the caller may not look; those of the store.
+    /// 403 if the caller lacks the scope; the errors of the store.
     pub async fn waiting(&self, caller: &Caller, session: Option<&str>) -> Result<Vec<Waiting>, ApiError> {
         caller.require(Scope::Read)?;
         let mut waiting = Vec::new();
@@ -65,7 +65,8 @@ impl App {
         Ok(())
     }
 
-    /// What all agents ask in a session. What was found is remembered until the session is written to.
+    /// Returns the open questions of all agents in a session, cached until the session is written
+    /// to.
     async fn asked_in(&self, id: &SessionId) -> Result<Arc<Vec<Waiting>>, ApiError> {
         let name = id.to_string();
         let Some(info) = self.journal().info(&name).await? else { return Ok(Arc::default()) };
@@ -93,7 +94,7 @@ impl App {
     }
 }
 
-/// What waits in a session, by its name, with how many entries the session had then.
+/// Cache of open questions by session name, with the number of entries that the session had.
 #[derive(Debug, Default)]
 pub(super) struct Memo(Mutex<Known>);
 

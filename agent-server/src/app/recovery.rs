@@ -1,4 +1,4 @@
-//! Going on with what was under way when a process died.
+//! Recovery of runs after the death of a process.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,30 +8,31 @@ use tokio::{sync::Semaphore, time::sleep};
 use super::{App, FoundRun, brought::Kept, drained::is_drained};
 use crate::{caller::Caller, error::ApiError};
 
-/// Sessions that are read at once.
+/// Number of sessions that are read at once.
 const PAGE: usize = 100;
-/// Runs that are gone on with at a time: a server that begins anew is not the first load that its models see.
+/// Maximum number of concurrently resumed runs: a restart must not overload the models.
 const AT_ONCE: usize = 32;
-/// Between the starts of two of them.
+/// Pause between two resumptions.
 const PACE: Duration = Duration::from_millis(20);
-/// Between two looks, while some run is held by a process that may be dead: its lease expires.
+/// Interval of the search while a run may be leased by a dead process.
 const SOON: Duration = Duration::from_secs(2);
-/// Between two looks otherwise.
+/// Interval of the search otherwise.
 const LATER: Duration = Duration::from_secs(60);
 
-/// A run that no process has, as far as the journal tells.
+/// Run that no process drives, according to the journal.
 enum Stopped {
-    /// It stopped without its end in the journal, or with the process that drained.
+    /// The run stopped without an end in the journal, or was stopped by a draining process.
     Begun(Caller, FoundRun),
-    /// It waits for its turn.
+    /// The run is queued.
     Queued(Caller, Kept),
 }
 
 impl App {
-    /// Goes on with stopped runs, now and again, until the server drains; and with telling what became of runs.
+    /// Resumes stopped runs and delivers outstanding webhooks, periodically, until the server
+    /// drains.
     pub(crate) async fn keep_recovering(&self) {
         if self.dispatch().is_some() && self.0.hooks.is_none() {
-            return; // whoever runs them goes on with them, and nobody is told
+            return; // the backend resumes the runs, and there are no webhooks
         }
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut looked: HashMap<String, u64> = HashMap::new();
@@ -47,8 +48,8 @@ impl App {
         }
     }
 
-    /// Goes on with the runs that stopped; true if another process may still have one of them. `looked` has the sessions in which there was
-    /// nothing, by when they were written to.
+    /// Resumes the stopped runs. Returns `true` if another process may still drive one of them.
+    /// `looked` contains the sessions without stopped runs, with the time of their last write.
     async fn recover(&self, permits: &Arc<Semaphore>, looked: &mut HashMap<String, u64>) -> Result<bool, ApiError> {
         let (mut after, mut is_held) = (String::new(), false);
         loop {
@@ -62,7 +63,7 @@ impl App {
                     continue;
                 }
                 let mut is_quiet = true;
-                // One session that cannot be read keeps none of the others from going on.
+                // An unreadable session must not prevent the others from being resumed.
                 let stopped = self.stopped(&id).await.unwrap_or_else(|error| {
                     tracing::warn!(session = &*name, %error, "a session was not searched for runs that stopped");
                     is_quiet = false;
@@ -78,7 +79,7 @@ impl App {
                     is_quiet = false;
                     if !self.recover_one(stopped, permits).await {
                         is_held = true;
-                        break; // those that wait for their turn wait for this one
+                        break; // queued runs of this session wait for this one
                     }
                 }
                 if is_quiet {
@@ -88,7 +89,7 @@ impl App {
         }
     }
 
-    /// Goes on with a run; false if another process may have it.
+    /// Resumes a run. Returns `false` if another process may still drive it.
     async fn recover_one(&self, stopped: Stopped, permits: &Arc<Semaphore>) -> bool {
         let Ok(permit) = permits.clone().acquire_owned().await else { return true };
         sleep(PACE).await;
@@ -116,10 +117,11 @@ impl App {
         }
     }
 
-    /// The runs of a session that are neither under way here nor at rest: their process died, or was about to end.
+    /// Returns the runs of a session that are neither active here nor suspended: their process died
+    /// or drained.
     async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
         if self.dispatch().is_some() {
-            return Ok(Vec::new()); // whoever runs them goes on with them
+            return Ok(Vec::new()); // the backend resumes them
         }
         let name = id.to_string();
         let index = self.journal().index(&name).await?;
@@ -159,7 +161,7 @@ impl Stopped {
     }
 }
 
-/// Who asked for the run, as far as it tells.
+/// Derives the caller of a run, as far as it is recorded.
 fn on_behalf_of(session: &SessionId, user: Option<&str>) -> Caller {
     let subject = user.and_then(SessionId::parse).map_or_else(|| "recovery".to_owned(), |id| id.session().to_owned());
     Caller::new(session.user(), subject)

@@ -1,4 +1,4 @@
-//! What is noted of a run when it stops, before anybody is told that it has.
+//! Persistence of a run's state when it stops, before its end is published.
 
 use agent::{ErrorKind, Result, RunEnd};
 
@@ -8,7 +8,7 @@ use super::{
     live::{Live, LiveRun},
 };
 
-/// Keeps what the run's request brought, as soon as it has begun in this session.
+/// Persists the options of the run's request once it has begun in this session.
 pub(super) async fn keep(live: &Live, run: &LiveRun, session: &str) {
     let Some(kept) = run.kept().filter(|_| !run.is_kept()) else { return };
     match kept.keep(live.journal(), session, &run.id).await {
@@ -17,7 +17,8 @@ pub(super) async fn keep(live: &Live, run: &LiveRun, session: &str) {
     }
 }
 
-/// Notes what the next process has to know: whether the run goes on by itself, and why it never began.
+/// Persists the state that the next process needs: whether the run resumes automatically, or the
+/// reason why it never began.
 pub(super) async fn settle(live: &Live, run: &LiveRun, end: &Result<RunEnd>) {
     let settled = match run.begun().is_some() {
         true => stopped(live, run, end).await,
@@ -43,11 +44,12 @@ async fn stopped(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()>
     Ok(())
 }
 
-/// A run that was answered before its turn came is not forgotten: it waits for the next process, or it is told why it never began.
+/// A run that was acknowledged before it began is not lost: it waits for the next process, or the
+/// reason why it never began is recorded.
 async fn never_began(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()> {
     let (Some(kept), Err(error)) = (run.kept().filter(|kept| kept.queued.is_some()), end) else { return Ok(()) };
     let over = match error.kind() {
-        // It began in another process.
+        // The run began in another process.
         ErrorKind::Stale => return Ok(()),
         _ if run.is_stopped() => Over::Cancelled,
         _ if live.is_draining() => return Ok(()),

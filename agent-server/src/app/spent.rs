@@ -1,4 +1,4 @@
-//! What callers may spend.
+//! Spending limits of callers.
 
 use agent::RunRequest;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl App {
-    /// The request of a caller, with what it may spend.
+    /// Adds the caller's spending allowances to the request.
     pub(super) fn allow_spending(&self, caller: &Caller, request: RunRequest) -> RunRequest {
         match Allowance::of(caller) {
             none if none.is_empty() => request,
@@ -19,10 +19,10 @@ impl App {
         }
     }
 
-    /// The request with the accounts that it draws on, if something is left there.
+    /// Adds the accounts to the request, after checking that something is left.
     ///
     /// # Errors
-    /// 429 if what may be spent is spent; those of the ledger.
+    /// 429 if a limit is exhausted; the errors of the ledger.
     pub(super) async fn charge(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
         if let Ok(allowances) = request.resources.get::<Allowances>() {
             self.spending()?.check(&allowances.0, now()).await?;
@@ -30,7 +30,7 @@ impl App {
         self.charge_unchecked(request)
     }
 
-    /// As [`charge`](Self::charge), whatever is left.
+    /// Like [`charge`](Self::charge), without the check.
     pub(super) fn charge_unchecked(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
         match request.resources.get::<Allowances>() {
             Ok(_) => Ok(self.spending()?.charge(request)?),
@@ -38,10 +38,10 @@ impl App {
         }
     }
 
-    /// What the caller has spent, in each window that is limited.
+    /// Returns the caller's spending in each limited window.
     ///
     /// # Errors
-    /// Those of the ledger.
+    /// The errors of the ledger.
     pub(crate) async fn spent(&self, caller: &Caller) -> Result<Vec<Spent>, ApiError> {
         let mut all = Vec::new();
         for allowance in Allowance::of(caller) {
@@ -50,7 +50,7 @@ impl App {
         Ok(all)
     }
 
-    /// How the accounts stand on which these draw, as far as the ledger can be read.
+    /// Returns the balances of these allowances, as far as the ledger can be read.
     pub(crate) async fn balances(&self, allowances: Vec<Allowance>) -> Vec<(Allowance, Spent)> {
         let Some(spending) = &self.0.spending else { return Vec::new() };
         let mut balances = Vec::new();

@@ -1,19 +1,20 @@
-//! Where a run stands with whoever runs it elsewhere.
+//! Job status of a run in the execution backend.
 
 use agent::core::dispatch::{Standing, StandingKind, Wanted};
 
 use super::{FoundRun, view::RunStatus};
 use crate::error::ApiError;
 
-/// That whoever runs it gave it up.
+/// Failure of a dead letter.
 pub(super) struct GivenUp {
     pub(super) error: String,
-    /// When, if that is known: milliseconds since 1970, UTC.
+    /// Time of the failure, if known: milliseconds since 1970, UTC.
     pub(super) at: Option<u64>,
 }
 
 impl FoundRun {
-    /// Where it stands, as far as whoever runs it knows more than the journal, which knows of it or not.
+    /// Returns the run's status in the execution backend, as far as it exceeds the journal's
+    /// knowledge.
     pub(super) async fn standing(&self, is_in_journal: bool) -> Result<Option<(RunStatus, Option<GivenUp>)>, ApiError> {
         let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
         Ok(match dispatch.standing(&self.address()).await? {
@@ -28,7 +29,7 @@ impl FoundRun {
         })
     }
 
-    /// When it was given up, as far as that is known.
+    /// Returns the time at which the run became a dead letter, if known.
     async fn given_up_at(&self) -> Result<Option<u64>, ApiError> {
         let Some(queue) = &self.app().0.queue else { return Ok(None) };
         let mut wanted = Wanted::default().session(&**self.store_name()).run(self.id());

@@ -1,4 +1,4 @@
-//! Starting runs.
+//! Start of runs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     webhooks::{Hook, Webhook},
 };
 
-/// A run that is wanted.
+/// Request to start a run.
 ///
 /// ```
 /// use agent::RunRequest;
@@ -37,40 +37,40 @@ pub struct Start {
 }
 
 impl Start {
-    /// A run of this agent. Of the request, the session, the run's id and the user are the server's to say; what it does not say of
-    /// streaming is yes.
+    /// Creates a request for this agent. The server sets the session, run id and user of the
+    /// request, and enables streaming unless the request disables it.
     pub fn new(agent: impl Into<String>, request: RunRequest) -> Self {
         Self { agent: agent.into(), request, session: None, key: None, digest: None, hooks: Vec::new() }
     }
 
-    /// Sets the session, as the client names it. Default: one of its own.
+    /// Sets the session, as the client names it. Default: a new one.
     #[must_use]
     pub fn session(mut self, name: impl Into<String>) -> Self {
         self.session = Some(name.into());
         self
     }
 
-    /// Sets a key of the client's that makes it safe to send the request again: the same key gives the same run.
+    /// Sets an idempotency key: a repeated request with the same key yields the same run.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Has a program elsewhere told what becomes of the run, if the server [does that](crate::ServerBuilder::webhooks).
+    /// Adds a webhook for the run, if the server [supports them](crate::ServerBuilder::webhooks).
     #[must_use]
     pub fn webhook(self, webhook: Webhook) -> Self {
         self.hook(Hook::of("run", webhook))
     }
 
-    /// As [`webhook`](Self::webhook), in the way of a protocol.
+    /// Like [`webhook`](Self::webhook), for a webhook of a protocol.
     #[must_use]
     pub(crate) fn hook(mut self, hook: Hook) -> Self {
         self.hooks.push(hook);
         self
     }
 
-    /// Sets the request's body, to tell whether a key comes with another request than before.
+    /// Sets the request's body, to detect a different request with the same key.
     #[must_use]
     pub fn body(mut self, body: &[u8]) -> Self {
         self.digest = Some(Sha256::digest(body).into());
@@ -79,11 +79,12 @@ impl Start {
 }
 
 impl App {
-    /// Starts a run, and answers when it has begun: when its first entry is durable. One that [queues](WhenBusy::Queue) is answered
-    /// at once. The run goes on by itself.
+    /// Starts a run, and returns once its first entry is durable. A [queued](WhenBusy::Queue) run
+    /// is acknowledged immediately. The run continues independently of the caller.
     ///
     /// # Errors
-    /// 403 and 404 as the caller may; 400 for a webhook that cannot be; 409 if the session is busy; what else kept the run from beginning.
+    /// 403 and 404 by the caller's permissions; 400 for an invalid webhook; 409 if the session is
+    /// busy; other errors of starting the run.
     pub async fn start(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         caller.require(Scope::Run)?;
         for hook in &start.hooks {
@@ -92,9 +93,10 @@ impl App {
         let (hooks, has_key) = (start.hooks.clone(), start.key.is_some());
         let run = self.begin(caller, start).await?;
         if self.dispatch().is_some() {
-            return Ok(run); // who is told was noted before it was handed over
+            return Ok(run); // the webhooks were persisted before the dispatch
         }
-        // The process may have ended after the run had begun, and before that was noted: then the key comes again.
+        // The process may have died between the beginning of the run and the persistence of its
+        // webhooks: a repeated key adds them.
         if run.is_new() || has_key {
             self.hook_usual(caller, &run, hooks).await?;
         } else if !hooks.is_empty() {
@@ -115,7 +117,7 @@ impl App {
         self.allow()?;
         self.check_busy(start.request.when_busy)?;
         let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
-        // Who asks for a run again that there is spends nothing.
+        // A repeated request for an existing run spends nothing.
         let request = match has_key && self.journal().has_run(&store_name, &named.run).await? {
             true => self.charge_unchecked(request)?,
             false => self.charge(request).await?,
@@ -153,7 +155,8 @@ impl App {
         }
     }
 
-    /// The run under way that a request is for: one that it steers, or that came of its key before.
+    /// Returns the active run that a request refers to: one that it steers, or that its key
+    /// started.
     fn under_way(
         &self,
         agent: &str,
@@ -178,7 +181,7 @@ impl App {
         there.map(again).transpose()
     }
 
-    /// The request as the caller's: with what the caller may use.
+    /// Applies the caller's limits and identity to the request.
     pub(super) fn of_caller(&self, caller: &Caller, mut request: RunRequest) -> RunRequest {
         request.stream = request.stream.or(Some(true));
         request.caps = caps(caller, request.caps);
@@ -187,7 +190,7 @@ impl App {
         self.allow_spending(caller, request.on_behalf_of(user))
     }
 
-    /// A new run, as soon as it has begun.
+    /// Waits until a new run has begun.
     async fn new_begun(
         &self,
         caller: &Caller,
@@ -206,8 +209,8 @@ impl App {
         }
     }
 
-    /// What is to be kept of a request. One that waits for its turn is kept at once, unless it was before: it is answered as soon as
-    /// that is durable.
+    /// Returns the options to persist. Those of a queued run are persisted first, unless they
+    /// already are: the run is acknowledged once they are durable.
     async fn keep_first(
         &self,
         agent: &str,
@@ -227,10 +230,10 @@ impl App {
         Ok(before)
     }
 
-    /// Starts a run that waited for its turn in a process that is no more.
+    /// Starts a run that was queued in a process that died.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The errors of [`start`](Self::start).
     pub(super) fn start_again(&self, caller: &Caller, kept: Kept) -> Result<Option<FoundRun>, ApiError> {
         let agent = self.agent(caller, &kept.agent)?.agent().clone();
         let Some(job) = &kept.queued else { return Ok(None) };
@@ -249,14 +252,14 @@ impl App {
         Ok(Some(FoundRun::of_live(self.clone(), live)))
     }
 
-    /// Checks that runs begin here.
+    /// Checks that new runs are accepted.
     pub(super) fn allow(&self) -> Result<(), ApiError> {
         if self.is_draining() { Err(draining()) } else { Ok(()) }
     }
 
-    /// The run that a key gave before.
+    /// Returns the run that a key started before.
     fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
-        // A run that went on in another request is not known by what it was asked for.
+        // A resumed run has no digest of its first request.
         if then.is_some() && now.is_some() && then != now {
             return Err(ApiError::idempotency_mismatch());
         }
@@ -271,13 +274,13 @@ impl From<TooMany> for ApiError {
     }
 }
 
-/// 503: the server is about to end.
+/// 503: the server is draining.
 fn draining() -> ApiError {
     let message = "the server is about to end: ask another one, or come back in a moment";
     ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "draining", message).after(Duration::from_secs(2))
 }
 
-/// What a run of the caller's may use.
+/// Returns the limits of a run of the caller.
 pub(super) fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
     let limits = caller.limited();
     if limits.tokens_per_run.is_none() && limits.cost_per_run.is_none() {
@@ -293,7 +296,8 @@ pub(super) fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
     Some(caps)
 }
 
-/// Puts the messages of a request into a run under way; false if it takes none any more.
+/// Delivers the messages of a request to an active run. Returns `false` if it accepts none any
+/// more.
 fn steer(handle: &agent::RunHandle, request: &RunRequest) -> bool {
     match &request.input {
         agent::run::RunInput::Messages(messages) => {

@@ -1,36 +1,36 @@
-//! A run as clients see it.
+//! Public view of a run.
 
 use agent::{ExitReason, Question, Usage, journal::RunStatus as Kept};
 use serde::{Deserialize, Serialize};
 
 use super::brought::{Kept as Asked, Over};
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunStatus {
-    /// It waits for its turn in its session.
+    /// Queued behind another run of its session.
     Queued,
-    /// It is under way: in this process, or with whoever runs it.
+    /// Active: in this process, or in the execution backend.
     Running,
-    /// It waits for answers.
+    /// Waiting for answers.
     Waiting,
-    /// It was paused.
+    /// Paused.
     Paused,
-    /// It was cancelled.
+    /// Cancelled.
     Cancelled,
-    /// It is done.
+    /// Finished.
     Finished,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It is not under way in this process, and its end is not in the journal: another process has it, or it died with one and is
-    /// gone on with soon.
+    /// Not active in this process, and without an end in the journal: another process drives it, or
+    /// its process died and it is resumed soon.
     Stopped,
 }
 
 impl RunStatus {
-    /// Of what the journal has.
+    /// Derives the status from the journal.
     pub(super) fn of(kept: Option<&Kept>) -> Self {
         match kept {
             Some(Kept::Finished(_)) => Self::Finished,
@@ -42,7 +42,7 @@ impl RunStatus {
         }
     }
 
-    /// Of a run that did not begin, by what is kept of its request.
+    /// Derives the status of a run that did not begin from its persisted request.
     pub(super) fn of_kept(kept: Option<&Asked>) -> Self {
         match kept.map(|kept| &kept.over) {
             Some(Some(Over::Cancelled)) => Self::Cancelled,
@@ -52,40 +52,40 @@ impl RunStatus {
         }
     }
 
-    /// True if it is done, or failed: nothing of it goes on by itself.
+    /// True if the run is finished, failed or cancelled: it does not resume automatically.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A run as clients see it: the answer of most requests.
+/// Public view of a run: the response of most requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunView {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The session, as the client names it.
+    /// Session's name, as the client knows it.
     pub session: String,
-    /// How it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// True if it is under way in this process.
+    /// True if the run is active in this process.
     pub live: bool,
-    /// When it began: milliseconds since 1970, UTC.
+    /// Time of its beginning: milliseconds since 1970, UTC.
     pub started: u64,
-    /// When it ended, stopped for now, or was given up.
+    /// Time at which the run ended, was suspended, or failed permanently.
     pub ended: Option<u64>,
-    /// Steps so far.
+    /// Number of steps so far.
     pub steps: u32,
-    /// What it used itself, without its sub-agents; counted when it ends or stops.
+    /// Usage of the run without its sub-agents; updated when it ends or is suspended.
     pub usage: Usage,
-    /// Why it finished.
+    /// Reason for the end of a finished run.
     pub reason: Option<ExitReason>,
-    /// Why it failed.
+    /// Message of the error that ended the run.
     pub error: Option<String>,
-    /// The final text of a finished run.
+    /// Final text of a finished run.
     pub answer: Option<String>,
-    /// What it waits for.
+    /// Open questions.
     pub questions: Vec<Question>,
 }

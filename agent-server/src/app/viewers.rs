@@ -1,4 +1,4 @@
-//! Who watches a run that is of no use when nobody does.
+//! Viewers of runs that are cancelled when nobody watches them.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -7,30 +7,30 @@ use std::{
 
 use super::FoundRun;
 
-/// How long a run without a viewer goes on: a page that is drawn twice, or loaded anew, is soon back.
+/// Grace period of a run without viewers: a page that reloads reconnects soon.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The connections on which a run is told.
+/// Connections that stream a run.
 #[derive(Debug, Default)]
 pub(super) struct Viewers {
     count: AtomicUsize,
-    /// Somebody wants it to go on without.
+    /// True if a client wants the run to continue without viewers.
     is_detached: AtomicBool,
 }
 
-/// A connection on which a run is told. When the last one is dropped, the run is cancelled.
+/// Connection that streams a run. Dropping the last one cancels the run.
 #[derive(Debug)]
 pub(crate) struct Viewer(FoundRun);
 
 impl FoundRun {
-    /// Lets the run go on when nobody watches it any more.
+    /// Lets the run continue without viewers.
     pub(crate) fn detach(&self) {
         if let Some(viewers) = self.viewers() {
             viewers.is_detached.store(true, Ordering::Relaxed);
         }
     }
 
-    /// One more viewer, without whom the run is of no use.
+    /// Adds a viewer, whose absence cancels the run.
     pub(crate) fn viewer(&self) -> Viewer {
         if let Some(viewers) = self.viewers() {
             viewers.count.fetch_add(1, Ordering::AcqRel);

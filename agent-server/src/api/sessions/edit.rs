@@ -1,4 +1,4 @@
-//! Changing sessions: titles, undo, forks, replays, deletion.
+//! Changes to sessions: titles, undo, forks, replays, deletion.
 
 use agent::{Error, Message, RunEnd, RunRequest};
 use axum::{
@@ -27,7 +27,7 @@ pub(super) fn router() -> Router<App> {
         .route("/sessions/{session}", delete(remove))
 }
 
-/// Bytes of a title at most: lists of sessions hold many.
+/// Maximum size of a title in bytes: lists of sessions contain many titles.
 const LONGEST_TITLE: usize = 500;
 
 #[derive(Debug, Deserialize)]
@@ -87,11 +87,11 @@ struct Fork {
     edit: Option<Edit>,
 }
 
-/// Another text in the place of a message.
+/// Replacement text of a message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
-    /// Which message, from 0; what the user said last if nobody says.
+    /// Index of the message; the last user message if not set.
     message: Option<usize>,
     text: String,
 }
@@ -124,7 +124,7 @@ async fn fork(
     Ok((StatusCode::ACCEPTED, Json(run.view().await?)))
 }
 
-/// The error, with the session's name as the client knows it.
+/// Converts the error, with the session's name as the client knows it.
 fn public(error: &Error, found: &Found) -> ApiError {
     ApiError::of(error).renamed(&found.store_name(), found.id.session())
 }

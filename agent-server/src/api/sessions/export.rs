@@ -1,4 +1,4 @@
-//! A session as a file: JSON lines, Markdown, or a page.
+//! Export of a session: JSON lines, Markdown or HTML.
 
 use agent::store::export as lines;
 use axum::{
@@ -27,7 +27,7 @@ pub(super) fn router() -> Router<App> {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Format {
-    /// One entry of the journal a line.
+    /// One journal entry per line.
     #[default]
     Jsonl,
     Markdown,

@@ -1,4 +1,4 @@
-//! Which sessions there are, and search.
+//! List and search of sessions.
 
 use agent::{SessionId, journal::SessionInfo};
 use axum::{Json, Router, extract::State, response::IntoResponse, routing::get};
@@ -12,11 +12,11 @@ use crate::{
     extract::Query,
 };
 
-/// Sessions of one answer, unless the client says otherwise.
+/// Default number of sessions per page.
 const USUAL: usize = 50;
-/// And at most.
+/// Maximum number of sessions per page.
 const MOST: usize = 500;
-/// Sessions that one request looks into at most, if most of them do not fit.
+/// Maximum number of sessions that one request examines if most do not match.
 const SEARCHED: usize = 2_000;
 
 pub(super) fn router() -> Router<App> {
@@ -27,9 +27,9 @@ pub(super) fn router() -> Router<App> {
 #[serde(default, deny_unknown_fields)]
 struct Wanted {
     agent: Option<String>,
-    /// What the name, the title or a message has in it.
+    /// Text that the name, the title or a message must contain.
     q: Option<String>,
-    /// The name after which the answer begins.
+    /// Name after which the page begins.
     after: Option<String>,
     limit: Option<usize>,
 }
@@ -64,7 +64,7 @@ async fn list(
     }
 }
 
-/// What is known of a session, if it is one that is wanted.
+/// Returns the session's metadata if it matches.
 async fn fits(
     app: &App,
     caller: &Caller,
@@ -88,7 +88,7 @@ async fn fits(
     Ok(is_said.then_some(info))
 }
 
-/// What a list says of a session.
+/// Builds the list item of a session.
 fn shown(id: &SessionId, info: &SessionInfo) -> Value {
     let mut shown = json!(info);
     shown["session"] = id.session().into();

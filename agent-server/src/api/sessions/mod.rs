@@ -1,4 +1,4 @@
-//! `/api/sessions`: what was said, and going back to it.
+//! Routes below `/api/sessions`: history of sessions and changes to it.
 
 mod edit;
 mod export;
@@ -17,14 +17,14 @@ pub(super) fn router() -> Router<App> {
     Router::new().merge(list::router()).merge(read::router()).merge(edit::router()).merge(export::router())
 }
 
-/// Whose side of a session is meant; the first agent's that came if nobody says.
+/// Query with the agent whose conversation is meant; the session's first agent if not set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Side {
     agent: Option<String>,
 }
 
-/// A session that is there, and the agent whose side of it is meant.
+/// Existing session, and the agent whose conversation is meant.
 struct Found {
     id: SessionId,
     info: SessionInfo,
@@ -32,7 +32,7 @@ struct Found {
 }
 
 impl Found {
-    /// The session of this name, if the caller's tenant has it.
+    /// Finds the session of this name in the caller's tenant.
     async fn new(app: &App, caller: &Caller, name: &str, agent: Option<&str>) -> Result<Self, ApiError> {
         let unknown = || ApiError::not_found(format!("there is no session '{name}'"));
         let id = app.session_id(caller, name);
@@ -48,7 +48,8 @@ impl Found {
         Ok(Self { id, agent: agent.clone(), info })
     }
 
-    /// As [`new`](Self::new), of all its agents' sides: for who may use each of them.
+    /// Like [`new`](Self::new), for all agents of the session; the caller must have access to each
+    /// of them.
     async fn whole(app: &App, caller: &Caller, name: &str) -> Result<Self, ApiError> {
         let found = Self::new(app, caller, name, None).await?;
         match found.info.agents.iter().find(|agent| !caller.may_use(agent)) {
@@ -60,17 +61,17 @@ impl Found {
         }
     }
 
-    /// The session's name in the store.
+    /// Returns the session's name in the store.
     fn store_name(&self) -> String {
         self.id.to_string()
     }
 }
 
-/// The text of JSON in which a session and the users of its runs are called as the client knows them.
+/// Replaces the names of a session and its users in JSON text by those that the client knows.
 fn renamed(json: &str, id: &SessionId) -> String {
     let named = |field: &str, name: &str| format!("\"{field}\":{}", serde_json::Value::from(name));
     let text = json.replace(&named("session", &id.to_string()), &named("session", id.session()));
-    // A user is named as a session is: the tenant, and then who it is.
+    // A user's name has the same structure: tenant, then subject.
     let prefix = SessionId::new(id.user(), "").to_string();
     text.replace(&format!("\"user\":\"{prefix}"), "\"user\":\"")
 }

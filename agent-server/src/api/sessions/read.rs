@@ -1,4 +1,4 @@
-//! One session: what was said, and the entries of its journal.
+//! Reading a session: history, and entries of its journal.
 
 use axum::{
     Json, Router,
@@ -18,9 +18,9 @@ use crate::{
     extract::Query,
 };
 
-/// Entries of one page, unless the client says otherwise.
+/// Default number of entries per page.
 const USUAL: usize = 500;
-/// And at most.
+/// Maximum number of entries per page.
 const MOST: usize = 5_000;
 
 pub(super) fn router() -> Router<App> {
@@ -38,7 +38,7 @@ async fn one(
     shown(&app, &caller, &found).await
 }
 
-/// A session as clients see it.
+/// Builds the public view of a session.
 pub(super) async fn shown(app: &App, caller: &Caller, found: &Found) -> Result<Json<Value>, ApiError> {
     let index = app.journal().whole_index(&found.store_name()).await?;
     let (view, runs) = index.look(|index| (index.view(&found.agent), index.runs(&found.agent).to_vec()));
@@ -80,7 +80,7 @@ async fn entries(
     Query(page): Query<Page>,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Read)?;
-    // What the agents of a session said cannot be told apart here.
+    // Entries are not separated by agent: access to all agents of the session is required.
     let found = Found::whole(&app, &caller, &name).await?;
     let limit = page.limit.unwrap_or(USUAL).clamp(1, MOST);
     let entries = app.journal().read(&found.store_name(), page.after, limit).await?;

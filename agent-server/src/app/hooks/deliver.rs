@@ -1,4 +1,4 @@
-//! Telling: again and again, until it is taken or given up.
+//! Delivery of webhooks, with retries.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,19 +15,19 @@ use crate::{
     webhooks::{Hook, HookEvent},
 };
 
-/// What happened to a run, and the id under which it is told.
+/// Event of a run, and its message id.
 struct Happened {
     event: HookEvent,
     id: String,
     view: RunView,
 }
 
-/// What became of an attempt.
+/// Result of a delivery attempt.
 enum Sent {
     Taken,
-    /// Whoever is there wants no more of it.
+    /// The receiver rejected the message permanently.
     Refused,
-    /// Perhaps later; after this time, if the receiver says one.
+    /// Retry later; after this delay, if the receiver sent one.
     Later(Option<Duration>),
 }
 
@@ -36,7 +36,7 @@ impl Happened {
         Ok(Self::seen(run.view().await?))
     }
 
-    /// What the run's view tells; none if it is not at rest.
+    /// Derives the event from the run's view; none if the run is still active.
     fn seen(view: RunView) -> Option<Self> {
         let event = match view.status {
             RunStatus::Finished => HookEvent::Finished,
@@ -52,7 +52,7 @@ impl Happened {
 }
 
 impl App {
-    /// Tells what becomes of a run when it is at rest in this process.
+    /// Delivers the webhooks of a run when it stops in this process.
     pub(in crate::app) fn tell_when_at_rest(&self, run: &FoundRun) {
         if self.0.hooks.is_none() {
             return;
@@ -66,8 +66,9 @@ impl App {
         });
     }
 
-    /// Tells what became of a run that is at rest, if that is not told yet; true if there is something, or will be of which its session may not tell:
-    /// whoever runs it elsewhere goes on with it, and may give it up.
+    /// Delivers the webhooks of a stopped run, if they are not delivered yet. Returns `true` if
+    /// there are some, or may still be some that the session will not show: a run that the backend
+    /// resumes may become a dead letter.
     pub(super) async fn tell(&self, run: &FoundRun) -> Result<bool, ApiError> {
         let Some(hooks) = &self.0.hooks else { return Ok(false) };
         let notes = self.notes_of(run.store_name(), run.id()).await?;
@@ -85,7 +86,7 @@ impl App {
         Ok(is_left)
     }
 
-    /// Acts on a note until nothing is left to be told.
+    /// Processes a webhook until nothing is left to deliver.
     async fn act_on(self, hooks: Arc<Hooks>, key: String, run: FoundRun) {
         loop {
             if let Err(error) = self.send_all(&hooks, &key, &run).await {
@@ -100,7 +101,7 @@ impl App {
     async fn send_all(&self, hooks: &Hooks, key: &str, run: &FoundRun) -> Result<(), ApiError> {
         let mut failures = 0;
         loop {
-            // Each time anew: the run may have gone on, or somebody may have taken the webhook away.
+            // Read again each time: the run may have resumed, or the webhook may have been removed.
             let (Some(happened), Some(note)) = (Happened::of(run).await?, self.note_at(key, run).await?) else {
                 return Ok(());
             };
@@ -126,9 +127,9 @@ impl App {
                 tracing::warn!(run = run.id(), hook = hook.id, event = ?happened.event, "a webhook does not take what it is told: given up");
             }
             if self.note_at(key, run).await?.is_none() {
-                return Ok(()); // the session is gone, or nobody is to be told any more
+                return Ok(()); // the session is gone, or the webhook was removed
             }
-            // Nothing comes after the end.
+            // No event follows the end.
             let is_over = happened.event == HookEvent::Finished;
             let told = (!is_over).then(|| json!(Note { sealed: note.sealed, told: Some(happened.id) }));
             self.note(run.store_name(), BTreeMap::from([(key.to_owned(), told)])).await?;
@@ -176,7 +177,7 @@ impl Hooks {
     }
 }
 
-/// What happened as Standard Webhooks have it.
+/// Formats an event as a Standard Webhooks payload.
 fn written(happened: &Happened) -> Value {
     let millis = happened.view.ended.unwrap_or_else(now);
     let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000).ok();

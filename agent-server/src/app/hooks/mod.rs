@@ -1,8 +1,9 @@
-//! Programs elsewhere that are told what becomes of a run.
+//! Webhooks of runs.
 //!
-//! Who is to be told is [noted](super::Notes) of the run's session, sealed, before the run's start is answered, and with it what was told last. So a message
-//! is sent by whichever process finds the run at rest, at least once; a receiver knows one that came before by its id, which follows from
-//! what happened.
+//! The webhooks of a run are [persisted](super::Notes) in its session, encrypted, before the start
+//! of the run is acknowledged, together with the id of the last delivered message. Any process that
+//! finds the run stopped delivers the message, at least once; receivers detect duplicates by the
+//! message id, which is derived from the event.
 
 mod deliver;
 
@@ -23,22 +24,22 @@ use crate::{
     webhooks::{Hook, Teller},
 };
 
-/// What the keys of notes begin with.
+/// Prefix of the keys of webhooks.
 const PREFIX: &str = "agent-server/webhooks/";
 
-/// How other protocols have a run told.
+/// Payload format of another protocol.
 pub(crate) type Written = fn(&RunView) -> Value;
 
-/// Telling programs elsewhere of runs.
+/// Webhook state of the server.
 pub(crate) struct Hooks {
     pub(super) teller: Teller,
-    /// A run as Agent2Agent has it.
+    /// Task format of Agent2Agent.
     task: Written,
-    /// The notes that are being acted on here; true if something happened to the run meanwhile.
+    /// Webhooks in processing; true if something happened to the run meanwhile.
     busy: Mutex<HashMap<String, bool>>,
 }
 
-/// A note: who is told, and the id of what was told last.
+/// Persisted webhook, with the id of the last delivered message.
 #[derive(Serialize, Deserialize)]
 struct Note {
     sealed: String,
@@ -51,7 +52,7 @@ impl Hooks {
         Self { teller, task, busy: Mutex::default() }
     }
 
-    /// Takes a note for one who acts on it; if somebody does already, he is told to look again.
+    /// Claims a webhook for processing; if it is already claimed, marks it for another pass.
     fn claim(&self, key: &str) -> bool {
         match self.busy.lock().unwrap_or_else(PoisonError::into_inner).entry(key.to_owned()) {
             Entry::Occupied(mut taken) => {
@@ -65,7 +66,7 @@ impl Hooks {
         }
     }
 
-    /// Gives a note back; false if there is more to do.
+    /// Releases a webhook. Returns `false` if another pass is needed.
     fn release(&self, key: &str) -> bool {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         match busy.get_mut(key) {
@@ -82,24 +83,25 @@ impl Hooks {
 }
 
 impl App {
-    /// The secret by which the caller's tenant knows messages of this server's; none if it sends none.
+    /// Returns the secret that verifies messages to the caller's tenant; none if webhooks are
+    /// disabled.
     pub(crate) fn webhook_secret(&self, caller: &Caller) -> Option<String> {
         self.0.hooks.as_ref().map(|hooks| hooks.teller.secrets.of_tenant(caller.tenant()))
     }
 
-    /// What it takes to tell programs elsewhere.
+    /// Returns the webhook state.
     ///
     /// # Errors
-    /// 400 if the server does not.
+    /// 400 if webhooks are disabled.
     fn hooks(&self) -> Result<&Arc<Hooks>, ApiError> {
         let none = || ApiError::invalid("this server sends no webhooks: its operator has set no secret for them");
         self.0.hooks.as_ref().ok_or_else(none)
     }
 
-    /// Checks that an address may be told.
+    /// Checks that a webhook's address is allowed.
     ///
     /// # Errors
-    /// 400 if it may not, or if this server tells nobody.
+    /// 400 if the address is not allowed, or webhooks are disabled.
     pub(crate) async fn check_hook(&self, hook: &Hook) -> Result<(), ApiError> {
         match self.hooks()?.teller.outbound.check(&hook.to.url).await {
             // A name that cannot be resolved now may be later.
@@ -108,20 +110,20 @@ impl App {
         }
     }
 
-    /// Has programs told what becomes of a run. One of the same id takes the place of the one before.
+    /// Adds webhooks to a run. A webhook of the same id is replaced.
     ///
     /// # Errors
-    /// 400 if this server tells nobody; those of the store.
+    /// 400 if webhooks are disabled; the errors of the store.
     pub(crate) async fn hook(&self, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
         self.write_hooks(run, told).await?;
         self.tell_when_at_rest(run);
         Ok(())
     }
 
-    /// As [`hook`](Self::hook), and has those told who are told of every run of the caller's.
+    /// Like [`hook`](Self::hook), with the default webhooks of the caller added.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`hook`](Self::hook).
     pub(super) async fn hook_usual(&self, caller: &Caller, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
         if self.note_hooks(caller, run, told).await? {
             self.tell_when_at_rest(run);
@@ -129,10 +131,11 @@ impl App {
         Ok(())
     }
 
-    /// Notes who is told of a run: these, and those who are told of every run of the caller's, if they are not noted already. False if that is nobody.
+    /// Persists these webhooks of a run and the caller's default ones, unless they are already
+    /// persisted. Returns `false` if there are none.
     ///
     /// # Errors
-    /// As [`hook`](Self::hook).
+    /// The errors of [`hook`](Self::hook).
     pub(super) async fn note_hooks(
         &self,
         caller: &Caller,
@@ -142,7 +145,7 @@ impl App {
         let mut usual = self.usual_hooks(caller);
         if !usual.is_empty() {
             let noted = self.notes_of(run.store_name(), run.id()).await?;
-            // Of one that is over they were told, and their notes are gone.
+            // Their events of a finished run were delivered, and the webhooks are gone.
             let is_over =
                 !run.is_new() && matches!(run.record().await?.and_then(|run| run.status), Some(RunStatus::Finished(_)));
             usual.retain(|hook| !is_over && !noted.contains_key(&key(run.id(), &hook.id)));
@@ -155,10 +158,11 @@ impl App {
         Ok(is_told)
     }
 
-    /// Takes back who is told of a run that nobody took, and its session if that is all there is of it.
+    /// Deletes the webhooks of a run that was not accepted, and its session if that contains
+    /// nothing else.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn forget_hooks(&self, run: &FoundRun) -> Result<(), ApiError> {
         let (journal, session) = (self.journal(), run.store_name());
         let notes = self.notes_of(session, run.id()).await?;
@@ -181,35 +185,36 @@ impl App {
         self.note(run.store_name(), notes).await
     }
 
-    /// Those who are told of every run of the caller's.
+    /// Returns the default webhooks for the caller's runs.
     fn usual_hooks(&self, caller: &Caller) -> Vec<Hook> {
         let Some(hooks) = &self.0.hooks else { return Vec::new() };
         let of_key = caller.told().map(|webhook| Hook::of("key", webhook.clone()));
         hooks.teller.hooks.iter().cloned().chain(of_key).collect()
     }
 
-    /// Those who are told of a run.
+    /// Returns the webhooks of a run.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(crate) async fn hooks_of(&self, run: &FoundRun) -> Result<Vec<Hook>, ApiError> {
         let Some(hooks) = &self.0.hooks else { return Ok(Vec::new()) };
         let notes = self.notes_of(run.store_name(), run.id()).await?;
         Ok(notes.into_values().filter_map(|note| hooks.teller.secrets.open(&note.sealed)).collect())
     }
 
-    /// Has a program told no more.
+    /// Removes a webhook of a run.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(crate) async fn unhook(&self, run: &FoundRun, id: &str) -> Result<(), ApiError> {
         self.note(run.store_name(), BTreeMap::from([(key(run.id(), id), None)])).await
     }
 
-    /// Tells what is not told yet of the runs of a session that are at rest; true if there is something.
+    /// Delivers the outstanding webhooks of the stopped runs of a session. Returns `true` if there
+    /// are some.
     ///
     /// # Errors
-    /// Those of the store.
+    /// The errors of the store.
     pub(super) async fn tell_left(&self, caller: &Caller, session: &SessionId) -> Result<bool, ApiError> {
         if self.0.hooks.is_none() {
             return Ok(false);
@@ -220,7 +225,8 @@ impl App {
         let mut is_left = false;
         for id in runs {
             let run = match self.run(caller, id, Some(session.session())).await {
-                // It never began, or was another session's before this one was forked. One that is about to be handed over may be given up before it begins.
+                // The run never began, or belonged to another session before this one was forked.
+                // One that is about to be dispatched may become a dead letter before it begins.
                 Err(error) if error.status() == http::StatusCode::NOT_FOUND => {
                     is_left |= self.dispatch().is_some();
                     continue;
@@ -234,7 +240,7 @@ impl App {
         Ok(is_left)
     }
 
-    /// The notes of a run, by their keys.
+    /// Returns the webhooks of a run, by key.
     async fn notes_of(&self, session: &str, run: &str) -> Result<BTreeMap<String, Note>, ApiError> {
         let notes = self.noted(session, &key(run, "")).await?.into_iter();
         Ok(notes.filter_map(|(key, note)| Some((key, Note::deserialize(note).ok()?))).collect())
