@@ -1,4 +1,4 @@
-//! Who asks.
+//! Authenticated callers.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::ApiError, webhooks::Webhook};
 
-/// What a caller may do.
+/// Permission of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Scope {
-    /// Look at agents, runs, questions and sessions.
+    /// Read agents, runs, questions and sessions.
     Read,
-    /// Start runs, steer, pause, cancel and go on with them; upload files; fork, undo, title and replay.
+    /// Start, steer, pause, cancel and resume runs; upload files; fork, undo, title and replay.
     Run,
     /// Answer questions.
     Answer,
     /// Delete sessions.
     Delete,
-    /// Read the metrics, which are of all tenants.
+    /// Read the metrics, which cover all tenants.
     Metrics,
 }
 
 impl Scope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 5] = [Self::Read, Self::Run, Self::Answer, Self::Delete, Self::Metrics];
 
-    /// As a file of keys says it.
+    /// Returns the name of the scope in a key file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -41,10 +41,12 @@ impl Scope {
     }
 }
 
-/// Who asks: a tenant, whose sessions are apart from those of all others, and somebody of that tenant.
+/// Authenticated caller: a tenant, whose sessions are isolated from all others, and a subject of
+/// that tenant.
 ///
-/// A handler takes it as an extractor. A layer of your own, around [`Server::router`](crate::Server::router), puts it into the
-/// request's extensions; what is there is believed, and keys are not asked for.
+/// Handlers receive it as an extractor. A layer of your own around
+/// [`Server::router`](crate::Server::router) can insert it into the request's extensions; it is
+/// then trusted, and no key is required.
 ///
 /// ```
 /// use agent_server::{Caller, Scope};
@@ -65,46 +67,49 @@ pub struct Caller {
     traceparent: Option<Arc<str>>,
 }
 
-/// What one caller may use. Nothing is limited by default.
+/// Limits of one caller. Unlimited by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CallerLimits {
-    /// Requests a second, on average; ten seconds' worth may come at once.
+    /// Average requests per second; ten seconds' worth are allowed as a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<f64>,
-    /// Runs under way at a time.
+    /// Maximum number of active runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<usize>,
-    /// Tokens that one run may use, with all its descendants.
+    /// Maximum number of tokens per run, with all its descendants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_run: Option<u64>,
-    /// What one run may cost, with all its descendants, in millionths of a dollar. The agent's budget needs prices for it.
+    /// Maximum cost per run with all its descendants, in millionths of a dollar. Requires prices in
+    /// the agent's budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_run: Option<u64>,
-    /// What all runs of a day of UTC may cost, in millionths of a dollar, if the server [counts that](crate::ServerBuilder::spending).
+    /// Maximum cost of all runs per day (UTC), in millionths of a dollar, if the server [counts
+    /// spending](crate::ServerBuilder::spending).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<u64>,
-    /// As `cost_per_day`, of a month.
+    /// Like `cost_per_day`, per month.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_month: Option<u64>,
 }
 
-/// What all keys of a tenant may spend together. Nothing is limited by default.
+/// Spending limits that all keys of a tenant share. Unlimited by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TenantLimits {
-    /// In a day of UTC, in millionths of a dollar.
+    /// Per day (UTC), in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<u64>,
-    /// In a month of UTC, in millionths of a dollar.
+    /// Per month (UTC), in millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_month: Option<u64>,
 }
 
 impl Caller {
-    /// Somebody of a tenant, who may do everything there; [`Scope::Metrics`], which is about all tenants, is not part of it.
+    /// Creates a caller with all scopes of the tenant; [`Scope::Metrics`] is not included, since it
+    /// covers all tenants.
     pub fn new(tenant: impl Into<Arc<str>>, subject: impl Into<Arc<str>>) -> Self {
         let scopes = Scope::ALL.into_iter().filter(|scope| *scope != Scope::Metrics).collect();
         Self {
@@ -119,77 +124,79 @@ impl Caller {
         }
     }
 
-    /// Sets what the caller may do.
+    /// Sets the scopes.
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
         self.scopes = scopes.into_iter().collect();
         self
     }
 
-    /// Sets which agents there are for the caller. Default: all.
+    /// Sets the accessible agents. Default: all.
     #[must_use]
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = Some(agents.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets what the caller may use.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: CallerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets what all callers of the tenant may use together.
+    /// Sets the limits that all callers of the tenant share.
     #[must_use]
     pub fn tenant_limits(mut self, limits: TenantLimits) -> Self {
         self.tenant_limits = limits;
         self
     }
 
-    /// Has a program elsewhere told of every run of the caller's, if the server [does that](crate::ServerBuilder::webhooks).
+    /// Adds a webhook for all runs of the caller, if the server [supports
+    /// them](crate::ServerBuilder::webhooks).
     #[must_use]
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhook = Some(Arc::new(webhook));
         self
     }
 
-    /// The trace that the caller's request belongs to.
+    /// Returns the trace context of the request.
     pub(crate) fn traceparent(&self) -> Option<Arc<str>> {
         self.traceparent.clone()
     }
 
-    /// Who is told of the caller's runs.
+    /// Returns the webhook of the caller's runs.
     pub(crate) fn told(&self) -> Option<&Webhook> {
         self.webhook.as_deref()
     }
 
-    /// What the caller may use.
+    /// Returns the caller's limits.
     pub(crate) fn limited(&self) -> &CallerLimits {
         &self.limits
     }
 
-    /// What all callers of the tenant may use together.
+    /// Returns the limits that all callers of the tenant share.
     pub(crate) fn tenant_limited(&self) -> &TenantLimits {
         &self.tenant_limits
     }
 
-    /// Whose sessions the caller sees.
+    /// Returns the tenant, whose sessions the caller sees.
     pub fn tenant(&self) -> &str {
         &self.tenant
     }
 
-    /// Who it is: a key's name, a user.
+    /// Returns the subject: the name of a key, or a user.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// True if the agent is there for the caller.
+    /// True if the caller may use the agent.
     pub fn may_use(&self, agent: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.contains(agent))
     }
 
-    /// The agents among which those of a list are: the named one, or all that are there for the caller. None is every agent.
+    /// Returns the agents that a list is restricted to: the named one, or all that the caller may
+    /// use. `None` means every agent.
     pub(crate) fn among(&self, named: Option<&str>) -> Option<Vec<String>> {
         match named {
             Some(agent) => Some(Some(agent.to_owned()).filter(|agent| self.may_use(agent)).into_iter().collect()),
@@ -197,10 +204,10 @@ impl Caller {
         }
     }
 
-    /// Checks what the caller may do.
+    /// Checks that the caller has a scope.
     ///
     /// # Errors
-    /// 403 with the scope that lacks.
+    /// 403 with the missing scope.
     pub fn require(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scopes.contains(&scope) {
             return Ok(());
@@ -221,7 +228,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// What a request says of the trace that it belongs to. What is too long to be that is passed over.
+/// Returns the trace context of a request. Ignores a header that is too long.
 fn traceparent(headers: &HeaderMap) -> Option<Arc<str>> {
     const MOST: usize = 256;
     headers.get("traceparent")?.to_str().ok().filter(|value| value.len() <= MOST).map(Into::into)

@@ -1,4 +1,4 @@
-//! What keys and tenants may spend: accounts of money in a ledger, one for each window.
+//! Spending limits of keys and tenants: accounts of money in a ledger, one per window.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,10 +8,11 @@ use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rf
 
 use crate::{caller::Caller, clock::now, error::ApiError};
 
-/// Where it is kept what keys and tenants spend, and what model calls cost.
+/// Ledger of the spending of keys and tenants, and price table of model calls.
 ///
-/// What a key may spend is in its row ([`CallerLimits`](crate::CallerLimits)), what all keys of a tenant may spend beside the rows
-/// ([`TenantLimits`](crate::TenantLimits)). All processes that share the ledger count together, and the count outlives them.
+/// The limits of a key are in its row ([`CallerLimits`](crate::CallerLimits)), the common limits of
+/// a tenant's keys beside the rows ([`TenantLimits`](crate::TenantLimits)). All processes that
+/// share the ledger count together, and the accounts survive the processes.
 ///
 /// ```
 /// use agent::{Usage, budget::MemoryLedger, model::PriceTable};
@@ -36,7 +37,7 @@ struct Inner {
     prices: Prices,
 }
 
-/// Shared by the budgets of all accounts.
+/// Price table shared by the budgets of all accounts.
 #[derive(Clone)]
 struct Prices(Arc<dyn PriceTable>);
 
@@ -46,7 +47,7 @@ impl PriceTable for Prices {
     }
 }
 
-/// Whose account it is.
+/// Owner of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Payer {
@@ -54,7 +55,7 @@ pub(crate) enum Payer {
     Tenant,
 }
 
-/// For how long an account counts.
+/// Time window of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Window {
@@ -62,36 +63,36 @@ pub(crate) enum Window {
     Month,
 }
 
-/// What may be spent in each window.
+/// Spending limit of one window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Allowance {
     pub(crate) of: Payer,
-    /// The tenant, or the tenant and whose the key is.
+    /// Name of the tenant, or of the tenant and the owner of the key.
     name: String,
     pub(crate) per: Window,
-    /// Millionths of a dollar.
+    /// Limit in millionths of a dollar.
     pub(crate) limit: u64,
 }
 
-/// The allowances of a request, for whoever keeps what it brought.
+/// Allowances of a request, for persistence.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowances(pub(crate) Vec<Allowance>);
 
-/// How an account of a window stands.
+/// Balance of an account in its current window.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spent {
     of: Payer,
     per: Window,
     limit: u64,
     spent: u64,
-    /// For calls under way.
+    /// Amount reserved for active calls.
     reserved: u64,
-    /// When the window ends: milliseconds since 1970, UTC.
+    /// End of the window: milliseconds since 1970, UTC.
     until: u64,
 }
 
 impl Allowance {
-    /// All that limit the caller.
+    /// Returns all allowances that limit the caller.
     pub(crate) fn of(caller: &Caller) -> Vec<Self> {
         let (key, tenant) = (caller.limited(), caller.tenant_limited());
         let of_key = SessionId::new(caller.tenant(), caller.subject()).to_string();
@@ -108,7 +109,8 @@ impl Allowance {
         all.into_iter().filter_map(limited).collect()
     }
 
-    /// Whose the account is: the tenant, and the name of the key; none if it is that of all keys.
+    /// Returns the owner of the account: the tenant, and the name of the key; none for the account
+    /// of all keys.
     pub(crate) fn owner(&self) -> (String, Option<String>) {
         match self.of {
             Payer::Tenant => (self.name.clone(), None),
@@ -119,7 +121,7 @@ impl Allowance {
         }
     }
 
-    /// What all accounts of its kind begin with. They sort by time.
+    /// Returns the common prefix of the accounts of this kind, which sort by time.
     fn prefix(&self) -> String {
         format!("{}/{}/{}/", self.of.as_str(), self.name, self.per.as_str())
     }
@@ -136,12 +138,12 @@ impl Allowance {
 }
 
 impl Spent {
-    /// Dollars that are spent.
+    /// Returns the amount spent, in dollars.
     pub(crate) fn dollars(&self) -> f64 {
         self.spent as f64 / 1e6
     }
 
-    /// Dollars that may be spent still, and are not set aside for calls under way.
+    /// Returns the remaining amount in dollars, without the amount reserved for active calls.
     pub(crate) fn dollars_left(&self) -> f64 {
         self.limit.saturating_sub(self.used()) as f64 / 1e6
     }
@@ -168,7 +170,7 @@ impl Window {
         }
     }
 
-    /// The first days of the window around a moment, of the one before it and of the one after.
+    /// Returns the first days of the window around a time, of the previous one and of the next one.
     fn around(self, moment: OffsetDateTime) -> (Date, Date, Date) {
         let today = moment.date();
         let first = |date: Date| date.replace_day(1).unwrap_or(date);
@@ -186,17 +188,17 @@ impl Window {
 }
 
 impl Spending {
-    /// What is spent is kept in this ledger, and model calls cost what this table says. A model that has no price there cannot be called by
-    /// whoever may not spend without a limit.
+    /// Creates spending limits with this ledger and price table. Callers with a spending limit
+    /// cannot call a model without a price.
     pub fn new(ledger: impl Ledger, prices: impl PriceTable) -> Self {
         Self(Arc::new(Inner { ledger: Arc::new(ledger), prices: Prices(Arc::new(prices)) }))
     }
 
-    /// The request of a server's job with the accounts that it draws on. For whoever runs what
-    /// [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch) hands over, after [`shape`](crate::shape).
+    /// Adds the accounts to the request of a dispatched job. For receivers of the jobs of
+    /// [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch), after [`shape`](crate::shape).
     ///
     /// # Errors
-    /// If an account cannot be opened.
+    /// An error if an account cannot be opened.
     pub fn charge(&self, request: RunRequest) -> Result<RunRequest> {
         let Ok(allowances) = request.resources.get::<Allowances>() else { return Ok(request) };
         let moment = from_millis(now());
@@ -207,10 +209,11 @@ impl Spending {
         Ok(request.budget(budget))
     }
 
-    /// Checks that something is left to spend. Whoever finds that nothing is spent in a window forgets those that are over.
+    /// Checks that something is left to spend. The first check of a window deletes the accounts of
+    /// past windows.
     ///
     /// # Errors
-    /// 429 with what to do; those of the ledger.
+    /// 429 with the time to wait; the errors of the ledger.
     pub(crate) async fn check(&self, allowances: &[Allowance], now: u64) -> Result<(), ApiError> {
         for allowance in allowances {
             let spent = self.spent(allowance, now).await?;
@@ -225,12 +228,12 @@ impl Spending {
     }
 
     fn forget_before(&self, allowance: &Allowance, now: u64) {
-        // A run that began in the window before may be under way.
+        // A run of the previous window may still be active.
         let (prefix, (_, before, _)) = (allowance.prefix(), allowance.per.around(from_millis(now)));
         self.0.ledger.forget(&prefix, &format!("{prefix}{before}"));
     }
 
-    /// How an account stands at this time.
+    /// Returns the balance of an account at this time.
     pub(crate) async fn spent(&self, allowance: &Allowance, now: u64) -> Result<Spent> {
         let moment = from_millis(now);
         let (.., after) = allowance.per.around(moment);
@@ -287,7 +290,7 @@ mod tests {
         }
     }
 
-    /// The last moment of January 2028 in UTC, in milliseconds.
+    /// Last millisecond of January 2028 in UTC.
     const JANUARY: u64 = 1_832_975_999_999;
     const FEBRUARY: u64 = JANUARY + 1;
 

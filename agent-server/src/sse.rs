@@ -16,29 +16,31 @@ use http::{HeaderValue, header};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-/// How long nothing may be said, so that nobody on the way gives the connection up.
+/// Interval of keep-alive comments, which prevent intermediaries from closing an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Bytes that go out together although more is ready: of a client that is behind, no more than that and one event wait here.
+/// Maximum size in bytes of a batch of ready events: for a slow client, at most this and one more
+/// event are buffered.
 const ENOUGH: usize = 16 << 10;
 
-/// Room for the bytes of most events.
+/// Buffer capacity that is sufficient for most events.
 const USUAL: usize = 512;
 
-/// The media type.
+/// Media type.
 const EVENTS: &str = "text/event-stream";
 
-/// One event of a stream, as it is sent. JSON is one line, so an event has one line of data.
+/// Encoded event. Its JSON is a single line, and so is its data field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
-    /// An event with this content.
+    /// Encodes an event with this data.
     pub(crate) fn json(data: &impl Serialize) -> Self {
         Self::with(&[], data)
     }
 
-    /// As [`json`](Self::json), with these fields: its type (`event`), what a client says as `Last-Event-ID` when it comes back (`id`).
+    /// Like [`json`](Self::json), with further fields: the type (`event`), and the id that a client
+    /// sends as `Last-Event-ID` when it reconnects (`id`).
     pub(crate) fn with(fields: &[(&str, &str)], data: &impl Serialize) -> Self {
         let mut frame = Vec::with_capacity(USUAL);
         for (name, value) in fields {
@@ -50,24 +52,25 @@ impl Frame {
         Self(frame)
     }
 
-    /// The last event, in protocols that have one.
+    /// Returns the end marker of protocols that have one.
     pub(crate) fn done() -> Self {
         Self(b"data: [DONE]\n\n".to_vec())
     }
 }
 
-/// The answer that sends these events, and a comment where nothing was said for some time.
+/// Returns a response that streams these events with keep-alive comments and a reconnection
+/// interval.
 pub(crate) fn response(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     let first = stream::once(async { Bytes::from_static(b"retry: 1000\n\n") });
     of_bytes(first.chain(written(frames)), EVENTS)
 }
 
-/// As [`response`], for clients that cannot come back, and that may take anything but a comment for an event.
+/// Like [`response`], for clients that cannot reconnect and may not support fields other than data.
 pub(crate) fn plain(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     of_bytes(written(frames), EVENTS)
 }
 
-/// The answer that sends these bytes as they come, and is of this media type.
+/// Returns a response that streams these bytes with this media type.
 pub(crate) fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static, kind: &'static str) -> Response {
     let body = bytes.map(Ok::<_, Infallible>);
     let mut response = Body::from_stream(body).into_response();
@@ -78,10 +81,10 @@ pub(crate) fn of_bytes(bytes: impl Stream<Item = Bytes> + Send + 'static, kind: 
     response
 }
 
-/// The events as they are sent: what is ready together goes out together, and a comment where nothing was said for some time.
+/// Encodes the stream: sends ready events in batches, and a comment after a silence.
 fn written(frames: impl Stream<Item = Frame> + Send + 'static) -> impl Stream<Item = Bytes> + Send {
     let mut frames = Box::pin(frames.fuse());
-    // One timer lasts for many events: it is only moved when it fires too early.
+    // One timer serves many events: it is only reset when it fires too early.
     let (mut silence, mut said) = (Box::pin(sleep(KEEP_ALIVE)), Instant::now());
     stream::poll_fn(move |cx| {
         let mut bytes = Vec::new();

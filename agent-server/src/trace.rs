@@ -1,4 +1,4 @@
-//! Spans of requests.
+//! Tracing spans of requests.
 
 use agent::middleware::telemetry::TraceContext;
 use axum::{
@@ -9,8 +9,9 @@ use axum::{
 use http::{HeaderMap, HeaderValue};
 use tracing::{Instrument, Span, field::Empty, info_span};
 
-/// Gives the request a span, below the one that its headers name. From here on the headers name this span: whatever the request starts is part of it, in
-/// this process and in others.
+/// Middleware that creates a span for the request, as a child of the span in its headers.
+/// Afterwards the headers name the new span, so that everything the request starts belongs to it,
+/// in this process and in others.
 pub(crate) async fn traced(mut request: Request, next: Next) -> Response {
     let span = span(&request);
     if let Some(above) = context(request.headers()) {

@@ -1,4 +1,4 @@
-//! Bearer keys, of which only hashes are kept.
+//! API keys as bearer tokens; only their hashes are stored.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,10 +19,10 @@ use crate::{
     webhooks::Webhook,
 };
 
-/// How every key begins, so that scanners of secrets find one that was published.
+/// Prefix of all keys, by which secret scanners detect published ones.
 const PREFIX: &str = "agent_key_";
 
-/// Who has a key, and its hash: a row of a file of keys.
+/// Row of a key file: the hash of a key, and its owner.
 ///
 /// ```
 /// use agent_server::{Key, Keys, Scope};
@@ -38,25 +38,26 @@ const PREFIX: &str = "agent_key_";
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Key {
-    /// Whose it is.
+    /// Name of the owner.
     pub name: String,
-    /// The tenant whose sessions it opens.
+    /// Tenant whose sessions the key gives access to.
     pub tenant: String,
-    /// The SHA-256 of the key, in hexadecimal digits. A key is random and long, so nothing slower is needed.
+    /// SHA-256 of the key, in hexadecimal digits. Keys are random and long, so a fast hash is
+    /// sufficient.
     pub sha256: String,
-    /// What it may be used for; everything in its tenant if nothing is said.
+    /// Scopes of the key; all scopes of its tenant if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Vec<Scope>>,
-    /// The agents that it opens; all if nothing is said.
+    /// Agents that the key gives access to; all if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<String>>,
-    /// What whoever has it may use.
+    /// Limits of the owner.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: CallerLimits,
-    /// From when on it is of no use: milliseconds since 1970, UTC; never if nothing is said.
+    /// Expiry: milliseconds since 1970, UTC; never if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
-    /// Who is told of the runs that it starts; nobody if nothing is said.
+    /// Webhook for all runs that the key starts; none if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
 }
@@ -66,10 +67,11 @@ fn is_default(limits: &CallerLimits) -> bool {
 }
 
 impl Key {
-    /// A new random key: the key itself, which is kept nowhere, and its row.
+    /// Generates a random key: returns the key itself, which is not stored anywhere, and its row.
     ///
     /// # Errors
-    /// If the operating system gives no random numbers.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the operating system provides no random
+    /// numbers.
     pub fn generate(name: impl Into<String>, tenant: impl Into<String>) -> Result<(String, Self)> {
         let mut bytes = [0; 32];
         let failed = |_| Error::config("the operating system gives no random numbers");
@@ -79,7 +81,7 @@ impl Key {
         Ok((secret, key))
     }
 
-    /// The row of a key that is there: one of at least 16 bytes that nobody guesses.
+    /// Creates the row of an existing key, which must be a secret of at least 16 bytes.
     pub fn of(secret: &str, name: impl Into<String>, tenant: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -93,28 +95,28 @@ impl Key {
         }
     }
 
-    /// Sets from when on it is of no use: milliseconds since 1970, UTC.
+    /// Sets the expiry: milliseconds since 1970, UTC.
     #[must_use]
     pub fn expires(mut self, at: u64) -> Self {
         self.expires = Some(at);
         self
     }
 
-    /// Sets what it may be used for.
+    /// Sets the scopes.
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = Scope>) -> Self {
         self.scopes = Some(scopes.into_iter().collect());
         self
     }
 
-    /// Sets which agents it opens.
+    /// Sets the accessible agents.
     #[must_use]
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.agents = Some(agents.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Sets what whoever has it may use.
+    /// Sets the limits of the owner.
     #[must_use]
     pub fn limits(mut self, limits: CallerLimits) -> Self {
         self.limits = limits;
@@ -136,19 +138,20 @@ impl Key {
     }
 }
 
-/// The keys that a server knows.
+/// API keys of a server.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(try_from = "File", into = "File")]
 pub struct Keys {
     rows: Vec<Key>,
-    /// Whoever comes with a key is found by its hash: how long that takes tells nothing of a key. With when the key expires.
+    /// Callers by key hash, with the expiry of the key. The lookup by hash prevents timing attacks
+    /// on keys.
     callers: HashMap<String, (Caller, Option<u64>)>,
     tenants: BTreeMap<String, TenantLimits>,
-    /// The file that they are from.
+    /// File that the keys were read from.
     file: Option<PathBuf>,
 }
 
-/// As a file has them.
+/// Format of the key file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -158,10 +161,11 @@ struct File {
 }
 
 impl Keys {
-    /// These keys.
+    /// Creates a key list from rows.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) for a row that cannot be, or two with one hash.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) for an invalid row, or two rows with the
+    /// same hash.
     pub fn new(rows: impl IntoIterator<Item = Key>) -> Result<Self> {
         let mut keys = Self::default();
         for row in rows {
@@ -170,14 +174,15 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Sets what all keys of a tenant may use together.
+    /// Sets the limits that all keys of a tenant share.
     #[must_use]
     pub fn tenant(mut self, name: impl Into<String>, limits: TenantLimits) -> Self {
         self.tenants.insert(name.into(), limits);
         self
     }
 
-    /// What all keys, and all of a tenant together, may spend. What several rows share is there for each.
+    /// Returns the spending allowances of all keys and tenants. Allowances that several rows share
+    /// occur once per row.
     pub(crate) fn allowances(&self) -> Vec<Allowance> {
         self.rows.iter().flat_map(|row| Allowance::of(&self.limited(row.caller()))).collect()
     }
@@ -187,13 +192,15 @@ impl Keys {
         caller.tenant_limits(limits)
     }
 
-    /// Reads a file of keys, which a server reads again when it changes: a key whose row is gone opens nothing any more.
+    /// Reads a key file, which the server reloads when it changes: removing a row revokes its key.
     ///
-    /// The file is `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`, and perhaps
-    /// `"tenants": {"teapots": {"cost_per_month": 50000000}}`.
+    /// The file has the form
+    /// `{"keys": [{"name": "ada", "tenant": "teapots", "sha256": "..", "scopes": ["read", "run"]}]}`,
+    /// optionally with `"tenants": {"teapots": {"cost_per_month": 50000000}}`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if it cannot be read, with what is wrong.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the file cannot be read or parsed, with
+    /// the reason.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let failed = |e: &dyn fmt::Display| Error::config(format!("{}: {e}", path.display()));
@@ -202,7 +209,7 @@ impl Keys {
         Ok(Self { file: Some(path.to_owned()), ..keys })
     }
 
-    /// The file that they are from, if they are from one.
+    /// Returns the file that the keys were read from, if any.
     pub(super) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -210,7 +217,7 @@ impl Keys {
     /// Adds a row.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn add(&mut self, row: Key) -> Result<()> {
         let is_hash = row.sha256.len() == 64 && row.sha256.bytes().all(|b| b.is_ascii_hexdigit());
         let problem = if row.tenant.is_empty() || row.name.is_empty() {
@@ -227,14 +234,14 @@ impl Keys {
         Ok(())
     }
 
-    /// Who comes with this key, unless it has expired.
+    /// Returns the caller with this key, unless the key has expired.
     pub fn caller(&self, secret: &str) -> Option<Caller> {
         let (caller, expires) = self.callers.get(&hash(secret))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         expires.is_none_or(|at| now < u128::from(at)).then(|| self.limited(caller.clone()))
     }
 
-    /// True if there is none.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The keys of a server that runs: those of a file are read again when it changes.
+//! Keys of a running server, reloaded when their file changes.
 
 use std::{
     fs,
@@ -12,18 +12,18 @@ use tokio::time::Instant;
 use super::{AUDIT, Keys};
 use crate::{caller::Caller, spending::Allowance};
 
-/// Between two looks at the file.
+/// Interval between two checks of the file.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The keys as they are now.
+/// Current keys.
 #[derive(Debug)]
 pub(super) struct Known {
     keys: RwLock<Keys>,
-    /// When the file was looked at, and how it was then.
+    /// Time of the last check, and the state of the file then.
     looked: Mutex<(Instant, Option<State>)>,
 }
 
-/// What tells one state of a file from another.
+/// State of a file: modification time and size.
 type State = (SystemTime, u64);
 
 impl Known {
@@ -32,19 +32,19 @@ impl Known {
         Self { keys: RwLock::new(keys), looked: Mutex::new((Instant::now(), state)) }
     }
 
-    /// Who comes with this key.
+    /// Returns the caller with this key.
     pub(super) fn caller(&self, secret: &str) -> Option<Caller> {
         self.look();
         self.keys.read().unwrap_or_else(PoisonError::into_inner).caller(secret)
     }
 
-    /// What they may spend.
+    /// Returns the spending allowances of all keys.
     pub(super) fn allowances(&self) -> Vec<Allowance> {
         self.look();
         self.keys.read().unwrap_or_else(PoisonError::into_inner).allowances()
     }
 
-    /// Reads the file again if it changed. What cannot be read changes nothing: the keys are as they were.
+    /// Reloads the file if it changed. An unreadable file keeps the current keys.
     fn look(&self) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if looked.0.elapsed() < PAUSE {

@@ -1,4 +1,5 @@
-//! `/api/login`: a page of this server keeps its key in a cookie that no script reads.
+//! Routes `/api/login` and `/api/logout`: pages of this server keep their key in an `HttpOnly`
+//! cookie.
 
 use axum::{
     Router,
@@ -12,16 +13,16 @@ use serde::Deserialize;
 use super::{AUDIT, Auth};
 use crate::{error::ApiError, extract::JsonBody};
 
-/// The cookie's name.
+/// Name of the cookie.
 const COOKIE: &str = "agent_session";
 
-/// Sent along by no page of others, and read by no script.
+/// Cookie attributes: not sent with cross-site requests, not readable by scripts.
 const TERMS: &str = "HttpOnly; SameSite=Strict; Path=/";
 
-/// Bytes of a body: anybody may send one here.
+/// Maximum size of a body in bytes: these routes need no authentication.
 const LONGEST: usize = 4096;
 
-/// Where a page logs in and out.
+/// Routes of login and logout.
 pub(crate) fn router(auth: Auth) -> Router {
     let router = Router::new().route("/api/login", post(login)).route("/api/logout", post(logout));
     router.layer(DefaultBodyLimit::max(LONGEST)).with_state(auth)
@@ -51,7 +52,7 @@ async fn logout() -> Response {
     with_cookie(&format!("{COOKIE}=; Max-Age=0; {TERMS}"))
 }
 
-/// True if the page came encrypted: it says so itself, or a proxy in front does.
+/// True if the page was loaded over HTTPS, according to its origin or a proxy.
 fn is_https(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text("origin").starts_with("https://")
@@ -63,7 +64,7 @@ fn with_cookie(cookie: &str) -> Response {
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie.to_owned())]).into_response()
 }
 
-/// The key in a request's cookie.
+/// Returns the key in a request's cookie.
 pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';'));

@@ -1,4 +1,4 @@
-//! Who may ask: from a request to its [`Caller`](crate::Caller).
+//! Authentication: from a request to its [`Caller`](crate::Caller).
 
 mod keys;
 mod known;
@@ -23,22 +23,22 @@ pub use self::oidc::{Oidc, OidcBuilder};
 use self::{known::Known, rate::Rates};
 use crate::{caller::Caller, error::ApiError, spending::Allowance};
 
-/// Where it is told who did what, and who was refused.
+/// Log target of the audit trail.
 pub(crate) const AUDIT: &str = "agent_server::audit";
 
-/// Tells that a request was refused before anybody knew whose it is.
+/// Logs a request that was rejected before its caller was known.
 pub(crate) fn refused(request: &Request, error: &ApiError) {
     let (path, status, code) = (request.uri().path(), error.status().as_u16(), error.code());
     tracing::warn!(target: AUDIT, method = %request.method(), path, status, code, "refused");
 }
 
-/// How callers are known. Cheap to clone.
+/// Authentication settings. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Auth(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// None without keys: if there is no issuer either, everybody is the one tenant of this machine.
+    /// None without keys: without an issuer too, every client is the tenant `local`.
     keys: Option<Known>,
     #[cfg(feature = "oidc")]
     oidc: Option<Oidc>,
@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl Auth {
-    /// Callers have these keys, or come with tokens; without either, everybody may ask.
+    /// Authenticates callers by these keys or tokens; without either, accepts every client.
     pub(crate) fn new(keys: Option<Keys>, #[cfg(feature = "oidc")] oidc: Option<Oidc>) -> Self {
         Self(Arc::new(Inner {
             keys: keys.map(Known::new),
@@ -56,7 +56,7 @@ impl Auth {
         }))
     }
 
-    /// True if whoever reaches the server may ask.
+    /// True if no authentication is configured.
     pub(crate) fn is_open(&self) -> bool {
         #[cfg(feature = "oidc")]
         if self.0.oidc.is_some() {
@@ -65,12 +65,12 @@ impl Auth {
         self.0.keys.is_none()
     }
 
-    /// What the keys may spend.
+    /// Returns the spending allowances of all keys.
     pub(crate) fn allowances(&self) -> Vec<Allowance> {
         self.0.keys.as_ref().map(Known::allowances).unwrap_or_default()
     }
 
-    /// Who asks.
+    /// Authenticates the caller of a request.
     async fn caller(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
         if self.is_open() {
             return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL));
@@ -94,7 +94,8 @@ impl Auth {
     }
 }
 
-/// Lets a request through with its caller, unless the caller asks too often. What a layer around said of the caller is believed.
+/// Middleware that authenticates the caller and enforces its request rate. Trusts a caller that an
+/// outer layer has set.
 pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request, next: Next) -> Response {
     let known = request.extensions().get::<Caller>().cloned();
     let found = match known {
@@ -125,7 +126,7 @@ pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request,
     response
 }
 
-/// The key that a request brings.
+/// Returns the bearer token of a request.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let said = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, secret) = said.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! How often a caller asks.
+//! Rate limits of callers.
 
 use std::{
     collections::HashMap,
@@ -10,30 +10,30 @@ use tokio::time::Instant;
 
 use crate::caller::Caller;
 
-/// Seconds' worth of requests that may come at once.
+/// Burst size, in seconds' worth of requests.
 const BURST: f64 = 10.0;
-/// Callers that are remembered; those who have not asked for a while are forgotten first.
+/// Maximum number of tracked callers; idle ones are dropped first.
 const MOST: usize = 10_000;
 
-/// A bucket of requests for each caller that is limited.
+/// Token bucket of each limited caller.
 #[derive(Debug, Default)]
 pub(super) struct Rates(Mutex<HashMap<(String, String), Bucket>>);
 
 #[derive(Debug)]
 struct Bucket {
-    /// Requests that may come at once.
+    /// Requests left in the bucket.
     left: f64,
     at: Instant,
 }
 
 impl Rates {
-    /// Takes a request of the caller's, or says how long to wait.
+    /// Takes a request from the caller's bucket, or returns the time to wait.
     pub(super) fn take(&self, caller: &Caller) -> Result<(), Duration> {
         let Some(rate) = caller.limited().requests_per_second.filter(|rate| *rate > 0.0) else { return Ok(()) };
         let (now, most) = (Instant::now(), (rate * BURST).max(1.0));
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST {
-            // A bucket that is full again says nothing.
+            // A full bucket carries no information.
             let full = Duration::from_secs_f64(BURST.max(1.0 / rate));
             buckets.retain(|_, bucket| now - bucket.at < full);
         }

@@ -1,4 +1,4 @@
-//! One answer of a model, as it is told.
+//! Streamed answer of a model.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use agent::{AssistantMessage, Block, message::Reasoning, model::Chunk};
 
 use super::{What, ids::Ids};
 
-/// One answer of a model, as it is told.
+/// Streamed answer of a model.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The id that it has now, and the part that stays when it is told anew.
+    /// Current message id, and the part that stays the same after a retraction.
     id: String,
     name: String,
     lane: Option<Arc<str>>,
@@ -20,7 +20,7 @@ pub(super) struct Answer {
 
 #[derive(Debug)]
 struct Text {
-    /// The blocks it is of; those after the first begin on a new line.
+    /// Source blocks; each one after the first begins on a new line.
     blocks: Vec<u32>,
     said: String,
 }
@@ -52,7 +52,7 @@ impl Answer {
         self.id
     }
 
-    /// A piece of it.
+    /// Applies a chunk.
     pub(super) fn chunk(&mut self, chunk: &Chunk, ids: &mut Ids, say: &mut impl FnMut(What)) {
         match chunk {
             Chunk::Text { index, delta } => self.say_text(*index, delta, say),
@@ -69,7 +69,8 @@ impl Answer {
         }
     }
 
-    /// All of it. What was told of it before is gone on with where it can be, and else taken back.
+    /// Applies the complete message: continues the streamed content where it is a prefix of the
+    /// message, and retracts it otherwise.
     pub(super) fn complete(&mut self, message: &AssistantMessage, ids: &mut Ids, say: &mut impl FnMut(What)) {
         if !self.agrees(message) {
             self.retract(ids, say);
@@ -91,7 +92,7 @@ impl Answer {
         self.end_calls(|one| one.id == call, say);
     }
 
-    /// Ends what is open.
+    /// Ends all open items.
     pub(super) fn close(&mut self, say: &mut impl FnMut(What)) {
         self.end_thoughts(|_| true, say);
         self.end_calls(|_| true, say);
@@ -100,7 +101,7 @@ impl Answer {
         }
     }
 
-    /// Ends what is open, and takes back everything. What is said next has another id.
+    /// Ends all open items and retracts the whole answer. Further content gets a new message id.
     pub(super) fn retract(&mut self, ids: &mut Ids, say: &mut impl FnMut(What)) {
         if self.is_untold() {
             return;
@@ -117,7 +118,7 @@ impl Answer {
         self.text.is_none() && self.thoughts.is_empty() && self.calls.is_empty()
     }
 
-    /// True if what was told is the beginning of the message.
+    /// True if the streamed content is a prefix of the message.
     fn agrees(&self, message: &AssistantMessage) -> bool {
         let mut calls = message.calls();
         let same = |call: &Call| {
@@ -131,7 +132,7 @@ impl Answer {
         self.calls.iter().all(same) && self.text.as_ref().is_none_or(|text| message.text().starts_with(&text.said))
     }
 
-    /// Tells what of the message was not told.
+    /// Emits the parts of the message that were not streamed.
     fn add_missing(&mut self, message: &AssistantMessage, ids: &mut Ids, say: &mut impl FnMut(What)) {
         let text = message.text();
         let told = self.text.as_ref().map_or(0, |text| text.said.len());
@@ -158,7 +159,7 @@ impl Answer {
         }
     }
 
-    /// A block that came whole, or the final form of one that came in pieces.
+    /// Applies a complete block, or the final form of a streamed one.
     fn block(&mut self, index: u32, block: &Block, ids: &mut Ids, say: &mut impl FnMut(What)) {
         match block {
             Block::Text(text) if self.text.as_ref().is_none_or(|told| !told.blocks.contains(&index)) => {
@@ -211,7 +212,7 @@ impl Answer {
         say(What::Thought { thought: self.thoughts[at].id.clone(), delta: delta.to_owned() });
     }
 
-    /// The thought of this block that is open, or a new one.
+    /// Returns the open thought of this block, or begins a new one.
     fn begin_thought(&mut self, index: u32, say: &mut impl FnMut(What)) -> usize {
         let open = self.thoughts.iter().rposition(|thought| thought.index == index && thought.is_open);
         open.unwrap_or_else(|| {

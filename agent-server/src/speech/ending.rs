@@ -1,38 +1,38 @@
-//! How a run ended, as clients are told.
+//! Ending of a run, in the form for clients.
 
 use agent::{Error, ErrorKind, ExitReason, Question, Result, RunEnd};
 
-/// The kind of the question that a call of a client's tool is: its answer is the call's result.
+/// Kind of the question that a call of a client-side tool asks: its answer is the call's result.
 pub(crate) const CLIENT_TOOL: &str = "client_tool";
 
-/// How a run ended, as far as a client is told.
+/// Ending of a run, as far as clients see it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// It is done.
+    /// The run is finished.
     Finished {
-        /// The final text.
+        /// Final text.
         answer: String,
-        /// Why it ended.
+        /// Reason for the end.
         reason: ExitReason,
     },
-    /// It waits for answers to these.
+    /// The run waits for answers to these questions.
     Interrupted(Vec<Question>),
-    /// It was paused.
+    /// The run was paused.
     Paused,
-    /// It was cancelled.
+    /// The run was cancelled.
     Cancelled,
-    /// It failed.
+    /// The run failed.
     Failed {
-        /// What went wrong.
+        /// Kind of the error.
         kind: ErrorKind,
-        /// The same, for people.
+        /// Error message for people.
         message: String,
     },
 }
 
 impl Ending {
-    /// The ending of a run that ended so.
+    /// Converts the end of a run.
     pub fn of(end: &Result<RunEnd>) -> Self {
         match end {
             Ok(RunEnd::Finished(finished)) => {
@@ -46,7 +46,7 @@ impl Ending {
         }
     }
 
-    /// True if it waits for results of tools that the client brought, and for nothing else.
+    /// True if the run waits only for results of client-side tools.
     pub(crate) fn waits_for_client(&self) -> bool {
         match self {
             Self::Interrupted(questions) => {
@@ -56,7 +56,7 @@ impl Ending {
         }
     }
 
-    /// The ending of a run that failed. What is of no use to a client goes to the log.
+    /// Returns the ending of a failed run. Internal causes are only logged.
     pub fn failed(error: &Error) -> Self {
         let message = match error.kind() {
             ErrorKind::Store | ErrorKind::Middleware | ErrorKind::NonDeterminism | ErrorKind::Unexpected => {
@@ -69,7 +69,7 @@ impl Ending {
     }
 }
 
-/// The name of a kind of error, as JSON has it.
+/// Returns the JSON name of an error kind.
 pub(crate) fn code(kind: ErrorKind) -> String {
     let name = serde_json::to_value(kind).ok();
     name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()

@@ -1,21 +1,21 @@
-//! Ids, as clients know them.
+//! Public ids of messages and calls.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-/// Ids, as clients know them. Models number the calls of an answer as they like: two sub-agents may both have a call `c1`, and
-/// so may two answers of one run.
+/// Allocator of public ids. Models choose the ids of their calls freely: two sub-agents may both
+/// have a call `c1`, and so may two answers of one run.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     used: HashSet<String>,
-    /// The newest id of each call, by its lane and its own id.
+    /// Newest public id of each call, by lane and original id.
     calls: HashMap<(Option<String>, Arc<str>), String>,
 }
 
 impl Ids {
-    /// This id, or one like it that nobody has.
+    /// Returns this id, or a variant that is not in use.
     pub(super) fn fresh(&mut self, plain: &str) -> String {
         let mut id = plain.to_owned();
         let mut again = 2;
@@ -26,14 +26,14 @@ impl Ids {
         id
     }
 
-    /// The id of a call that begins.
+    /// Returns the public id of a new call.
     pub(super) fn begin_call(&mut self, lane: Option<&str>, call: &Arc<str>) -> String {
         let id = self.fresh(&plain(lane, call));
         self.calls.insert((lane.map(str::to_owned), call.clone()), id.clone());
         id
     }
 
-    /// The id of a call that began here, or in an earlier story.
+    /// Returns the public id of a call that began here, or in an earlier stream.
     pub(super) fn call(&self, lane: Option<&str>, call: &Arc<str>) -> String {
         let known = self.calls.get(&(lane.map(str::to_owned), call.clone()));
         known.cloned().unwrap_or_else(|| plain(lane, call))
@@ -44,7 +44,7 @@ fn plain(lane: Option<&str>, call: &str) -> String {
     lane.map_or_else(|| call.to_owned(), |lane| format!("{lane}.{call}"))
 }
 
-/// A call's own id, of the id under which a client knows it: without what tells it from an earlier one.
+/// Returns the original id of a call, without the suffix that distinguishes it from an earlier one.
 pub(crate) fn own_id(known: &str) -> &str {
     match known.rsplit_once('~') {
         Some((own, again)) if !again.is_empty() && again.bytes().all(|c| c.is_ascii_digit()) => own,

@@ -1,4 +1,4 @@
-//! One agent's part of the story.
+//! Lane of one agent.
 
 use std::sync::Arc;
 
@@ -6,12 +6,13 @@ use agent::{Event, Question, journal::RunStatus};
 
 use super::{Answer, Said, What, ids::Ids};
 
-/// One agent's part of the story, from when its run begins or goes on until it is over or waits.
+/// Lane of one agent: from the beginning or resumption of its run until the run ends or is
+/// suspended.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// None is the run itself.
+    /// None for the root run.
     pub(super) id: Option<Arc<str>>,
-    /// The run above.
+    /// Parent run.
     pub(super) above: Option<Arc<str>>,
     pub(super) step: u32,
     pub(super) answer: Option<Answer>,
@@ -19,21 +20,22 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The answer under way.
+    /// Returns the current answer.
     pub(super) fn answer(&mut self, event: &Event, ids: &mut Ids) -> &mut Answer {
         let (run, step) = (&event.ids.run_id, self.step);
         let lane = self.id.clone();
         self.answer.get_or_insert_with(|| Answer::new(format!("{run}-{step}"), lane, ids))
     }
 
-    /// An answer that is not completed is one that nobody had.
+    /// Retracts an incomplete answer, which is not part of the history.
     pub(super) fn drop_answer(&mut self, ids: &mut Ids, say: &mut impl FnMut(What)) {
         if let Some(mut answer) = self.answer.take() {
             answer.retract(ids, say);
         }
     }
 
-    /// Ends the lane, and what is open in it. What was said so far stands: the run may have been cancelled in the middle of it.
+    /// Ends the lane and its open items. Streamed content stays: the run may have been cancelled in
+    /// the middle of it.
     pub(super) fn end(mut self, status: RunStatus, error: Option<String>, said: &mut Vec<Said>) {
         let lane = self.id.clone();
         let mut say = |what| said.push(Said { lane: lane.clone(), what });

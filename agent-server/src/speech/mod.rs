@@ -1,8 +1,9 @@
-//! What a run says, put in order: the ground that the protocols of front ends stand on.
+//! Ordered stream of a run's content, on which the protocols of front ends are built.
 //!
-//! Events tell of an answer in pieces, or whole, or in pieces and then otherwise than they said. [`Speech`] makes one story of them:
-//! everything has an id, begins before it goes on, and has ended when the answer has. What was told and does not hold any more is
-//! [taken back](What::Retracted). A protocol writes down what it is told here, each piece on its own.
+//! Events report an answer in chunks, as a whole, or in chunks that the final message contradicts.
+//! [`Speech`] turns them into a consistent stream: every item has an id, begins before it
+//! continues, and ends with its answer. Content that turns out to be invalid is
+//! [retracted](What::Retracted). An encoder of a protocol converts each speech event independently.
 
 mod answer;
 mod ending;
@@ -21,24 +22,24 @@ pub(crate) use self::{
     ids::own_id,
 };
 
-/// One piece of the story.
+/// Speech event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
-    /// The sub-agent that says it: one invocation of it. None is the run itself.
+    /// Sub-agent that emitted it: one invocation of it. None for the root run.
     pub(crate) lane: Option<Arc<str>>,
     pub(crate) what: What,
 }
 
-/// What is said. Ids of messages, thoughts and calls are unique in the story, over all its lanes.
+/// Payload of a speech event. Ids of messages, thoughts and calls are unique over all lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
-    /// A sub-agent begins, or goes on: its lane is new.
+    /// A sub-agent begins or resumes in a new lane.
     LaneStarted {
         name: Arc<str>,
         parent: Option<Arc<str>>,
         call: Option<String>,
     },
-    /// It is done, or waits. Everything in it has ended, and every lane below it.
+    /// The sub-agent ended or is suspended. All its items and lanes have ended.
     LaneEnded {
         status: RunStatus,
         error: Option<String>,
@@ -63,7 +64,7 @@ pub(crate) enum What {
         thought: String,
         delta: String,
     },
-    /// Only the provider can read this.
+    /// Encrypted reasoning that only the provider can read.
     ThoughtSealed {
         thought: String,
         sealed: String,
@@ -83,42 +84,42 @@ pub(crate) enum What {
     CallEnded {
         call: String,
     },
-    /// The result of a call, which may have begun in an earlier story.
+    /// The result of a call, which may have begun in an earlier stream.
     CallAnswered {
         call: String,
         name: Arc<str>,
         output: ToolOutput,
     },
-    /// The model's answer is complete, and everything in it has ended.
+    /// The model's answer is complete, and all its items have ended.
     AnswerEnded {
         message: String,
         usage: Usage,
     },
-    /// These were told, and were not said after all. They have ended.
+    /// These items were streamed, but are not part of the final answer. They have ended.
     Retracted {
         messages: Vec<String>,
         calls: Vec<String>,
     },
-    /// Somebody put a message into the run.
+    /// A user message was added to the run.
     Heard {
         message: String,
         text: String,
     },
-    /// A tool reports how far it is.
+    /// A tool reports its progress.
     Progress {
         call: String,
         progress: Value,
     },
-    /// Something else happened.
+    /// Any other event.
     Notice(EventKind),
 }
 
-/// Makes one story of a run's events.
+/// Converter of a run's events into speech events.
 #[derive(Debug, Default)]
 pub(crate) struct Speech {
-    /// The lanes that are open, by their runs, and that of the run itself.
+    /// Open lanes by run, including the root run's.
     lanes: HashMap<Arc<str>, Lane>,
-    /// How often each sub-agent's run was told of.
+    /// Number of lanes that each sub-agent's run has had.
     told: HashMap<Arc<str>, u32>,
     ids: Ids,
     /// The call that started a sub-agent, by its run.
@@ -126,7 +127,7 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
-    /// What an event adds to the story.
+    /// Converts an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Said> {
         let mut said = Vec::new();
         let run = &event.ids.run_id;
@@ -168,7 +169,7 @@ impl Speech {
                 self.started_by.insert(run.clone(), self.ids.call(id.as_deref(), call_id));
             }
             EventKind::Asked(question) => lane.asked.push(question.clone()),
-            // What a run begins with, whoever started it has.
+            // The client that started the run already has its first messages.
             EventKind::Message(message @ Message::User(_)) if lane.step > 0 || id.is_some() => {
                 let heard = self.ids.fresh(&format!("{run}-heard"));
                 say(What::Heard { message: heard, text: message.text() });
@@ -183,14 +184,14 @@ impl Speech {
         said
     }
 
-    /// The end of everything that is open.
+    /// Ends all open items.
     pub(crate) fn close(&mut self) -> Vec<Said> {
         let mut said = Vec::new();
         self.end_where(|_| true, &RunStatus::Cancelled, &mut said);
         said
     }
 
-    /// Opens the event's lane, if it is not.
+    /// Opens the event's lane, if it is not open.
     fn open(&mut self, event: &Event, said: &mut Vec<Said>) {
         let ids = &event.ids;
         if self.lanes.contains_key(&ids.run_id) {
@@ -214,7 +215,7 @@ impl Speech {
         said.push(Said { lane: Some(id), what: What::LaneStarted { name: ids.agent.clone(), parent, call } });
     }
 
-    /// A run ended, and with it all its descendants.
+    /// Ends a run's lane and those of all its descendants.
     fn end(&mut self, run: &Arc<str>, status: &RunStatus, error: Option<&str>, said: &mut Vec<Said>) {
         if !self.lanes.contains_key(run) {
             return;

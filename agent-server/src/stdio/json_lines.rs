@@ -1,4 +1,4 @@
-//! Lines of JSON as NexAU's programs have them: requests by their ids, frames of events, results.
+//! JSON lines protocol of NexAU's programs: requests by id, frames of events, results.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::{
     speech::Ending,
 };
 
-/// The protocol's name and version.
+/// Name and version of the protocol.
 const VERSION: &str = "2.0-stream";
 
-/// Codes of errors.
+/// Error codes.
 const NO_METHOD: i32 = -32601;
 const INVALID: i32 = -32602;
 const FAILED: i32 = -32000;
@@ -31,7 +31,7 @@ pub(super) struct Request {
     params: Value,
 }
 
-/// The parameters of `agent.stream` and `agent.query`.
+/// Parameters of `agent.stream` and `agent.query`.
 #[derive(Deserialize)]
 struct Ask {
     messages: Messages,
@@ -55,13 +55,13 @@ struct Said {
     content: Value,
 }
 
-/// The parameters of `agent.stop`.
+/// Parameters of `agent.stop`.
 #[derive(Deserialize)]
 struct Stop {
     session_id: String,
 }
 
-/// An error: its code, and what to do.
+/// Error: its code and message.
 struct Refusal(i32, String);
 
 impl From<ApiError> for Refusal {
@@ -71,7 +71,7 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// A program that asks, and what is served to it.
+/// Connection of one client program.
 pub(super) struct Program(Serving);
 
 impl Desk for Program {
@@ -154,7 +154,7 @@ impl Program {
 }
 
 impl Messages {
-    /// What the user says after the last that the agent is said to have said: the session has the rest.
+    /// Returns the user messages after the last assistant message: the session has the rest.
     fn read(self) -> Result<Vec<Message>, Refusal> {
         let said = match self {
             Self::Text(text) => vec![text],
@@ -173,7 +173,7 @@ impl Messages {
     }
 }
 
-/// The text of a message's content: itself, or its blocks of text.
+/// Returns the text of a message's content: the string itself, or its text blocks.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -191,7 +191,7 @@ fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
     T::deserialize(params).map_err(|e| Refusal(INVALID, format!("the parameters are not right: {e}")))
 }
 
-/// The event with its members written as these programs write them.
+/// Renames the members of an event to the protocol's convention.
 fn snake_case(event: Value) -> Value {
     let Value::Object(members) = event else { return event };
     let renamed = members.into_iter().map(|(name, value)| {

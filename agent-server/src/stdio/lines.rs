@@ -1,4 +1,4 @@
-//! One message a line, both ways.
+//! Line-based transport: one JSON message per line, in both directions.
 
 use agent::{Error, ErrorKind, Result};
 use futures::StreamExt;
@@ -9,20 +9,20 @@ use tokio::{
 };
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
-/// Bytes of a line at most: a picture fits.
+/// Maximum size of a line in bytes: large enough for an image.
 const LONGEST: usize = 64 << 20;
 
-/// Messages that wait to be written; who says more waits as well.
+/// Maximum number of messages waiting to be written; further senders wait.
 const WAITING: usize = 256;
 
-/// What the client says.
+/// Reader of the client's messages.
 pub(super) struct Lines<R>(FramedRead<R, LinesCodec>);
 
-/// Tells the client. Cheap to clone.
+/// Sender of messages to the client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Out(mpsc::Sender<String>);
 
-/// Both ends of a conversation.
+/// Opens both directions of a connection.
 pub(super) fn open<R: AsyncRead + Unpin>(
     reader: R,
     mut writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -30,7 +30,7 @@ pub(super) fn open<R: AsyncRead + Unpin>(
     let (out, mut lines) = mpsc::channel::<String>(WAITING);
     let writing = tokio::spawn(async move {
         while let Some(line) = lines.recv().await {
-            // A client that does not read any more closes its own end, too.
+            // A client that stops reading also closes its own end.
             if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
                 return;
             }
@@ -40,10 +40,11 @@ pub(super) fn open<R: AsyncRead + Unpin>(
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The next message; none when the client closed its end. What is no JSON is an error text.
+    /// Returns the next message; none once the client has closed its end. Invalid JSON yields an
+    /// error text.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`] if nothing can be read any more.
+    /// [`ErrorKind::Transport`] if reading fails.
     pub(super) async fn next(&mut self) -> Result<Option<Result<Value, String>>> {
         loop {
             return Ok(match self.0.next().await {
@@ -62,7 +63,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 }
 
 impl Out {
-    /// Tells the client something, or nobody if it went away.
+    /// Sends a message to the client; ignored if the client has disconnected.
     pub(super) async fn tell(&self, message: &Value) {
         let _ = self.0.send(format!("{message}\n")).await;
     }

@@ -1,6 +1,7 @@
-//! Protocols of one client over two streams of bytes: an editor's, and lines of JSON.
+//! Protocols of a single client over two byte streams: ACP for editors, and JSON lines.
 //!
-//! Whoever starts the program is the one client, so nobody is asked for a key; the sessions are those of the tenant `local`.
+//! The process that starts this program is the only client, so no key is required; its sessions
+//! belong to the tenant `local`.
 
 mod acp;
 mod json_lines;
@@ -19,31 +20,32 @@ use tokio::{
 use self::lines::Out;
 use crate::{App, Caller, Scope, server::Server};
 
-/// What a protocol's desk is made of.
+/// Parts of a protocol handler.
 struct Serving {
     app: App,
-    /// Who the client is.
+    /// The client as a caller.
     caller: Caller,
-    /// The agent that is served.
+    /// The served agent.
     agent: Arc<str>,
     out: Out,
 }
 
-/// Who answers a client in a protocol.
+/// Protocol handler of a client.
 trait Desk: Send + Sync + 'static {
-    /// What the client says in a line.
+    /// Message of the client, in one line.
     type Message: DeserializeOwned;
 
     fn new(serving: Serving) -> Self;
 
-    /// Takes what the client says; gives what there is to do, while others are heard.
+    /// Handles a message; returns the remaining work, which runs concurrently with further
+    /// messages.
     fn take(self: Arc<Self>, message: Self::Message) -> Option<BoxFuture<'static, ()>>;
 
-    /// Says that a line is none of the protocol's, and why.
+    /// Reports an invalid line, with the reason.
     fn refuse(&self, why: String) -> impl Future<Output = ()> + Send;
 }
 
-/// Answers until the client closes its end.
+/// Serves until the client closes its end.
 async fn serve<D: Desk>(
     app: App,
     agent: &str,
@@ -54,7 +56,8 @@ async fn serve<D: Desk>(
     app.agent(&caller, agent).map_err(|error| Error::new(ErrorKind::InvalidRequest, error.message().to_owned()))?;
     let (mut lines, out, writing) = lines::open(reader, writer);
     let desk = Arc::new(D::new(Serving { app, caller, agent: agent.into(), out }));
-    // What is under way when the client goes away is dropped with its task, which cancels it.
+    // Runs that are active when the client disconnects are dropped with their tasks, which cancels
+    // them.
     let mut under_way = JoinSet::new();
     while let Some(line) = lines.next().await? {
         match line.and_then(|line| serde_json::from_value(line).map_err(|e| e.to_string())) {
@@ -70,16 +73,17 @@ async fn serve<D: Desk>(
 }
 
 impl Server {
-    /// Serves one of the agents to an editor that speaks the Agent Client Protocol, version 1, until the editor closes its end. What is under
-    /// way then is cancelled.
+    /// Serves one of the agents over the Agent Client Protocol, version 1, until the editor closes
+    /// its end. Runs that are active then are cancelled.
     ///
-    /// A conversation of the editor's is a session, which it may load again. What a tool call asks about is a permission; any other question
-    /// is said, and the next thing that the user says answers it. Servers of tools that the editor names are passed over: the agent has
-    /// those that its author gave it.
+    /// A conversation of the editor is a session, which it may load again. Questions about a tool
+    /// call are permission requests; any other question is sent as text, and the next prompt
+    /// answers it. MCP servers that the editor names are ignored: the agent has only its own tools.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidRequest`](agent::ErrorKind::InvalidRequest) if there is no such agent;
-    /// [`ErrorKind::Transport`](agent::ErrorKind::Transport) if the client cannot be heard or told.
+    /// [`ErrorKind::Transport`](agent::ErrorKind::Transport) if reading from or writing to the
+    /// client fails.
     pub async fn serve_acp(
         &self,
         agent: &str,
@@ -89,14 +93,14 @@ impl Server {
         serve::<acp::Editor>(self.app().clone(), agent, reader, writer).await
     }
 
-    /// Serves one of the agents over lines of JSON, as NexAU's programs have it (`2.0-stream`), until the client closes its end. What is under
-    /// way then is cancelled.
+    /// Serves one of the agents over the JSON lines protocol of NexAU's programs (`2.0-stream`),
+    /// until the client closes its end. Runs that are active then are cancelled.
     ///
-    /// `agent.stream` tells a run in events of AG-UI, `agent.query` gives its answer, and `agent.stop` ends it; each is answered while the
-    /// others are under way.
+    /// `agent.stream` streams a run as AG-UI events, `agent.query` returns its answer, and
+    /// `agent.stop` ends it; requests are handled concurrently.
     ///
     /// # Errors
-    /// As [`serve_acp`](Self::serve_acp).
+    /// The errors of [`serve_acp`](Self::serve_acp).
     pub async fn serve_json_lines(
         &self,
         agent: &str,

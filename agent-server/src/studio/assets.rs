@@ -1,4 +1,4 @@
-//! The files of the page, as they are in the binary.
+//! Embedded files of the web UI.
 
 use std::fmt::Write as _;
 
@@ -10,11 +10,11 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rust_embed::Embed;
 
-/// The page may load, run and reach nothing but what is of its own origin; an image may also be in the conversation itself, or
-/// have been fetched with the page's key.
+/// Content security policy: the page may load, run and reach only its own origin; images may also
+/// be inline data or fetched with the page's key.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What every answer says, so that no browser guesses, frames or tells others of the page.
+/// Security headers of every response: no content sniffing, no framing, no referrers.
 const SECURE: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -27,7 +27,8 @@ const SECURE: [(HeaderName, &str); 5] = [
 #[folder = "studio/page"]
 struct Page;
 
-/// A file of the page. A browser asks each time whether it has changed, so that a page never runs against another release's server.
+/// Serves a file of the web UI. Browsers revalidate it on each use, so that the page never runs
+/// against the server of another release.
 pub(super) fn serve(name: &str, asked: &HeaderMap) -> Response {
     let Some(file) = Page::get(name) else {
         return (StatusCode::NOT_FOUND, "there is no such file in the studio").into_response();
@@ -43,13 +44,13 @@ pub(super) fn serve(name: &str, asked: &HeaderMap) -> Response {
 
 fn tag(hash: &[u8]) -> String {
     let digits = hash.iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}"); // a string takes everything
+        let _ = write!(text, "{byte:02x}"); // writing to a string cannot fail
         text
     });
     format!("\"{digits}\"")
 }
 
-/// The media type with its charset; a licence has no ending that says one.
+/// Returns the media type with its charset; licence files have no extension.
 fn kind(name: &str, guessed: &str) -> String {
     match name.rsplit_once('.') {
         None => "text/plain; charset=utf-8".to_owned(),

@@ -1,4 +1,4 @@
-//! The studio: a page in the browser for looking at agents, talking to them and answering what they ask. It is a client of the
+//! Studio: web UI to inspect agents, chat with them and answer their questions. A client of the
 //! Runs API and nothing else.
 
 mod assets;
@@ -17,9 +17,10 @@ use serde_json::json;
 pub use self::one_tenant::OneTenant;
 use crate::error::ApiError;
 
-/// A page for people beside the API: chats, traces, flame charts, approvals, forks, two runs side by side.
+/// Web UI beside the API: chats, traces, flame charts, approvals, forks, comparison of runs.
 ///
-/// Everything that it is made of is in the binary, and it loads nothing from anywhere else. It asks for a key if the server does.
+/// All files are embedded in the binary, and nothing is loaded from elsewhere. Asks for a key if
+/// the server requires one.
 ///
 /// ```
 /// use agent::{Agent, testing::{ScriptedModel, Turn}};
@@ -38,20 +39,21 @@ pub struct Studio {
 }
 
 impl Studio {
-    /// A studio in which everything can be done that the caller may do.
+    /// Creates a studio with everything that the caller may do.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets nothing but looking through, whoever asks: what would start or change something is refused with 403, and the page
-    /// does not offer it.
+    /// Makes the studio read-only for all callers: requests that would start or change something
+    /// are rejected with 403, and the web UI does not offer them.
     #[must_use]
     pub fn read_only(mut self, yes: bool) -> Self {
         self.read_only = yes;
         self
     }
 
-    /// The page at `/studio/` beside the API, which keeps files or not; `/studio` leads there.
+    /// Mounts the web UI at `/studio/` beside the API; `/studio` redirects there. `keeps_files`
+    /// enables uploads.
     pub(crate) fn beside(self, api: Router, keeps_files: bool) -> Router {
         let api = if self.read_only { api.layer(from_fn(only_reading)) } else { api };
         let settings = json!({"read_only": self.read_only, "files": keeps_files, "version": env!("CARGO_PKG_VERSION")});
@@ -71,7 +73,7 @@ async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
     assets::serve(&file, &headers)
 }
 
-/// Refuses what is not a request to read.
+/// Middleware that rejects requests other than reads.
 async fn only_reading(request: Request, next: Next) -> Response {
     match *request.method() {
         Method::GET | Method::HEAD | Method::OPTIONS => next.run(request).await,

@@ -1,4 +1,4 @@
-//! A store whose sessions are nobody's in particular.
+//! View of a store as the sessions of a single tenant.
 
 use std::sync::Arc;
 
@@ -7,10 +7,12 @@ use agent::{
     journal::{Entry, Journal, JournalWriter, SessionInfo, SharedIndex},
 };
 
-/// A store that was not written by a server, as the sessions of one tenant: that of callers without a key.
+/// View of a store that no server wrote, as the sessions of the tenant `local`, which callers
+/// without a key belong to.
 ///
-/// A server keeps the sessions of tenants apart by their names. In a store of the program `agent`, or of an application of your
-/// own, names are as somebody chose them, and no tenant would find them. All of them are seen through this.
+/// A server separates the sessions of tenants by their names. In a store of the `agent` program, or
+/// of an application of your own, session names have no tenant, so no tenant would find them. This
+/// view exposes all of them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,16 +31,16 @@ pub struct OneTenant {
     store: Arc<dyn Journal>,
 }
 
-/// The tenant of callers without a key.
+/// Tenant of callers without a key.
 const TENANT: &str = "local";
 
 impl OneTenant {
-    /// The sessions of this store.
+    /// Creates a view of this store.
     pub fn new(store: Arc<dyn Journal>) -> Self {
         Self { store }
     }
 
-    /// The name that a session of the tenant has in the store.
+    /// Returns the store's name of a session of the tenant.
     fn inner(name: &str) -> String {
         let of_tenant = SessionId::parse(name).filter(|id| id.user() == TENANT);
         of_tenant.map_or_else(|| name.to_owned(), |id| id.session().to_owned())

@@ -1,4 +1,4 @@
-//! `POST /ui/{agent}`.
+//! Endpoint `POST /ui/{agent}`.
 
 use agent::Event;
 use axum::{

@@ -1,4 +1,4 @@
-//! What a chat sends.
+//! Requests of a chat front end.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::{
     conversation::{Resume, ResumeStatus, Saying, Turn},
 };
 
-/// The body of a request, as `DefaultChatTransport` makes it.
+/// Body of a request, in the form of `DefaultChatTransport`.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ChatInput {
-    /// The chat.
+    /// Id of the chat.
     pub(super) id: String,
     #[serde(default)]
     messages: Vec<UiMessage>,
-    /// The client's tools, by their names.
+    /// Client-side tools by name.
     #[serde(default)]
     tools: BTreeMap<String, ToolInput>,
-    /// Answers to questions that are no approvals, by the ids under which they were asked.
+    /// Answers to questions other than approvals, by interrupt id.
     #[serde(default)]
     answers: BTreeMap<String, Value>,
-    /// Whether the run goes on when the client goes away.
+    /// True if the run must continue when the client disconnects.
     #[serde(default)]
     pub(super) detach: bool,
 }
@@ -46,7 +46,7 @@ struct UiMessage {
     parts: Vec<UiPart>,
 }
 
-/// A part of a message, as far as it is read.
+/// Part of a message, as far as it is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct UiPart {
@@ -71,18 +71,18 @@ struct Approval {
 }
 
 impl ChatInput {
-    /// True if the answer goes on in the last message.
+    /// True if the answer continues the last message.
     pub(super) fn goes_on(&self) -> bool {
         self.messages.last().is_some_and(|message| message.role == "assistant")
     }
 
-    /// The calls that the client shows.
+    /// Returns the ids of the calls that the client shows.
     pub(super) fn calls(&self) -> impl Iterator<Item = String> {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter(|part| !part.tool_call_id.is_empty()).map(|part| part.tool_call_id.clone())
     }
 
-    /// What the user says, with all that was said before.
+    /// Converts the messages into a turn.
     pub(super) fn turn(&self) -> Turn {
         let mut turn = Turn::default();
         for message in &self.messages {
@@ -93,7 +93,7 @@ impl ChatInput {
                 }
                 "assistant" => {
                     turn.said.clear();
-                    // What was decided about an earlier answer was taken then.
+                    // Decisions about earlier answers were already applied.
                     turn.resume.clear();
                     turn.results.extend(message.parts.iter().filter_map(UiPart::result));
                     turn.resume.extend(message.parts.iter().filter_map(UiPart::decided));

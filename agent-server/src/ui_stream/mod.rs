@@ -1,7 +1,9 @@
-//! The UI message stream of Vercel's AI SDK: `POST /ui/{agent}`, for `useChat` with its `DefaultChatTransport`.
+//! UI message stream of Vercel's AI SDK: `POST /ui/{agent}`, for `useChat` with its
+//! `DefaultChatTransport`.
 //!
-//! A chat is a session. As with AG-UI the messages that come are not the history: what is new in them is taken, and the answers to what
-//! the run waits for. Tools of the client come as `tools` in the transport's `body`.
+//! A chat is a session. As with AG-UI, the session's own history is authoritative: only new
+//! messages and answers to open questions are used. Client-side tools are passed as `tools` in the
+//! transport's `body`.
 
 mod endpoint;
 mod input;

@@ -1,4 +1,4 @@
-//! From the events of a run to the parts of a UI message stream.
+//! Projection of a run's events to parts of a UI message stream.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,9 +11,10 @@ use crate::{
     speech::{CLIENT_TOOL, Ending, Said, Speech, What},
 };
 
-/// Tells a run in the parts of a UI message stream, version 1: one event goes in, and those come out that a chat is sent for it.
+/// Converts the events of a run into parts of a UI message stream, version 1, one event at a time.
 ///
-/// What sub-agents do is told in parts of a type of their own (`data-agent`), one for each, which is sent anew as it changes.
+/// Each sub-agent is shown as one data part (`data-agent`), which is sent again whenever it
+/// changes.
 ///
 /// ```
 /// use agent::{Agent, RunRequest, testing::{ScriptedModel, Turn}};
@@ -39,7 +40,7 @@ pub struct UiStream {
     client_tools: HashSet<String>,
     speech: Speech,
     in_step: bool,
-    /// The arguments of calls that are told, and their tools.
+    /// Arguments and tools of the calls that were streamed.
     calls: HashMap<String, (String, String)>,
     /// Calls that the chat shows.
     shown: HashSet<String>,
@@ -48,33 +49,33 @@ pub struct UiStream {
 }
 
 impl UiStream {
-    /// An answer that goes on in the chat's last message.
+    /// Creates a projection that continues the chat's last message.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes it a message of its own, of this id.
+    /// Starts a new message with this id.
     #[must_use]
     pub fn message(mut self, id: impl Into<String>) -> Self {
         self.message = Some(id.into());
         self
     }
 
-    /// Says which tools the client runs itself.
+    /// Sets the names of the client-side tools.
     #[must_use]
     pub fn client_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.client_tools = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Says which calls the chat shows from before.
+    /// Sets the calls that the chat already shows.
     #[must_use]
     pub fn calls(mut self, ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.shown = ids.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The beginning.
+    /// Returns the first parts.
     pub fn start(&mut self) -> Vec<Value> {
         let mut start = json!({"type": "start"});
         if let Some(id) = &self.message {
@@ -83,13 +84,13 @@ impl UiStream {
         vec![start]
     }
 
-    /// What the chat is sent for an event of the run's.
+    /// Returns the parts for an event of the run.
     pub fn event(&mut self, event: &Event) -> Vec<Value> {
         let said = self.speech.event(event);
         self.tell(said)
     }
 
-    /// The end: what is open is ended first. Nothing may follow.
+    /// Ends all open items and the stream. No parts may follow.
     pub fn end(&mut self, ending: &Ending) -> Vec<Value> {
         let said = self.speech.close();
         let mut told = self.tell(said);
@@ -120,7 +121,8 @@ impl UiStream {
         told
     }
 
-    /// An approval is asked of its call; what else is asked, in a part of its own.
+    /// Returns the request of a question: an approval refers to its call, any other question is a
+    /// separate part.
     fn ask(&self, question: &Question) -> Option<Value> {
         let id = interrupt_id(question);
         let call = question.id.split('/').next().unwrap_or_default();
@@ -174,7 +176,7 @@ impl UiStream {
             What::CallStarted { call, name, .. } => told.push(self.begin_call(call, &name)),
             What::Arguments { call, delta } => told.push(self.add_arguments(&call, &delta)),
             What::CallEnded { call } => told.extend(self.end_call(&call)),
-            // A result of a call that the chat does not show would end its stream.
+            // A result of a call that the chat does not show would break its stream.
             What::CallAnswered { call, name, output } if self.shown.contains(&call) => {
                 told.push(self.answer_call(&call, &name, &output));
             }
@@ -227,7 +229,8 @@ impl UiStream {
         part
     }
 
-    /// A part about a call: with its tool, which is no part of the client's types, and who runs it.
+    /// Completes a part about a call: with the tool's name, which the client's types lack, and the
+    /// place of execution.
     fn about(&self, call: &str, name: &str, mut part: Value) -> Value {
         (part["toolCallId"], part["toolName"]) = (call.into(), name.into());
         self.mark(name, &mut part);
@@ -241,7 +244,7 @@ impl UiStream {
         }
     }
 
-    /// What a sub-agent does: its part as it is now, where that is another than before.
+    /// Updates the part of a sub-agent, and returns it if it changed.
     fn agent(&mut self, lane: &str, what: What) -> Option<Value> {
         let mut changed = Map::new();
         let mut set = |name: &str, value: Value| {
@@ -256,7 +259,7 @@ impl UiStream {
                 set("toolCallId", call.map_or(Value::Null, Value::from));
             }
             What::Text { delta, .. } => {
-                // It is sent when the text has ended.
+                // Sent when the text has ended.
                 if let Some(Value::String(text)) = self.agents.get_mut(lane).and_then(|agent| agent.get_mut("text")) {
                     text.push_str(&delta);
                 }
@@ -282,7 +285,7 @@ impl UiStream {
     }
 }
 
-/// What happened beside what is said.
+/// Converts any other event.
 fn notice(kind: EventKind) -> Value {
     match kind {
         EventKind::Custom { name, value } if name == STATE => {

@@ -1,52 +1,52 @@
-//! Who is told of a run, and of what.
+//! Webhooks and their events.
 
 use std::fmt;
 
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a run, as far as programs elsewhere are told.
+/// Event of a run that webhooks receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum HookEvent {
-    /// It is done.
+    /// The run finished.
     #[serde(rename = "run.finished")]
     Finished,
-    /// It failed.
+    /// The run failed.
     #[serde(rename = "run.failed")]
     Failed,
-    /// It waits for answers.
+    /// The run waits for answers.
     #[serde(rename = "run.waiting")]
     Waiting,
-    /// It was cancelled.
+    /// The run was cancelled.
     #[serde(rename = "run.cancelled")]
     Cancelled,
 }
 
 impl HookEvent {
-    /// All of them.
+    /// All events.
     pub const ALL: [Self; 4] = [Self::Finished, Self::Failed, Self::Waiting, Self::Cancelled];
 }
 
-/// An address that is told what becomes of a run.
+/// URL that receives the events of a run.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Webhook {
-    /// The address: `https://..`, or `http://..`.
+    /// URL: `https://..` or `http://..`.
     pub url: String,
-    /// What it is told; everything if nothing is said.
+    /// Events to send; all if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<HookEvent>>,
 }
 
 impl Webhook {
-    /// An address that is told everything.
+    /// Creates a webhook for all events.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), events: None }
     }
 
-    /// Sets what it is told.
+    /// Sets the events to send.
     #[must_use]
     pub fn events(mut self, events: impl IntoIterator<Item = HookEvent>) -> Self {
         self.events = Some(events.into_iter().collect());
@@ -55,13 +55,13 @@ impl Webhook {
 }
 
 impl fmt::Debug for Webhook {
-    // An address may have a secret in it.
+    // The URL may contain a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook").field("events", &self.events).finish_non_exhaustive()
     }
 }
 
-/// A webhook of one run, by its id, perhaps one of Agent2Agent's.
+/// Webhook of one run with its id; possibly a push notification of Agent2Agent.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hook {
     pub(crate) id: String,
@@ -70,7 +70,7 @@ pub(crate) struct Hook {
     pub(crate) push: Option<Push>,
 }
 
-/// How Agent2Agent has a push notification known.
+/// Authentication of an Agent2Agent push notification.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Push {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,12 +92,12 @@ impl Hook {
         Self { id: id.into(), to, push: None }
     }
 
-    /// True if it is told this.
+    /// True if the webhook receives this event.
     pub(crate) fn wants(&self, event: HookEvent) -> bool {
         self.to.events.as_ref().is_none_or(|events| events.contains(&event))
     }
 
-    /// What the receiver knows the sender by, beside the signature.
+    /// Returns the headers that authenticate the sender, beside the signature.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

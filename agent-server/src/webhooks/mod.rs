@@ -1,4 +1,4 @@
-//! What is told of runs to programs elsewhere, and how it is kept safe: the settings, the signature, the seal.
+//! Webhook settings, signatures and encryption.
 
 mod hook;
 mod secret;
@@ -17,11 +17,12 @@ pub(crate) use self::{
     secret::Secrets,
 };
 
-/// How a server tells programs elsewhere what becomes of runs.
+/// Webhook settings of a server.
 ///
-/// What is told is signed as [Standard Webhooks](https://www.standardwebhooks.com) say, with a secret of each tenant that follows from
-/// the server's own. A message that is not taken is sent again, with the same id, also by the next process that has the store. Addresses
-/// of this machine and of private networks are refused unless they are [allowed](Self::allow).
+/// Messages are signed according to [Standard Webhooks](https://www.standardwebhooks.com), with a
+/// secret per tenant that is derived from the server's secret. A failed delivery is retried with
+/// the same message id, also by the next process with the same store. Addresses of this machine and
+/// of private networks are rejected unless they are [allowed](Self::allow).
 ///
 /// ```
 /// use agent_server::Webhooks;
@@ -39,7 +40,8 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// With this secret, at least 16 bytes that nobody guesses. Whoever has another one cannot go on with what was not told yet.
+    /// Creates settings with this secret of at least 16 bytes. A process with another secret cannot
+    /// deliver outstanding messages.
     pub fn new(secret: impl Into<String>) -> Self {
         let backoff = Backoff::new().retries(10).initial_delay(Duration::from_secs(5)).factor(3.0);
         Self {
@@ -50,29 +52,30 @@ impl Webhooks {
         }
     }
 
-    /// Tells this address of every run, whoever starts it.
+    /// Adds a URL that receives the events of every run.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.urls.push(url.into());
         self
     }
 
-    /// Lets an address be reached that is not of the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
+    /// Allows an address outside the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
     pub fn allow(mut self, address: impl Into<String>) -> Self {
         self.outbound = self.outbound.allow(address);
         self
     }
 
-    /// Sets how often a message is sent again that was not taken, and after which time. Default: ten times, after 5 seconds at first and an
-    /// hour at last.
+    /// Sets the retries of failed deliveries. Default: ten retries, with delays from 5 seconds up
+    /// to one hour.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
     }
 
-    /// What it takes to tell.
+    /// Builds the webhook client.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) for a secret that is too short, or an address that is none.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the secret is too short or a URL is
+    /// invalid.
     pub(crate) fn build(self) -> Result<Teller> {
         let hooks =
             self.urls.into_iter().enumerate().map(|(n, url)| Hook::of(format!("server-{n}"), Webhook::new(url)));
@@ -94,11 +97,11 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// What it takes to tell programs elsewhere of runs.
+/// Webhook client.
 #[derive(Debug)]
 pub(crate) struct Teller {
     pub(crate) secrets: Secrets,
-    /// Those of every run.
+    /// Webhooks of every run.
     pub(crate) hooks: Vec<Hook>,
     pub(crate) outbound: Outbound,
     pub(crate) backoff: Backoff,

@@ -1,4 +1,5 @@
-//! What follows from the server's secret: the signature of each tenant's messages, and the seal of what the journal keeps of webhooks.
+//! Keys derived from the server's webhook secret: signing keys of tenants, and the encryption key
+//! of persisted webhooks.
 
 use std::{
     fmt,
@@ -16,10 +17,10 @@ use ring::{
 
 use super::hook::Hook;
 
-/// Bytes of the server's secret at least.
+/// Minimum size of the server's secret in bytes.
 const SHORTEST: usize = 16;
 
-/// The server's secret, and what follows from it.
+/// Server's webhook secret with the keys derived from it.
 pub(crate) struct Secrets {
     root: hmac::Key,
     seal: LessSafeKey,
@@ -27,7 +28,7 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     /// # Errors
-    /// If the secret is too short to be one.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the secret is too short.
     pub(super) fn new(secret: &str) -> Result<Self> {
         if secret.len() < SHORTEST {
             return Err(Error::config(format!(
@@ -39,12 +40,12 @@ impl Secrets {
         Ok(Self { root, seal: LessSafeKey::new(seal) })
     }
 
-    /// The secret by which a tenant knows that a message is the server's, as Standard Webhooks write it.
+    /// Returns the secret that a tenant verifies messages with, in the format of Standard Webhooks.
     pub(crate) fn of_tenant(&self, tenant: &str) -> String {
         format!("whsec_{}", STANDARD.encode(self.key(tenant)))
     }
 
-    /// The headers that say which message it is, and that it is the server's.
+    /// Returns the headers with the message's id, time and signature.
     pub(crate) fn headers(&self, tenant: &str, id: &str, body: &str) -> HeaderMap {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let signed = hmac::sign(
@@ -59,10 +60,11 @@ impl Secrets {
         ])
     }
 
-    /// A webhook as the journal keeps it: whoever reads the journal learns neither its address nor its tokens.
+    /// Encrypts a webhook for the journal, whose readers must learn neither its URL nor its tokens.
     ///
     /// # Errors
-    /// If the operating system gives no random numbers.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the operating system provides no random
+    /// numbers.
     pub(crate) fn seal(&self, hook: &Hook) -> Result<String> {
         let mut nonce = [0; NONCE_LEN];
         let no_numbers = |_| Error::config("the operating system gives no random numbers");
@@ -73,7 +75,7 @@ impl Secrets {
         Ok(STANDARD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// The webhook that was sealed; none if it was with another secret.
+    /// Decrypts a webhook; none if it was encrypted with another secret.
     pub(crate) fn open(&self, sealed: &str) -> Option<Hook> {
         let mut bytes = STANDARD.decode(sealed).ok()?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN)?;

@@ -1,4 +1,4 @@
-//! What an issuer publishes: its discovery document, and its keys.
+//! Documents of an OpenID Connect issuer: discovery document and keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,14 +9,14 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// Where the document is, below the issuer.
+/// Path of the discovery document, relative to the issuer.
 const DISCOVERY: &str = ".well-known/openid-configuration";
-/// How long a request may take.
+/// Timeout of a request.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Bytes of a document at most.
+/// Maximum size of a document in bytes.
 const LARGEST: usize = 1 << 20;
 
-/// The documents of an issuer.
+/// Client for the documents of an issuer.
 #[derive(Debug)]
 pub(super) struct Documents {
     issuer: String,
@@ -30,14 +30,14 @@ struct Discovery {
     jwks_uri: String,
 }
 
-/// Keys of kinds that this release does not know may be among them.
+/// Key set, which may contain key types that this release does not support.
 #[derive(Deserialize)]
 struct Keys {
     keys: Vec<Value>,
 }
 
 impl Documents {
-    /// Those of this issuer. Nothing is read yet.
+    /// Creates a client for this issuer. Does not connect yet.
     pub(super) fn of(issuer: &str) -> Result<Self> {
         let discovery = address(&format!("{}/{DISCOVERY}", issuer.trim_end_matches('/')))?;
         let client = Client::builder()
@@ -49,7 +49,7 @@ impl Documents {
         Ok(Self { issuer: issuer.to_owned(), discovery, client })
     }
 
-    /// The keys by which tokens are signed, where the discovery document says.
+    /// Fetches the signing keys from the location in the discovery document.
     pub(super) async fn keys(&self) -> Result<Vec<Jwk>> {
         let said: Discovery = self.read(self.discovery.clone()).await?;
         if said.issuer != self.issuer {
@@ -76,7 +76,7 @@ impl Documents {
     }
 }
 
-/// An address that is reached by HTTPS, or is on this machine.
+/// Parses a URL, which must use HTTPS or a local host.
 fn address(text: &str) -> Result<Url> {
     let url = Url::parse(text).map_err(|e| Error::config(format!("'{text}' is no address: {e}")))?;
     let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
@@ -86,7 +86,7 @@ fn address(text: &str) -> Result<Url> {
     Err(Error::config(format!("'{text}' must be reached by HTTPS")))
 }
 
-/// TLS with ring, and the roots that the machine trusts.
+/// TLS with ring and the machine's root certificates.
 fn tls() -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -1,4 +1,4 @@
-//! The issuer's public keys, which are kept.
+//! Cache of the issuer's public keys.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -8,12 +8,12 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::document::Documents;
 
-/// Between two times that the issuer is asked: tokens with made-up keys do not make this server ask it again and again.
+/// Minimum interval between two fetches, which protects the issuer from tokens with forged key ids.
 const PAUSE: Duration = Duration::from_secs(30);
-/// After which the keys are read again, so that one that the issuer took back is not believed for ever.
+/// Maximum age of the keys, so that revoked keys are dropped.
 const OLD: Duration = Duration::from_secs(3600);
 
-/// The keys by their ids.
+/// Keys by id.
 #[derive(Debug)]
 pub(super) struct Jwks {
     documents: Documents,
@@ -23,7 +23,7 @@ pub(super) struct Jwks {
 #[derive(Debug, Default)]
 struct Kept {
     keys: HashMap<String, Jwk>,
-    /// When the issuer was asked the last time.
+    /// Time of the last fetch.
     asked: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ impl Jwks {
         Self { documents, kept: Mutex::default() }
     }
 
-    /// The key of this id. Who comes while the issuer is asked waits for that answer.
+    /// Returns the key of this id. Concurrent callers wait for the same fetch.
     pub(super) async fn key(&self, id: &str) -> Result<Option<Jwk>> {
         let mut kept = self.kept.lock().await;
         let age = kept.asked.map(|at| at.elapsed());
@@ -46,7 +46,7 @@ impl Jwks {
                 Ok(keys) => {
                     kept.keys = keys.into_iter().filter_map(|key| Some((key.common.key_id.clone()?, key))).collect();
                 }
-                // Keys that are known hold on while the issuer cannot be reached.
+                // Cached keys stay valid while the issuer cannot be reached.
                 Err(error) if kept.keys.contains_key(id) => {
                     tracing::warn!(%error, "the keys of the issuer of tokens were not read again");
                 }

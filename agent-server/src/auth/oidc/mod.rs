@@ -1,4 +1,4 @@
-//! Tokens of an issuer: who asks is whom an OpenID provider knows.
+//! Authentication by tokens of an OpenID Connect issuer.
 
 mod document;
 mod jwks;
@@ -12,16 +12,18 @@ use serde_json::{Map, Value};
 use self::{document::Documents, jwks::Jwks};
 use crate::caller::{Caller, CallerLimits, Scope};
 
-/// The algorithms by which a token may be signed: those of a private and a public key. A token does not choose among others.
+/// Accepted signature algorithms, all asymmetric. The token cannot select any other.
 const ALGORITHMS: [Algorithm; 4] = [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::EdDSA];
 
-/// How far the clocks of issuer and server may be apart.
+/// Tolerated difference between the clocks of issuer and server.
 const LEEWAY: Duration = Duration::from_secs(30);
 
-/// Callers who come with a token of an issuer (OpenID Connect): a JWT for this server, which is checked by the issuer's public keys.
+/// Authentication by tokens of an OpenID Connect issuer: JWTs for this server, verified with the
+/// issuer's public keys.
 ///
-/// The keys are read as the issuer's discovery document says, kept, and read again for a key that is not known, at most each half minute.
-/// A token needs an issuer (`iss`), an audience (`aud`) and an end (`exp`), and is signed by RS256, PS256, ES256 or EdDSA.
+/// The keys are fetched from the location in the issuer's discovery document, cached, and fetched
+/// again for an unknown key id, at most every 30 seconds. A token needs an issuer (`iss`), an
+/// audience (`aud`) and an expiry (`exp`), and a signature by RS256, PS256, ES256 or EdDSA.
 ///
 /// ```
 /// use agent_server::Oidc;
@@ -38,7 +40,7 @@ struct Inner {
     jwks: Jwks,
 }
 
-/// An [`Oidc`] in the making.
+/// Builder of an [`Oidc`].
 #[must_use = "a builder does nothing until it is built"]
 #[derive(Clone, Debug)]
 pub struct OidcBuilder {
@@ -52,7 +54,8 @@ pub struct OidcBuilder {
 }
 
 impl Oidc {
-    /// Tokens of this issuer, such as `https://login.example`, for this audience.
+    /// Returns a builder for tokens of this issuer, such as `https://login.example`, with this
+    /// audience.
     pub fn builder(issuer: impl Into<String>, audience: impl Into<String>) -> OidcBuilder {
         OidcBuilder {
             issuer: issuer.into(),
@@ -65,10 +68,11 @@ impl Oidc {
         }
     }
 
-    /// Who comes with this token; none if it is none of the issuer's for this server, or is not valid now.
+    /// Returns the caller with this token; none if the token is invalid, expired, or for another
+    /// audience.
     ///
     /// # Errors
-    /// If the issuer's keys cannot be read.
+    /// [`Error`] if the issuer's keys cannot be fetched.
     pub(crate) async fn caller(&self, token: &str) -> Result<Option<Caller>> {
         let Inner { terms, jwks } = &*self.0;
         let Ok(header) = decode_header(token) else { return Ok(None) };
@@ -87,41 +91,42 @@ impl Oidc {
 }
 
 impl OidcBuilder {
-    /// Sets the one tenant of all callers. Default: each token says it.
+    /// Sets one tenant for all callers. Default: the tenant claim of each token.
     pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
         self.tenant = Some(tenant.into());
         self
     }
 
-    /// Sets the claim that has the tenant. Default: `tenant`. A token without it is refused.
+    /// Sets the claim with the tenant. Default: `tenant`. Tokens without it are rejected.
     pub fn tenant_claim(mut self, name: impl Into<String>) -> Self {
         self.tenant_claim = name.into();
         self
     }
 
-    /// Sets the claim that says who it is. Default: `sub`.
+    /// Sets the claim with the subject. Default: `sub`.
     pub fn subject_claim(mut self, name: impl Into<String>) -> Self {
         self.subject_claim = name.into();
         self
     }
 
-    /// Sets the claim that has the scopes: a text with spaces, or a list. Others than this server's are passed over. Default: `scope`; a
-    /// token without the claim may do nothing.
+    /// Sets the claim with the scopes: a space-separated string or a list. Unknown scopes are
+    /// ignored. Default: `scope`; a token without the claim has no permissions.
     pub fn scope_claim(mut self, name: impl Into<String>) -> Self {
         self.scope_claim = name.into();
         self
     }
 
-    /// Sets what each caller may use. Default: nothing is limited.
+    /// Sets the limits of each caller. Default: unlimited.
     pub fn limits(mut self, limits: CallerLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Puts it together. Nothing is read yet.
+    /// Builds the authentication. Does not connect yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent::ErrorKind::Config) for an issuer that is not reached by HTTPS, nor on this machine; without an audience.
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the issuer's URL uses neither HTTPS nor a
+    /// local host, or the audience is empty.
     pub fn build(self) -> Result<Oidc> {
         if self.audience.is_empty() {
             return Err(Error::config("tokens need an audience: say which is this server's"));

@@ -1,4 +1,4 @@
-//! What a client's user says, with what goes along.
+//! Content of a prompt.
 
 use agent::{
     Message, Part,
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::desk::Refusal;
 
-/// The message that blocks of content are.
+/// Converts content blocks into a message.
 ///
 /// # Errors
-/// If it says nothing, or a block is of no kind that was offered.
+/// [`Refusal`] if the content is empty, or a block's type is not supported.
 pub(super) fn message(blocks: &[Value]) -> Result<Message, Refusal> {
     let parts = blocks.iter().map(part).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().all(|part| part.as_text().is_some_and(|text| text.trim().is_empty())) {
@@ -26,7 +26,7 @@ fn part(block: &Value) -> Result<Part, Refusal> {
         "text" => Part::text(text(&block["text"])),
         "image" => Part::Image(Media::base64(text(&block["data"]), text(&block["mimeType"]))),
         "audio" => Part::Document(Media::base64(text(&block["data"]), text(&block["mimeType"]))),
-        // The agent's own tools read it, or none does.
+        // Only the agent's own tools can read a linked resource.
         "resource_link" => Part::text(format!("[{}]({})", text(&block["name"]), text(&block["uri"]))),
         "resource" => {
             let resource = &block["resource"];

@@ -1,4 +1,4 @@
-//! Who answers a client, and asks it.
+//! Requests from and to an ACP client.
 
 use std::{
     collections::HashMap,
@@ -20,10 +20,10 @@ use crate::{
     stdio::{Serving, lines::Out},
 };
 
-/// The version that is spoken.
+/// Supported protocol version.
 const VERSION: u64 = 1;
 
-/// An error, by the protocol's codes.
+/// JSON-RPC error, with the protocol's codes.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: i32,
@@ -57,27 +57,27 @@ impl From<ApiError> for Refusal {
     }
 }
 
-/// One client, and what it has under way.
+/// Connection of one client.
 pub(in crate::stdio) struct Editor {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) agent: Arc<str>,
     out: Out,
-    /// What the client was asked, by the number of the request.
+    /// Pending requests to the client, by request id.
     asked: Mutex<HashMap<u64, oneshot::Sender<Option<Value>>>>,
     next: AtomicU64,
-    /// What ends the turn of a session.
+    /// Cancellation token of each session's active turn.
     turns: Mutex<HashMap<String, CancellationToken>>,
 }
 
-/// The parameters of what is about a session.
+/// Parameters of methods about a session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct About {
     session_id: String,
 }
 
-/// The parameters of a prompt.
+/// Parameters of a prompt.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Prompt {
@@ -91,7 +91,7 @@ impl Editor {
         Self { app, caller, agent, out, asked, next: AtomicU64::new(0), turns }
     }
 
-    /// Answers a request.
+    /// Handles a request.
     pub(super) async fn answer(self: Arc<Self>, id: Value, method: String, params: Value) {
         let answered = match method.as_str() {
             "initialize" => Ok(json!({
@@ -112,7 +112,7 @@ impl Editor {
         self.reply(&id, answered).await;
     }
 
-    /// Hears what wants no answer.
+    /// Handles a notification.
     pub(super) fn hear(&self, method: &str, params: &Value) {
         let about = read::<About>(params).ok().filter(|_| method == "session/cancel");
         if let Some(turn) = about.and_then(|about| lock(&self.turns).get(&about.session_id).cloned()) {
@@ -120,14 +120,14 @@ impl Editor {
         }
     }
 
-    /// Takes what the client answered; none if it was an error.
+    /// Delivers the client's response; none if it was an error.
     pub(super) fn answered(&self, id: &Value, result: Option<Value>) {
         if let Some(asker) = id.as_u64().and_then(|id| lock(&self.asked).remove(&id)) {
             let _ = asker.send(result);
         }
     }
 
-    /// Asks the client; none if it refuses.
+    /// Sends a request to the client; returns none if the client refuses.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         let (id, (asker, answer)) = (self.next.fetch_add(1, Ordering::Relaxed), oneshot::channel());
         lock(&self.asked).insert(id, asker);
@@ -135,7 +135,7 @@ impl Editor {
         answer.await.ok().flatten()
     }
 
-    /// Tells what happens in a session.
+    /// Sends an update about a session.
     pub(super) async fn update(&self, session: &str, update: Value) {
         let params = json!({"sessionId": session, "update": update});
         self.out.tell(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params})).await;
@@ -150,7 +150,7 @@ impl Editor {
         self.out.tell(&reply).await;
     }
 
-    /// Tells what was said in a session, which goes on.
+    /// Sends the history of a session, which then continues.
     async fn load(&self, params: &Value) -> Result<Value, Refusal> {
         let About { session_id } = read(params)?;
         let id = self.app.session_id(&self.caller, &session_id);
@@ -183,7 +183,7 @@ impl Editor {
     }
 }
 
-/// Forgets a turn when it is over, however that comes.
+/// Guard that removes a turn when it is over, in whatever way.
 struct Over<'a>(&'a Editor, &'a str);
 
 impl Drop for Over<'_> {

@@ -1,4 +1,4 @@
-//! The agent's side of the Agent Client Protocol, version 1.
+//! Agent side of the Agent Client Protocol, version 1.
 
 mod content;
 mod desk;
@@ -16,7 +16,7 @@ pub(super) use self::desk::Editor;
 use self::desk::Refusal;
 use super::{Desk, Serving};
 
-/// A message of the client's, before it is known what it is.
+/// Message of the client, before its kind is known.
 #[derive(Deserialize)]
 pub(super) struct Envelope {
     #[serde(default)]

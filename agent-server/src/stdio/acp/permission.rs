@@ -1,15 +1,15 @@
-//! What a run asks about a call, as a permission that the client's user gives.
+//! Questions about tool calls, as permission requests to the client's user.
 
 use agent::{Question, run::Answer};
 use serde_json::{Value, json};
 
 use crate::decision;
 
-/// What the user may choose.
+/// Options of the user.
 const ALLOW: &str = "allow";
 const REJECT: &str = "reject";
 
-/// What the client is asked.
+/// Builds the permission request.
 pub(super) fn request(session: &str, question: &Question) -> Value {
     let payload = &question.payload;
     let call = payload["call_id"].as_str().or_else(|| question.id.split('/').next()).unwrap_or(&question.id);
@@ -24,7 +24,7 @@ pub(super) fn request(session: &str, question: &Question) -> Value {
     })
 }
 
-/// The answer that the client's is; none if its user chose nothing.
+/// Converts the client's response into an answer; none if the user chose nothing.
 pub(super) fn answer(question: &Question, told: Option<&Value>) -> Option<(String, Answer)> {
     let outcome = &told?["outcome"];
     let allowed = match (outcome["outcome"].as_str(), outcome["optionId"].as_str()) {

@@ -1,4 +1,4 @@
-//! A run as it is told in updates of a session.
+//! Encoding of a run as session updates.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,13 @@ use crate::{
     speech::{Ending, Said, Speech, What},
 };
 
-/// Tells a run in updates: what the agent itself says and does. What a sub-agent does shows in the result of its call. Nothing can be
-/// taken back in this protocol, so what is said anew follows what was said.
+/// Encoder of a run as session updates: only content of the agent itself. Work of a sub-agent shows
+/// in the result of its call. The protocol cannot retract content, so repeated content follows the
+/// earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     speech: Speech,
-    /// The arguments of calls so far.
+    /// Arguments of calls so far.
     arguments: HashMap<String, String>,
 }
 
@@ -62,7 +63,7 @@ impl Told {
     }
 }
 
-/// A message that was said before.
+/// Returns the updates of a message from the history.
 pub(super) fn before(message: &Message) -> Vec<Value> {
     match message {
         Message::User(_) => vec![chunk("user_message_chunk", &message.text())],
@@ -88,7 +89,7 @@ fn block(block: &Block) -> Option<Value> {
     }
 }
 
-/// A piece of a text.
+/// Returns the update with a piece of text.
 pub(super) fn chunk(kind: &str, text: &str) -> Value {
     json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 }

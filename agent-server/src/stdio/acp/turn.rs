@@ -1,4 +1,4 @@
-//! A turn: from what the user says to why the agent stopped.
+//! A turn: from the user's prompt to the stop reason.
 
 use agent::{ErrorKind, ExitReason, Message, Question, RunRequest, WhenWaiting, event::Position};
 use futures::StreamExt;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Editor {
-    /// Has the agent answer, and says why it stopped, in the protocol's words.
+    /// Runs the agent and returns the protocol's stop reason.
     pub(super) async fn turn(
         &self,
         session: &str,
@@ -26,7 +26,7 @@ impl Editor {
     ) -> Result<&'static str, Refusal> {
         let Began { mut run, mut after } = self.begin(session, said).await?;
         loop {
-            // A client that goes away in the middle of a turn cancels it.
+            // A client that disconnects during a turn cancels it.
             let _given_up = run.viewer();
             self.tell(session, &run, after, end).await?;
             let questions = match follow::ending(&run).await? {
@@ -55,7 +55,7 @@ impl Editor {
         }
     }
 
-    /// Tells a run to where it rests; it is cancelled when the turn is to end.
+    /// Streams a run until it stops; cancels it when the turn is cancelled.
     async fn tell(
         &self,
         session: &str,
@@ -80,7 +80,7 @@ impl Editor {
         }
     }
 
-    /// Starts a run, or answers the one question that waits.
+    /// Starts a run, or answers the one open question.
     async fn begin(&self, session: &str, said: Message) -> Result<Began, ApiError> {
         let (app, caller) = (&self.app, &self.caller);
         let kept = app.sessions().session(&app.session_id(caller, session), &*self.agent);
@@ -95,13 +95,13 @@ impl Editor {
             let run = app.go_on(caller, &run, answers, |request| request).await?;
             return Ok(Began { run, after: Some(after) });
         }
-        // What waits for a permission that nobody gave waits no longer.
+        // The new prompt supersedes permission requests without an answer.
         let request = RunRequest::new(vec![said]).when_waiting(WhenWaiting::Supersede);
         let run = app.start(caller, Start::new(&*self.agent, request).session(session)).await?;
         Ok(Began { run, after: None })
     }
 
-    /// Says what is asked: the next thing that the user says answers it.
+    /// Sends the questions as text: the next prompt answers them.
     async fn say(&self, session: &str, questions: &[Question]) {
         let words = |question: &Question| {
             let message = ["message", "question"].iter().find_map(|member| question.payload[member].as_str());
