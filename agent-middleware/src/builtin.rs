@@ -1,4 +1,5 @@
-//! [`Builtin`]: the middlewares of this crate by their names, for applications that read agents from files.
+//! [`Builtin`]: the middlewares of this crate by name, for applications that read agents from
+//! files.
 
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ use crate::{
     tools::{PatchToolCallsConfig, ToolEmulatorConfig, ToolRetryConfig, ToolSearchConfig, ToolSelectorConfig},
 };
 
-/// A middleware of this crate that a configuration makes, and a model where it asks one.
+/// A middleware of this crate that can be made from a configuration, and a model if it calls one.
 ///
-/// Not among them are those that need more than that: `ChatHistory` and `LongTermMemory` a store, `Knowledge` a retriever,
-/// `Guardrails` guards, `Snapshots` and `ToolErrors` a function.
+/// Middlewares that need more are not included: `ChatHistory` and `LongTermMemory` need a store,
+/// `Knowledge` a retriever, `Guardrails` guards, `Snapshots` and `ToolErrors` a function.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,39 +57,41 @@ pub struct Builtin {
 type Make = fn(Value, &Arc<dyn Model>, &[SubAgent]) -> Result<Arc<dyn Middleware>>;
 
 impl Builtin {
-    /// All of them, by name.
+    /// Returns all built-in middlewares, by name.
     pub fn all() -> &'static [Self] {
         ALL
     }
 
-    /// The one of this name.
+    /// Returns the middleware of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         ALL.iter().find(|builtin| builtin.name == name)
     }
 
-    /// What it is called in files, and what [`Middleware::name`] says.
+    /// Returns its name in files, which is also its [`Middleware::name`].
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// True if [`make`](Self::make) has use for a model.
+    /// True if [`make`](Self::make) uses a model.
     pub fn asks_model(&self) -> bool {
         self.asks_model
     }
 
-    /// Makes it from its configuration; null is an empty one. `model` is who judges, picks, reads or summarises, if
-    /// the middleware has a model do that: usually the agent's own. `delegation` offers the sub-agents.
+    /// Makes the middleware from its configuration; null is an empty one. `model` judges, selects,
+    /// reads or summarises on behalf of the middleware, if it needs a model: usually the agent's
+    /// own. `delegation` offers the sub-agents.
     ///
-    /// What `context_compaction` and `long_tool_output` take out of the conversation is kept in a [`SessionArchive`].
+    /// Content that `context_compaction` and `long_tool_output` remove from the conversation is
+    /// stored in a [`SessionArchive`].
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a configuration that does not fit.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid configuration.
     pub fn make(&self, config: Value, model: &Arc<dyn Model>, sub_agents: &[SubAgent]) -> Result<Arc<dyn Middleware>> {
         let config = if config.is_null() { Value::Object(Default::default()) } else { config };
         (self.make)(config, model, sub_agents)
     }
 
-    /// The JSON Schema of its configuration.
+    /// Returns the JSON Schema of its configuration.
     #[cfg(feature = "schema")]
     pub fn schema(&self, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         (self.schema)(generator)
@@ -101,7 +104,7 @@ impl std::fmt::Debug for Builtin {
     }
 }
 
-/// Reads the configuration that a middleware is made from.
+/// Parses the configuration of a middleware.
 fn read<C: DeserializeOwned>(name: &str, config: Value) -> Result<C> {
     serde_json::from_value(config)
         .map_err(|e| Error::config(format!("the configuration of middleware '{name}' is wrong: {e}")))
@@ -111,7 +114,7 @@ macro_rules! builtins {
     ($($(#[$cfg:meta])* $name:literal: |$config:ident: $type:ty, $model:pat_param, $agents:pat_param| $made:expr;)+) => {
         const ALL: &[Builtin] = &[$($(#[$cfg])* Builtin {
             name: $name,
-            // Those that have no use for it write `_`.
+            // Middlewares that do not use it write `_`.
             asks_model: stringify!($model).as_bytes()[0] != b'_',
             make: |$config, $model, $agents| {
                 let $config: $type = read($name, $config)?;

@@ -1,11 +1,11 @@
-//! Cutting texts, never inside a character.
+//! Truncation of texts at character boundaries.
 
-/// The first `most` characters.
+/// Returns the first `most` characters.
 pub(crate) fn head(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The last `most` characters.
+/// Returns the last `most` characters.
 pub(crate) fn tail(text: &str, most: usize) -> &str {
     match most.checked_sub(1) {
         None => "",
@@ -13,8 +13,8 @@ pub(crate) fn tail(text: &str, most: usize) -> &str {
     }
 }
 
-/// The text with its middle cut out and a line that says so; none if that is not shorter. Cuts at the end of a line where one
-/// is near.
+/// Replaces the middle of the text by a note; returns `None` if that would not be shorter. Cuts at
+/// a nearby end of a line.
 pub(crate) fn middle(text: &str, head_chars: usize, tail_chars: usize) -> Option<String> {
     let (head, tail) = ends(text, head_chars, tail_chars)?;
     let cut = text.len() - head.len() - tail.len();
@@ -23,14 +23,14 @@ pub(crate) fn middle(text: &str, head_chars: usize, tail_chars: usize) -> Option
     (short.chars().count() < text.chars().count()).then_some(short)
 }
 
-/// The beginning and the end of a text that is longer than both.
+/// Returns the beginning and the end of a text that is longer than both.
 pub(crate) fn ends(text: &str, head_chars: usize, tail_chars: usize) -> Option<(&str, &str)> {
     let total = text.chars().count();
     if total <= head_chars + tail_chars {
         return None;
     }
     let (head, tail) = (head(text, head_chars), tail(text, tail_chars));
-    // A whole line is worth up to a quarter of what may be shown.
+    // Drops up to a quarter of the shown part to end at a whole line.
     let head = match head.rfind('\n') {
         Some(at) if at >= head.len() - head.len() / 4 => &head[..at],
         _ => head,

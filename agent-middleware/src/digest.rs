@@ -1,13 +1,15 @@
-//! Names that are made of a content.
+//! Content-derived names.
 
 use sha2::{Digest, Sha256};
 
-/// A name of 16 digits that the same parts have in every process and every release: journals and files keep it. Nobody can
-/// make other parts to a name that is there already.
+/// Returns a name of 16 hexadecimal digits that is the same for the same parts in every process and
+/// every release: journals and files store it. It is infeasible to find other parts for an existing
+/// name.
 pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes()); // so that parts do not run into each other
+        // length prefix, so that part boundaries are unambiguous
+        hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
     hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()

@@ -1,50 +1,53 @@
-//! Built-in middleware, written against the contracts of `agent-core` alone: what is done here, a stranger's crate can do.
+//! Built-in middleware, implemented only with the public API of `agent-core`: third-party crates
+//! can do the same.
 //!
-//! | middleware | does | usual place |
+//! | middleware | purpose | usual position |
 //! |---|---|---|
 //! | [`Events`] | sends the run's events to callbacks and sinks | anywhere |
 //! | [`Logging`] | writes runs, model calls and tool calls to `tracing` | outermost |
-//! | [`Limits`] | ends a run that does too much or takes too long | outside whatever asks people or costs money |
+//! | [`Limits`] | limits calls, tokens and duration of a run | outside middleware that asks people or costs money |
 //! | [`Delegation`] | offers other agents to the model | anywhere |
-//! | [`AskParent`] | lets a sub-agent ask whoever called it | anywhere |
-//! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside whatever changes arguments |
-//! | [`Breakpoints`] | stops a run before a model call or tools, to look at it | outermost |
-//! | [`Snapshots`] | has the application keep where a run stopped | outermost |
-//! | [`ToolRetry`] | tries tools again that failed for a moment | inside whatever asks people |
-//! | [`ToolErrors`] | puts tools' errors into other words | outside [`ToolRetry`] |
-//! | [`ToolEmulator`] | answers in the place of tools, for tests and dry runs | innermost |
-//! | [`ToolSelector`] | picks the few tools that a call needs | outside [`PromptCaching`] |
-//! | [`ToolSearch`] | hides tools until the model looks for them | outside [`PromptCaching`] |
-//! | `CodeMode` (feature `code`) | has the model write programs that call tools | outside whatever shortens the conversation |
-//! | [`RuntimeEnvironment`] | tells the model where it runs | outside [`PromptCaching`] |
-//! | [`TodoList`] | gives the model a list of todos | outside [`PromptCaching`] |
-//! | [`PromptCaching`] | asks providers to keep the prompt | inside whatever changes its beginning |
-//! | [`ChatHistory`] | keeps conversations in a store of their own | outside whatever looks at the history |
-//! | [`LongTermMemory`] | tells the model what earlier conversations left behind | innermost |
-//! | [`Knowledge`] | tells the model what documents say about the question | innermost |
-//! | [`Judge`] | has answers judged or criticised before they are given, and sends them back | outside whatever changes answers |
-//! | [`PromptInjection`] | keeps untrusted content from giving away what is secret | inside whatever changes arguments or keeps outputs |
-//! | [`Reminders`] | tells the model how far it is | innermost |
-//! | [`ContextCompaction`] | keeps the conversation within the context window | outside whatever adds to a call's messages |
-//! | [`LongToolOutput`] | shows long tool outputs in part, and the rest on request | outside whatever reads whole outputs |
-//! | [`Guardrails`] | checks what is said, and what tools are given and give; with [`Moderation`](guardrails::Moderation) by categories and scores | outside [`Pii`] |
-//! | [`Pii`] | redacts, masks, hashes or blocks what is personal or secret | inside whatever keeps or shows what is said |
-//! | [`PatchToolCalls`] | says in your words that a call was interrupted | outermost |
+//! | [`AskParent`] | lets a sub-agent ask its caller | anywhere |
+//! | [`Approval`] | allows tools, denies them, or has a person decide, by [`Permissions`] | inside middleware that changes arguments |
+//! | [`Breakpoints`] | stops a run before a model call or tool calls, for inspection | outermost |
+//! | [`Snapshots`] | lets the application store checkpoints of stopped runs | outermost |
+//! | [`ToolRetry`] | retries tools after temporary errors | inside middleware that asks people |
+//! | [`ToolErrors`] | rewrites tools' error messages | outside [`ToolRetry`] |
+//! | [`ToolEmulator`] | answers on behalf of tools, for tests and dry runs | innermost |
+//! | [`ToolSelector`] | selects the few tools that a call needs | outside [`PromptCaching`] |
+//! | [`ToolSearch`] | hides tools until the model searches for them | outside [`PromptCaching`] |
+//! | `CodeMode` (feature `code`) | lets the model write programs that call tools | outside middleware that shortens the conversation |
+//! | [`RuntimeEnvironment`] | describes the environment to the model | outside [`PromptCaching`] |
+//! | [`TodoList`] | gives the model a todo list | outside [`PromptCaching`] |
+//! | [`PromptCaching`] | asks providers to cache the prompt | inside middleware that changes its beginning |
+//! | [`ChatHistory`] | stores conversations in a separate store | outside middleware that reads the history |
+//! | [`LongTermMemory`] | recalls memories of earlier conversations | innermost |
+//! | [`Knowledge`] | retrieves document passages about the question | innermost |
+//! | [`Judge`] | reviews answers before the run ends, and sends them back | outside middleware that changes answers |
+//! | [`PromptInjection`] | prevents untrusted content from leaking secrets | inside middleware that changes arguments or stores outputs |
+//! | [`Reminders`] | reports remaining steps and tokens to the model | innermost |
+//! | [`ContextCompaction`] | keeps the conversation within the context window | outside middleware that adds to a call's messages |
+//! | [`LongToolOutput`] | truncates long tool outputs, and shows the rest on request | outside middleware that reads whole outputs |
+//! | [`Guardrails`] | checks messages, tool arguments and tool outputs; [`Moderation`](guardrails::Moderation) uses categories and scores | outside [`Pii`] |
+//! | [`Pii`] | redacts, masks, hashes or blocks personal and secret data | inside middleware that stores or shows content |
+//! | [`PatchToolCalls`] | sets the result text of interrupted calls | outermost |
 //! | `Telemetry` (feature `telemetry`) | OpenTelemetry's spans, metrics and events | innermost, inside [`Logging`] |
-//! | [`before_model_fn`] and its like | one hook of a closure | as the hook needs |
-//! | [`from_fn`](from_fn()) | a tower layer of a closure | as the policy needs |
+//! | [`before_model_fn`] and similar | a single hook from a closure | as the hook needs |
+//! | [`from_fn`](from_fn()) | a tower layer from a closure | as the policy needs |
 //!
-//! What needs no hook is elsewhere: `Skills` are a tool set of `agent-tools`; `ModelRouter`, `Failover` and retries of model calls are
-//! models and layers of `agent-llm`; how long a tool may take is in [`ToolOptions`](agent_core::ToolOptions) and
-//! [`Deadlines`](agent_core::Deadlines). A plan that the model keeps is a [`TodoList`].
+//! Features that need no hook are elsewhere: `Skills` are a tool set of `agent-tools`;
+//! `ModelRouter`, `Failover` and retries of model calls are models and layers of `agent-llm`;
+//! timeouts of tools are in [`ToolOptions`](agent_core::ToolOptions) and
+//! [`Deadlines`](agent_core::Deadlines). For a plan that the model maintains, use a [`TodoList`].
 //!
-//! The middlewares are here at the root. What belongs to a subject beside them is in the module of that subject:
-//! configurations, traits to implement, what is asked and answered.
+//! The middlewares are at the root of the crate. Their configurations, traits and data types are in
+//! a module per topic.
 //!
 //! # Order
 //!
-//! The first to be registered is the outermost: its `before_*` hooks run first, its `after_*` hooks last. Each middleware
-//! says under *Order* what that means for it, and `build()` refuses an order that cannot work. Without special needs:
+//! The middleware registered first is the outermost: its `before_*` hooks run first, its `after_*`
+//! hooks last. The section *Order* of each middleware describes its requirements, and `build()`
+//! refuses an order that cannot work. The recommended order:
 //!
 //! ```
 //! use agent_core::middleware::Middlewares;
@@ -63,9 +66,10 @@
 //!
 //! # Configuration
 //!
-//! Every middleware has a configuration that is data: [`LimitsConfig`](limits::LimitsConfig) for [`Limits`], and so on. It has defaults for
-//! everything and refuses fields that it does not know. `Limits::from(config)` makes the middleware; setters do the same in
-//! code. With its defaults a middleware changes nothing.
+//! Every middleware has a serialisable configuration: [`LimitsConfig`](limits::LimitsConfig) for
+//! [`Limits`], and so on. All fields have defaults, and unknown fields are refused.
+//! `Limits::from(config)` creates the middleware; setters do the same in code. With its defaults a
+//! middleware changes nothing.
 //!
 //! ```
 //! use agent_middleware::{Limits, limits::LimitsConfig};
@@ -76,14 +80,15 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
-//! [`Builtin`] has them by their names, for agents that are read from files. With the feature `schema` each configuration has a
-//! JSON Schema.
+//! [`Builtin`] lists them by name, for agents that are read from files. With the feature `schema`,
+//! each configuration has a JSON Schema.
 //!
 //! # Writing one
 //!
-//! Implement [`Middleware`](agent_core::Middleware) and override the hooks that you need. One value serves all runs of its
-//! agent, also at once, so what belongs to a run is kept by run id and dropped in `after_agent`. What must survive a pause or
-//! a restart belongs in the run's [`globals`](agent_core::RunCx::globals), which are journalled with the step.
+//! Implement [`Middleware`](agent_core::Middleware) and override the hooks that you need. One value
+//! serves all runs of its agent, also concurrently, so store state of a run by run id and drop it
+//! in `after_agent`. State that must survive a pause or a restart belongs in the run's
+//! [`globals`](agent_core::RunCx::globals), which are journalled with the step.
 
 pub mod approval;
 pub mod archive;

@@ -1,4 +1,4 @@
-//! Durable values of one run.
+//! Durable values of a run.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,18 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// A value of each run that survives a pause, a restart and a move to another process.
 ///
-/// It lies in the storage that the hierarchy shares, as `middleware/run id/key`, so it is journalled with the step that
-/// changed it. It goes when the run has finished: a run that ended otherwise may be gone on with. Of such runs a session keeps
-/// the values of the newest, since most of them are never gone on with.
+/// It is stored in the storage that the hierarchy shares, as `middleware/run id/key`, so it is
+/// journalled with the step that changed it. It is removed when the run has finished: a run that
+/// ended otherwise may be resumed. Of such runs, a session keeps only the values of the newest,
+/// since most of them are never resumed.
 ///
-/// Ids of runs sort by the time they were made.
+/// Run ids sort by creation time.
 pub(crate) struct RunValue<T> {
     middleware: &'static str,
     key: Key<T>,
 }
 
-/// Runs that have not finished whose values a session keeps, for each value of a middleware.
+/// Maximum number of unfinished runs whose values a session keeps, for each value of a middleware.
 const MOST_UNFINISHED: usize = 200;
 
 impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> RunValue<T> {
@@ -25,7 +26,7 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> RunValue<T> 
         Self { middleware, key: Key::new(key) }
     }
 
-    /// Changes the value, at first its default, as one step. Nothing is written if it stays the same.
+    /// Changes the value atomically; it starts with its default. An unchanged value is not written.
     pub(crate) fn update<R>(&self, cx: &RunCx, change: impl Fn(&mut T) -> R) -> Result<R> {
         self.scope(cx).transaction(|tx| {
             let before = tx.get(&self.key)?.unwrap_or_default();
@@ -38,12 +39,14 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> RunValue<T> 
         })
     }
 
-    /// True if the run has a value of its own: few runs have, and looking costs less than a change that changes nothing.
+    /// True if the run has a stored value. Few runs have one, and this check is cheaper than an
+    /// update without a change.
     pub(crate) fn is_set(&self, cx: &RunCx) -> bool {
         !cx.globals().is_empty() && self.scope(cx).get_value(self.key.name()).is_some()
     }
 
-    /// Forgets the value if the run has finished, and else those of the oldest runs that have not, if they are too many.
+    /// Removes the value if the run has finished; otherwise removes those of the oldest unfinished
+    /// runs beyond the limit.
     pub(crate) fn end(&self, cx: &RunCx, end: &Result<RunEnd>) {
         if matches!(end, Ok(RunEnd::Finished(_))) {
             self.scope(cx).remove(&self.key);

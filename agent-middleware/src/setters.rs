@@ -1,6 +1,6 @@
-//! What builders set alike.
+//! Setters shared by builders.
 
-/// Setters for parts that a builder keeps behind an `Arc`, or in an `Option` of one.
+/// Generates setters for parts that a builder holds in an `Arc`, or in an `Option` of one.
 macro_rules! part_setters {
     ($($(#[$doc:meta])* $part:ident: $kind:path;)+) => {$(
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Questions to a model beside the agent's own.
+//! Side calls: calls of a model in addition to the agent's own.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-/// A question to a model beside the agent's own. What it uses counts as the run's.
+/// A call of a model in addition to the agent's own. Its usage counts as the run's.
 pub(crate) struct SideCall<'a> {
     model: &'a dyn Model,
     system: String,
@@ -16,7 +16,7 @@ pub(crate) struct SideCall<'a> {
 }
 
 impl<'a> SideCall<'a> {
-    /// Tells `model` what it is to do, and gives it this to do it with.
+    /// Creates a call with instructions and input.
     pub(crate) fn new(model: &'a dyn Model, system: impl Into<String>, asked: impl Into<String>) -> Self {
         Self { model, system: system.into(), asked: asked.into(), params: ModelParams::default() }
     }
@@ -26,7 +26,7 @@ impl<'a> SideCall<'a> {
         self
     }
 
-    /// Holds the model to JSON of this schema, where its provider does that.
+    /// Requests JSON of this schema, if the provider supports that.
     pub(crate) fn json(mut self, name: &str, schema: Value) -> Self {
         if self.model.info().json_schema {
             self.params = self.params.output(OutputFormat::new(name, schema));
@@ -34,7 +34,7 @@ impl<'a> SideCall<'a> {
         self
     }
 
-    /// What the model says.
+    /// Makes the call and returns the model's text.
     pub(crate) async fn run(self, cx: &RunCx) -> Result<String> {
         let mut request = ModelRequest::new(cx.clone());
         request.messages = History::from_messages([Message::user(self.asked)])?;
@@ -45,7 +45,7 @@ impl<'a> SideCall<'a> {
     }
 }
 
-/// True for failures that end the run, whatever is made of other failures of a side call.
+/// True for errors that end the run, however other errors of a side call are handled.
 pub(crate) fn ends_the_run(kind: ErrorKind) -> bool {
     matches!(
         kind,

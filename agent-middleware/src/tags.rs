@@ -1,14 +1,15 @@
-//! Material between tags.
+//! Material enclosed in tags.
 
 use regex::Regex;
 
-/// Material between two tags, so that it is not taken for an instruction: nothing in it can end them.
+/// Encloses material in tags, so that it is not taken for an instruction: nothing in it can close
+/// them.
 pub(crate) fn tagged(tag: &str, material: &str) -> String {
     format!("<{tag}>\n{}\n</{tag}>", harmless(material, &[tag]))
 }
 
-/// The text with the `<` escaped of everything that a model may read as one of the tags, however it is written: `</tag>`,
-/// `</TAG >`, `< / tag x="y">`.
+/// Escapes the `<` of everything that a model may read as one of the tags, in any spelling:
+/// `</tag>`, `</TAG >`, `< / tag x="y">`.
 pub(crate) fn harmless(text: &str, tags: &[&str]) -> String {
     let tags: Vec<_> = tags.iter().map(|tag| regex::escape(tag)).collect();
     let tag =

@@ -1,7 +1,7 @@
-//! The `wrap_*` hooks of middlewares that often have nothing to do.
+//! `wrap_*` hooks of middlewares that are often inactive.
 
-/// Writes a `wrap_*` hook whose body gives the future. A hook of async-trait's has a future of its own in every call; this one
-/// may hand on that of `next`, and then costs nothing.
+/// Generates a `wrap_*` hook whose body returns the future. An async-trait hook allocates its own
+/// future in every call; this one can return the future of `next` without a cost.
 macro_rules! wrap {
     ($hook:ident($self:ident, $req:ident: $Request:ident, $next:ident: $Next:ident) -> $Answer:ident $body:block) => {
         fn $hook<'life0, 'life1, 'async_trait>(

@@ -16,7 +16,7 @@ use crate::{Permissions, permissions::Policy};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalConfig {
-    /// Which calls are allowed, asked about or denied. If omitted, all calls are allowed; if given
+    /// Permissions of tool calls: allow, ask or deny. If omitted, all calls are allowed; if given
     /// without a `default`, calls without a matching rule are asked about.
     pub permissions: Permissions,
     /// Tool patterns (`*` matches any number of characters, `?` one) whose calls are asked about if

@@ -1,6 +1,7 @@
-//! Stopping a run to look at it, and keeping where it stopped.
+//! Breakpoints, and persistence of stopped runs.
 //!
-//! [`Breakpoints`] and [`Snapshots`] are middlewares. For debuggers, tests, and applications that keep checkpoints of their own.
+//! [`Breakpoints`] and [`Snapshots`] are middlewares for debuggers, tests, and applications that
+//! store checkpoints themselves.
 //!
 //! ```
 //! use agent_middleware::{Breakpoints, breakpoints::BreakpointsConfig};
@@ -24,7 +25,8 @@ use serde_json::json;
 pub use self::snapshots::Snapshots;
 use crate::run_value::RunValue;
 
-/// Where a run stops. Visits are counted from 0 in each run, and count what is done: visit 1 of the model is its second call.
+/// A point at which a run stops. Visits are counted from 0 in each run, by completed work: visit 1
+/// of the model is its second call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -32,38 +34,39 @@ use crate::run_value::RunValue;
 pub enum Breakpoint {
     /// Before a model call.
     Model {
-        /// How many calls were answered before.
+        /// Number of earlier answered calls.
         visit: u32,
     },
-    /// Before the tools that a message calls.
+    /// Before the tool calls of a message.
     Tools {
-        /// How many messages with calls had all of them answered before.
+        /// Number of earlier messages with completed calls.
         visit: u32,
-        /// Only if this tool is among them; any if unset.
+        /// Stops only if this tool is called; for any tool if unset.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
     },
 }
 
-/// Where runs stop. By default nowhere.
+/// Breakpoints of runs. Default: none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BreakpointsConfig {
-    /// The places.
+    /// The breakpoints.
     pub at: Vec<Breakpoint>,
 }
 
-/// Stops a run before a model call or tools, to be looked at.
+/// Stops a run before a model call or tool calls, for inspection.
 ///
-/// The run ends as interrupted, with a question of the kind `breakpoint`; its checkpoint says where it stands, the calls that
-/// are to run among it. Answered `true`, it goes on past this place, once: whatever happens to it then, it does not stop here
-/// again. With other breakpoints among the request's resources it stops at those too, so that one can go step by step.
+/// The run ends as interrupted, with a question of the kind `breakpoint`; its checkpoint contains
+/// its state, including the pending calls. When it is answered with `true`, the run continues past
+/// this point, once: whatever happens later, it does not stop here again. It also stops at
+/// breakpoints among the request's resources, which allows stepping.
 ///
 /// # Order
 ///
-/// Outermost, so that nothing of the step has happened yet.
+/// Outermost, so that the step has not had any effect yet.
 ///
 /// ```text
 /// // right: the history is looked at as it is kept
@@ -89,33 +92,34 @@ pub struct Breakpoints {
 
 const VISITS: RunValue<Visits> = RunValue::new("breakpoints", "visits");
 
-/// How many turns with calls are done.
+/// Number of completed turns with calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Visits {
     tools: u32,
-    /// The step of the newest: it is counted once.
+    /// The step of the newest turn, which is counted once.
     step: u32,
 }
 
 impl Breakpoints {
-    /// Stops nowhere yet.
+    /// Creates the middleware without breakpoints.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stops before a model call, after `visit` others.
+    /// Stops before a model call, after `visit` earlier ones.
     #[must_use]
     pub fn before_model(self, visit: u32) -> Self {
         self.at(Breakpoint::Model { visit })
     }
 
-    /// Stops before the calls of a message, after those of `visit` others.
+    /// Stops before the calls of a message, after those of `visit` earlier messages.
     #[must_use]
     pub fn before_tools(self, visit: u32) -> Self {
         self.at(Breakpoint::Tools { visit, tool: None })
     }
 
-    /// Stops before the calls of a message, after those of `visit` others, if this tool is called.
+    /// Stops before the calls of a message, after those of `visit` earlier messages, if this tool
+    /// is called.
     #[must_use]
     pub fn before_tool(self, tool: impl Into<String>, visit: u32) -> Self {
         self.at(Breakpoint::Tools { visit, tool: Some(tool.into()) })
@@ -126,21 +130,21 @@ impl Breakpoints {
         self
     }
 
-    /// Its own breakpoints, and those that came with the request.
+    /// Returns its own breakpoints, and those from the request.
     fn all(&self, cx: &RunCx) -> Vec<Breakpoint> {
         let of_run = cx.resources().get::<Self>().map(|given| given.config.at.clone()).unwrap_or_default();
         self.config.at.iter().cloned().chain(of_run).collect()
     }
 }
 
-/// Stops at the place, unless the run went on from it before.
+/// Stops here, unless the run already continued past this point.
 fn stop(cx: &RunCx, before: &str, visits: (u32, u32)) -> Result<()> {
     let payload = json!({"before": before, "visits": {"model": visits.0, "tools": visits.1}});
     let ask = Ask::new("breakpoint", payload).nonce(before).schema(json!({"const": true}));
     cx.ask_with(ask).map(drop)
 }
 
-/// A tool that is not there would never be called.
+/// Refuses breakpoints for unknown tools, which would never be reached.
 fn check(places: &[Breakpoint], tools: &ToolSpecs) -> Result<()> {
     for place in places {
         if let Breakpoint::Tools { tool: Some(name), .. } = place

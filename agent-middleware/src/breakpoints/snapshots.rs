@@ -1,4 +1,4 @@
-//! [`Snapshots`]: the application keeps where a run stopped.
+//! [`Snapshots`]: lets the application store the checkpoints of stopped runs.
 
 use std::{fmt, sync::Arc};
 
@@ -7,16 +7,16 @@ use async_trait::async_trait;
 
 type Save = dyn Fn(Checkpoint) -> BoxFuture<'static, Result<String>> + Send + Sync;
 
-/// Hands the application the checkpoint of each run that stops before it is finished: because it waits, was paused or
-/// cancelled, or failed. Where the application says that it keeps it stands in
+/// Passes the checkpoint of each unfinished run to the application: of a run that waits, was paused
+/// or cancelled, or failed. The location that the application returns is in
 /// [`saved_as`](agent_core::Checkpoint::saved_as) of the run's end.
 ///
-/// One that comes among a request's resources is used in place of the agent's own. If keeping fails, that is an event, and
-/// the run still hands out its checkpoint.
+/// An instance among a request's resources replaces the agent's own. If storing fails, there is a
+/// warning event, and the run still returns its checkpoint.
 ///
 /// # Order
 ///
-/// Outermost, so that no other middleware changes the end after it was kept.
+/// Outermost, so that no other middleware changes the end after it was stored.
 ///
 /// ```text
 /// // right: what is kept is what the run ends with
@@ -41,7 +41,7 @@ pub struct Snapshots {
 }
 
 impl Snapshots {
-    /// Keeps checkpoints by `save`, which tells where.
+    /// Stores checkpoints with `save`, which returns their location.
     pub fn new<F, Fut>(save: F) -> Self
     where
         F: Fn(Checkpoint) -> Fut + Send + Sync + 'static,

@@ -87,9 +87,9 @@ const ANSWERED: Key<u64> = Key::new("answered_at");
 ///
 /// | event | when |
 /// |---|---|
-/// | [`CompactionStarted`](agent_core::EventKind::CompactionStarted) | a trigger holds |
-/// | [`Compaction`](agent_core::EventKind::Compaction) | it is done, or came to nothing; with figures |
-/// | [`HistoryReplaced`](agent_core::EventKind::HistoryReplaced) | the new conversation is kept: `compact_auto`, `compact_manual`, `compact_emergency` |
+/// | [`CompactionStarted`](agent_core::EventKind::CompactionStarted) | a trigger fires |
+/// | [`Compaction`](agent_core::EventKind::Compaction) | the compaction succeeded or was unsuccessful; with the numbers |
+/// | [`HistoryReplaced`](agent_core::EventKind::HistoryReplaced) | the new conversation is stored: `compact_auto`, `compact_manual`, `compact_emergency` |
 ///
 /// # Order
 ///

@@ -1,4 +1,4 @@
-//! Closures as middleware with one hook.
+//! Middleware with a single hook, made from closures.
 
 use agent_core::{Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, ToolOutput, ToolRequest};
 use async_trait::async_trait;
@@ -35,9 +35,10 @@ macro_rules! hook_fn {
 }
 
 hook_fn!(
-    /// Middleware of one closure that runs [before each model call](Middleware::before_model).
+    /// Creates a middleware from a closure that runs
+    /// [before each model call](Middleware::before_model).
     ///
-    /// The closure is not async: one that waits for something is a [`Middleware`] or a layer of
+    /// The closure is synchronous: for asynchronous work, use a [`Middleware`] or a layer of
     /// [`from_fn`](crate::from_fn()).
     ///
     /// ```
@@ -63,13 +64,13 @@ hook_fn!(
     before_model_fn, before_model(req: &mut ModelRequest) -> Flow<ModelResponse>
 );
 hook_fn!(
-    /// Middleware of one closure that runs [after each model call](Middleware::after_model). Otherwise as
-    /// [`before_model_fn`].
+    /// Creates a middleware from a closure that runs
+    /// [after each model call](Middleware::after_model). Otherwise as [`before_model_fn`].
     after_model_fn, after_model(res: &mut ModelResponse) -> ()
 );
 hook_fn!(
-    /// Middleware of one closure that runs [before each tool call](Middleware::before_tool). Otherwise as
-    /// [`before_model_fn`].
+    /// Creates a middleware from a closure that runs
+    /// [before each tool call](Middleware::before_tool). Otherwise as [`before_model_fn`].
     ///
     /// ```
     /// use agent_core::{Flow, ToolOutput};
@@ -84,7 +85,7 @@ hook_fn!(
     before_tool_fn, before_tool(req: &mut ToolRequest) -> Flow<ToolOutput>
 );
 hook_fn!(
-    /// Middleware of one closure that runs [after each tool call](Middleware::after_tool). Otherwise as
-    /// [`before_model_fn`].
+    /// Creates a middleware from a closure that runs
+    /// [after each tool call](Middleware::after_tool). Otherwise as [`before_model_fn`].
     after_tool_fn, after_tool(req: &ToolRequest, out: &mut ToolOutput) -> ()
 );

@@ -1,7 +1,8 @@
-//! Closures as tower layers, and as middleware with one hook.
+//! Tower layers, and middleware with a single hook, made from closures.
 //!
-//! For policies of a few lines in one application. [`from_fn`] and [`before_model_fn`] and its like are at the root of the crate;
-//! here are the types that [`from_fn`] makes, for those who must name them.
+//! For application-specific policies of a few lines. [`from_fn`], [`before_model_fn`] and the other
+//! functions are at the root of the crate; this module contains the types that [`from_fn`] returns,
+//! in case they must be named.
 //!
 //! ```
 //! use agent_core::{ModelRequest, ModelResponse, ModelService, Result};
@@ -32,11 +33,11 @@ use tower::{Layer, Service};
 
 pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_tool_fn};
 
-/// Makes a tower layer of an async closure.
+/// Creates a tower layer from an async closure.
 ///
-/// The closure is given the request and the rest of the stack. `next` is an ordinary service that can be cloned: run it
-/// once, not at all, or, on clones, as often as you like. The same function makes layers for models, tools and agents; the
-/// types of the closure's arguments say which.
+/// The closure receives the request and the rest of the stack. `next` is an ordinary service that
+/// can be cloned: run it once, not at all, or repeatedly on clones. The same function creates
+/// layers for models, tools and agents; the types of the closure's arguments decide which.
 ///
 /// | around | request | `next` |
 /// |---|---|---|
@@ -44,12 +45,12 @@ pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_t
 /// | tool calls | [`ToolRequest`](agent_core::ToolRequest) | [`ToolService`](agent_core::ToolService) |
 /// | whole runs | [`RunRequest`](agent_core::RunRequest) | [`AgentService`](agent_core::middleware::AgentService) |
 ///
-/// Use it for a policy of a few lines in one application. A policy with a configuration, or one that needs more than one
-/// hook, is better a [`Middleware`](agent_core::Middleware).
+/// Use it for an application-specific policy of a few lines. For a policy with a configuration, or
+/// with more than one hook, implement a [`Middleware`](agent_core::Middleware).
 ///
 /// # Order
 ///
-/// The layer stands where it is registered, and is entered once per attempt of whatever retries outside it.
+/// The layer applies where it is registered, and is entered once per attempt of an outer retry.
 ///
 /// ```text
 /// // right: every attempt is timed apart
@@ -97,12 +98,12 @@ where
     FromFnLayer { f: Arc::new(f) }
 }
 
-/// The layer that [`from_fn`] makes.
+/// Layer returned by [`from_fn`].
 pub struct FromFnLayer<F> {
     f: Arc<F>,
 }
 
-/// The service that [`FromFnLayer`] makes.
+/// Service of a [`FromFnLayer`].
 pub struct FromFn<F, S> {
     f: Arc<F>,
     inner: S,
@@ -131,7 +132,7 @@ where
     }
 
     fn call(&mut self, req: Req) -> Fut {
-        // The closure gets the service that was made ready; the fresh clone stays.
+        // The closure receives the service that is ready; the new clone stays.
         let fresh = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, fresh);
         (self.f)(req, ready)

@@ -1,4 +1,4 @@
-//! Counting tool calls, each once.
+//! Counts of tool calls, each counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::LimitsConfig;
 
-/// The tool calls that a run was allowed.
+/// Counts of a run's admitted tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct CallCounts {
     calls: BTreeMap<String, u32>,
-    /// The step under way and the calls of it that are counted: one that is gone on with is not counted again.
+    /// The current step and its counted calls: a resumed call is not counted again.
     step: u32,
     counted: BTreeSet<String>,
 }
 
 impl CallCounts {
-    /// Counts the call, or says why it is one too many.
+    /// Counts the call, or returns the limit that it exceeds.
     pub(super) fn admit(&mut self, config: &LimitsConfig, step: u32, call: &str, tool: &str) -> Result<(), String> {
         if self.step != step {
             (self.step, self.counted) = (step, BTreeSet::new());

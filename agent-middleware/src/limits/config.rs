@@ -1,27 +1,27 @@
-//! What is limited, and what happens then.
+//! Configuration of [`Limits`](super::Limits).
 
 use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-/// What happens to a run that reached a limit.
+/// Action when a run reaches a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
-    /// The run finishes at its next boundary, and its exit reason says which limit it was.
+    /// The run finishes at its next boundary, and its exit reason names the limit.
     #[default]
     End,
     /// The run fails with [`ErrorKind::Limit`](agent_core::ErrorKind::Limit).
     Error,
 }
 
-/// What happens to a tool call over the limit. It is never run.
+/// Action for a tool call over the limit, which never runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnToolLimit {
-    /// The call is answered with an error that tells the model of the limit, and the run goes on.
+    /// The call is answered with an error that states the limit, and the run continues.
     #[default]
     Continue,
     /// The call is answered in the same way, and the run finishes at its next boundary.
@@ -30,30 +30,32 @@ pub enum OnToolLimit {
     Error,
 }
 
-/// The limits of a run. Whatever is unset is unlimited.
+/// Limits of a run. Unset limits are unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LimitsConfig {
-    /// Most model calls, however often each was tried.
+    /// Maximum number of model calls; retries of a call do not count.
     pub model_calls: Option<u32>,
-    /// What happens then. Default: [`OnLimit::End`].
+    /// Action at that limit. Default: [`OnLimit::End`].
     pub on_model_calls: OnLimit,
-    /// Most tool calls, of all tools together.
+    /// Maximum number of tool calls, of all tools together.
     pub tool_calls: Option<u32>,
-    /// Most calls of single tools, by name.
+    /// Maximum number of calls of single tools, by name.
     pub tools: BTreeMap<String, u32>,
-    /// What happens to a tool call over either limit. Default: [`OnToolLimit::Continue`].
+    /// Action for a tool call over either limit. Default: [`OnToolLimit::Continue`].
     pub on_tool_calls: OnToolLimit,
-    /// Tokens, in and out, of the run and its descendants, after which the model is not called again.
+    /// Number of input and output tokens of the run and its descendants after which the model is
+    /// not called again.
     pub tokens: Option<u64>,
-    /// What happens then. Default: [`OnLimit::End`].
+    /// Action at that limit. Default: [`OnLimit::End`].
     pub on_tokens: OnLimit,
-    /// Longest time; in configuration files, seconds. A run that goes on after a pause starts afresh.
+    /// Maximum duration; in configuration files, seconds. A run that resumes after a pause starts
+    /// anew.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub wall_time: Option<Duration>,
-    /// What happens then. Default: [`OnLimit::End`].
+    /// Action at that limit. Default: [`OnLimit::End`].
     pub on_wall_time: OnLimit,
 }

@@ -1,6 +1,7 @@
-//! How much a run may do.
+//! Limits of a run.
 //!
-//! [`Limits`] is the middleware. Here is its configuration, and what may happen at a limit.
+//! [`Limits`] is the middleware. This module contains its configuration, and the actions at a
+//! limit.
 //!
 //! ```
 //! use agent_middleware::{Limits, limits::OnToolLimit};
@@ -27,27 +28,32 @@ use crate::{run_value::RunValue, wrap::wrap};
 
 const CALLS: RunValue<CallCounts> = RunValue::new("limits", "tool_calls");
 
-/// Limits how much a run may do: model calls, tool calls, tokens, time. Unset is unlimited, which is the default.
+/// Limits the model calls, tool calls, tokens and duration of a run. By default everything is
+/// unlimited.
 ///
-/// A limit of N allows exactly N. Model calls, tool calls and tokens are counted on when a run goes on after a pause or a
-/// restart; its time starts afresh, since waiting for a person is not the run's doing.
+/// A limit of N allows exactly N. Counts of model calls, tool calls and tokens continue when a run
+/// resumes after a pause or a restart; its time starts anew, since the run is not responsible for
+/// waiting for a person.
 ///
-/// | limit | looked at | then, unless said otherwise |
+/// | limit | checked | default action |
 /// |---|---|---|
 /// | model calls | before a model call | the run finishes: [`OnLimit::End`] |
 /// | tokens of the run and its descendants | before a model call | the run finishes: [`OnLimit::End`] |
-/// | tool calls, total and per tool | before a tool call | the model is told: [`OnToolLimit::Continue`] |
-/// | wall time | before and during both | the run finishes: [`OnLimit::End`] |
+/// | tool calls, total and per tool | before a tool call | the model receives an error: [`OnToolLimit::Continue`] |
+/// | duration | before and during model and tool calls | the run finishes: [`OnLimit::End`] |
 ///
-/// A run that finishes in this way has the exit reason `limit: ..`. Calls under way when the time is up are cut off, a
-/// sub-agent's too, where it stands; a tool call is then answered with an error, so that the conversation stays whole.
+/// A run that finishes at a limit has the exit reason `limit: ..`. When the time is up, running
+/// calls are cut off, including those of sub-agents; a cut-off tool call is answered with an error,
+/// so that the conversation stays complete.
 ///
-/// A call's tokens are known when it is over, so the last call may pass the limit. Where many runs together must not pass a
-/// cap, give the agent a [`Budget`](agent_core::Budget), which is reserved before each call.
+/// A call's tokens are known only after the call, so the last call may exceed the limit. To enforce
+/// a cap across many runs, give the agent a [`Budget`](agent_core::Budget), which is reserved
+/// before each call.
 ///
 /// # Order
 ///
-/// A call that a middleware inside answers counts; one that is answered outside never comes here.
+/// A call that an inner middleware answers counts; one that an outer middleware answers does not
+/// reach this one.
 ///
 /// ```text
 /// // right: nobody is asked about a call over the limit, and rejected calls count too
@@ -77,75 +83,76 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No limits yet.
+    /// Creates the middleware without limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the most model calls of a run.
+    /// Sets the maximum number of model calls of a run.
     #[must_use]
     pub fn model_calls(mut self, most: u32) -> Self {
         self.config.model_calls = Some(most);
         self
     }
 
-    /// Sets what happens at the limit of model calls. Default: [`OnLimit::End`].
+    /// Sets the action at the limit of model calls. Default: [`OnLimit::End`].
     #[must_use]
     pub fn on_model_calls(mut self, then: OnLimit) -> Self {
         self.config.on_model_calls = then;
         self
     }
 
-    /// Sets the most tool calls of a run, of all tools together.
+    /// Sets the maximum number of tool calls of a run, of all tools together.
     #[must_use]
     pub fn tool_calls(mut self, most: u32) -> Self {
         self.config.tool_calls = Some(most);
         self
     }
 
-    /// Sets the most calls of one tool in a run.
+    /// Sets the maximum number of calls of one tool in a run.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>, most: u32) -> Self {
         self.config.tools.insert(name.into(), most);
         self
     }
 
-    /// Sets what happens to a tool call over the limit. Default: [`OnToolLimit::Continue`].
+    /// Sets the action for a tool call over the limit. Default: [`OnToolLimit::Continue`].
     #[must_use]
     pub fn on_tool_calls(mut self, then: OnToolLimit) -> Self {
         self.config.on_tool_calls = then;
         self
     }
 
-    /// Sets the tokens of the run and its descendants after which the model is not called again.
+    /// Sets the number of tokens of the run and its descendants after which the model is not called
+    /// again.
     #[must_use]
     pub fn tokens(mut self, tokens: u64) -> Self {
         self.config.tokens = Some(tokens);
         self
     }
 
-    /// Sets what happens at the limit of tokens. Default: [`OnLimit::End`].
+    /// Sets the action at the limit of tokens. Default: [`OnLimit::End`].
     #[must_use]
     pub fn on_tokens(mut self, then: OnLimit) -> Self {
         self.config.on_tokens = then;
         self
     }
 
-    /// Sets the longest time of a run.
+    /// Sets the maximum duration of a run.
     #[must_use]
     pub fn wall_time(mut self, time: Duration) -> Self {
         self.config.wall_time = Some(time);
         self
     }
 
-    /// Sets what happens when the time is up. Default: [`OnLimit::End`].
+    /// Sets the action when the time is up. Default: [`OnLimit::End`].
     #[must_use]
     pub fn on_wall_time(mut self, then: OnLimit) -> Self {
         self.config.on_wall_time = then;
         self
     }
 
-    /// When the run's time is up, if it is limited.
+    /// Returns the run's deadline, if its duration is limited.
     fn deadline(&self, cx: &RunCx) -> Option<Instant> {
         let time = self.config.wall_time?;
         self.started.of(cx, Instant::now).checked_add(time)
@@ -176,7 +183,7 @@ impl Limits {
     }
 }
 
-/// Asks the run to finish, or fails it.
+/// Requests the run to finish, or fails it.
 fn reached(cx: &RunCx, limit: &str, then: OnLimit) -> Result<()> {
     match then {
         OnLimit::End => {

@@ -1,4 +1,4 @@
-//! [`ChatHistory`]: conversations of a store of their own.
+//! [`ChatHistory`]: conversations in a separate store.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::run_value::RunValue;
 /// The messages that the run was given, once it has begun.
 const GIVEN: RunValue<Option<Vec<Message>>> = RunValue::new("chat_history", "given");
 
-/// Which chat, and how much of it.
+/// Chat id and retrieval limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ChatHistoryConfig {
-    /// The chat's id. Default: the run's session.
+    /// Id of the chat. Default: the run's session.
     pub chat: Option<String>,
-    /// The newest rounds that a run is given; a round is what a user says up to the answer that ends it. Unset is all of
-    /// them. Default: 10.
+    /// Maximum number of rounds that a run receives, newest last; a round lasts from a user message
+    /// to the answer that ends it. Unset means all. Default: 10.
     pub last_k: Option<usize>,
 }
 
@@ -34,16 +34,18 @@ impl Default for ChatHistoryConfig {
     }
 }
 
-/// Puts the newest rounds of a chat before the messages of a run, and keeps what the run adds to it: for agents whose
-/// conversations are kept in a [`ChatMessageStore`], apart from runs.
+/// Prepends the newest rounds of a chat to the messages of a run, and stores the messages that the
+/// run adds: for agents whose conversations are stored in a [`ChatMessageStore`], separately from
+/// runs.
 ///
-/// An agent with a [journal](agent_core::Journal) of its own needs none of this: its sessions have their history already, and
-/// with both it would be there twice.
+/// An agent with a [journal](agent_core::Journal) does not need it: its sessions already have their
+/// history, and with both it would appear twice.
 ///
-/// The run sees its own system messages, then what was kept, then what is new. When it has finished, its messages and what
-/// followed them are kept, under ids by which they are kept once however often that is tried; if compaction took the run's
-/// own messages out of the history, they and the answer are. A run that did not finish keeps nothing until it is gone on with.
-/// If keeping fails, a warning says so and the run ends as it did.
+/// The run sees its own system messages, then the stored messages, then the new ones. When it has
+/// finished, its messages and the following ones are stored, under ids that make repeated attempts
+/// idempotent; if compaction removed the run's own messages from the history, they and the answer
+/// are stored. An unfinished run stores nothing until it is resumed. If storing fails, there is a
+/// warning and the run's end does not change.
 ///
 /// # Order
 ///
@@ -79,12 +81,12 @@ pub struct ChatHistory {
 }
 
 impl ChatHistory {
-    /// The newest ten rounds of the chat that is called as the run's session, in this store.
+    /// Uses the newest ten rounds of the chat whose id is the run's session, in this store.
     pub fn new(store: impl ChatMessageStore) -> Self {
         Self { store: Arc::new(store), config: ChatHistoryConfig::default() }
     }
 
-    /// Sets everything that is data at once.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: ChatHistoryConfig) -> Self {
         self.config = config;
@@ -98,7 +100,7 @@ impl ChatHistory {
         self
     }
 
-    /// Sets the newest rounds that a run is given.
+    /// Sets the maximum number of rounds that a run receives.
     #[must_use]
     pub fn last_k(mut self, rounds: usize) -> Self {
         self.config.last_k = Some(rounds);
@@ -120,7 +122,7 @@ impl ChatHistory {
         serde_json::from_value(cx.decide("chat_history", retrieved).await?).map_err(broken)
     }
 
-    /// Keeps the messages, once: a replay keeps nothing. Gives how many are new.
+    /// Stores the messages once: a replay stores nothing. Returns how many are new.
     async fn write(&self, cx: &RunCx, messages: Vec<Message>) -> Result<Value> {
         let id = |at| format!("{}/{at}", cx.ids().run_id);
         let messages = messages.into_iter().enumerate().map(|(at, message)| ChatMessage::new(id(at), message));
@@ -128,7 +130,7 @@ impl ChatHistory {
     }
 }
 
-/// What a run that was `given` these messages added to the chat.
+/// Returns the messages that a run with these `given` messages added to the chat.
 fn added(history: &History, given: &[Message], answer: &str) -> Vec<Message> {
     let all: Vec<&Message> = history.iter().collect();
     let spoken = |message: &&Message| !matches!(message, Message::System(_));
@@ -155,7 +157,7 @@ impl Middleware for ChatHistory {
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         if GIVEN.update(cx, |given| given.is_some())? {
-            return Ok(()); // the run goes on, and has its history
+            return Ok(()); // the run was resumed, and has its history
         }
         let given: Vec<Message> = cx.history().iter().cloned().collect();
         let kept = self.retrieve(cx).await?;

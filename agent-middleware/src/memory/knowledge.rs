@@ -1,4 +1,4 @@
-//! [`Knowledge`]: passages of documents that fit the question.
+//! [`Knowledge`]: passages of documents that match the question.
 
 use agent_core::{
     Error, ErrorKind, Flow, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement, Result, RunCx, RunEnd,
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::tags::tagged;
 
-/// How many passages a run is told, and how much of them.
+/// Limits on the passages that a run receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct KnowledgeConfig {
-    /// Most passages. Default: 5.
+    /// Maximum number of passages. Default: 5.
     pub top_k: usize,
-    /// Most characters of all passages together. Default: 8,000.
+    /// Maximum number of characters of all passages together. Default: 8,000.
     pub max_chars: usize,
 }
 
@@ -27,12 +27,13 @@ impl Default for KnowledgeConfig {
     }
 }
 
-/// Tells the model what documents say about the newest message of the user, each passage with its source and its lines.
+/// Adds document passages about the newest user message to the prompt, each with its source and its
+/// lines.
 ///
-/// When a run begins, passages are looked up once: a run that goes on in another process is told the same. They are the last message of each
-/// model call and of those calls alone: nothing of them is kept in the conversation, and what a provider caches of it stays of use. If
-/// looking up fails, the run fails. A model that is to search by itself, and more than once, is given the retriever's
-/// [tool](Retriever::tool) instead.
+/// Passages are retrieved once, when a run begins: a run that resumes in another process receives
+/// the same. They are the last message of each model call and not part of the conversation, so that
+/// the provider's cache remains valid. If the retrieval fails, the run fails. For a model that
+/// searches itself, and more than once, use the retriever's [tool](Retriever::tool) instead.
 ///
 /// # Order
 ///
@@ -69,33 +70,33 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Looks passages up here.
+    /// Retrieves passages with this retriever.
     pub fn new(retriever: Retriever) -> Self {
         Self { retriever, config: KnowledgeConfig::default(), told: PerRun::default() }
     }
 
-    /// Sets everything that is data at once.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: KnowledgeConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets the most passages that a run is told.
+    /// Sets the maximum number of passages that a run receives.
     #[must_use]
     pub fn top_k(mut self, most: usize) -> Self {
         self.config.top_k = most;
         self
     }
 
-    /// Sets the most characters of all passages together.
+    /// Sets the maximum number of characters of all passages together.
     #[must_use]
     pub fn max_chars(mut self, most: usize) -> Self {
         self.config.max_chars = most;
         self
     }
 
-    /// What is looked up for a run, as the model is told it.
+    /// Returns the retrieved passages as the model receives them.
     async fn look_up(&self, cx: &RunCx) -> Result<String> {
         let history = cx.history();
         let asked = history.iter().rev().find(|message| matches!(message, Message::User(_)));

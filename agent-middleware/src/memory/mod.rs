@@ -1,7 +1,9 @@
-//! What a run knows of earlier ones, and of documents.
+//! Memory of earlier runs, and knowledge from documents.
 //!
-//! [`ChatHistory`] keeps whole conversations, [`LongTermMemory`] what is worth remembering of them; [`Knowledge`] looks up what documents
-//! say. The stores are in `agent-store`. Here is how they are set up: whose memories they are ([`MemoryScope`]) and what of a run is kept ([`KeepOfRun`]).
+//! [`ChatHistory`] stores whole conversations, [`LongTermMemory`] the facts worth remembering;
+//! [`Knowledge`] retrieves document passages. The stores are in `agent-store`. This module contains
+//! their settings: the scope of memories ([`MemoryScope`]) and the memories to store of a run
+//! ([`KeepOfRun`]).
 //!
 //! ```
 //! use agent_middleware::{LongTermMemory, memory::MemoryScope};

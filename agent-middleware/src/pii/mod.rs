@@ -39,12 +39,12 @@ pub use crate::scan::{Detector, Passage};
 /// Finds personal or secret data, and redacts, masks, hashes or blocks it: in messages to the
 /// model, in model responses, in tool arguments and in tool outputs.
 ///
-/// | where | what changes | what blocking does |
+/// | stage | redacted | effect of blocking |
 /// |---|---|---|
-/// | input | the view of each model call; the kept history stays as it is | the call fails |
-/// | output | what readers of the stream hear, what is kept, and the answer: the same text | the call fails |
-/// | tool input | the arguments, for readers, in what is kept, and for the tool | the call is refused, and the model told |
-/// | tool output | what the model is shown and what is kept, text and value | the model is told that it was withheld |
+/// | input | the view of each model call, but not the stored history | the call fails |
+/// | output | the stream, the stored message, and the answer: the same text | the call fails |
+/// | tool input | the arguments in the stream, in the history, and for the tool | the call is refused, and the model notified |
+/// | tool output | text and value, for the model and in the history | the model receives a notice instead |
 ///
 /// A blocked call fails with the kind [`ContentFiltered`](ErrorKind::ContentFiltered); its message
 /// does not contain the finding.

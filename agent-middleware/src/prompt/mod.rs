@@ -1,7 +1,8 @@
-//! What the model is told beside the conversation.
+//! Additions to the model's prompt besides the conversation.
 //!
-//! [`RuntimeEnvironment`], [`TodoList`] and [`Reminders`] tell it something; [`PromptCaching`] asks providers to keep what does not
-//! change. Here are their configurations, and the [`Todo`]s for programs that show them.
+//! [`RuntimeEnvironment`], [`TodoList`] and [`Reminders`] add information to the prompt;
+//! [`PromptCaching`] asks providers to cache its stable part. This module contains their
+//! configurations, and the [`Todo`]s for programs that show them.
 //!
 //! ```
 //! use agent_middleware::{PromptCaching, prompt::PromptCachingConfig};

@@ -1,4 +1,4 @@
-//! [`PromptCaching`]: asks providers to keep the prompt.
+//! [`PromptCaching`]: asks providers to cache the prompt.
 
 use std::collections::BTreeSet;
 
@@ -9,26 +9,27 @@ use agent_core::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-/// What providers are asked to keep.
+/// Configuration of `PromptCaching`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PromptCachingConfig {
-    /// How long. Default: as long as the provider does by default.
+    /// Cache duration. Default: the provider's default.
     pub keep: Cache,
-    /// Whether a mark is set after the tools. Default: true.
+    /// Sets a cache mark after the tools. Default: true.
     pub tools: bool,
-    /// Whether a mark is set after the system prompt. Default: true.
+    /// Sets a cache mark after the system prompt. Default: true.
     pub system: bool,
-    /// How many of the newest messages that are not the model's own are marked. Default: 2: one that the next call finds
-    /// again, and one for what is new.
+    /// Number of newest messages not written by the model that are marked. Default: 2: one that the
+    /// next call finds again, and one for new content.
     pub messages: usize,
-    /// Messages that a conversation must have before any is marked: short ones cost more to keep than to read again.
-    /// Default: 0.
+    /// Minimum number of messages in a conversation before any is marked: caching a short one costs
+    /// more than reading it again. Default: 0.
     pub min_messages: usize,
-    /// The providers that must be asked, by [`ModelInfo::provider`](agent_core::ModelInfo::provider). Others keep prompts by
-    /// themselves, or not at all. Default: `anthropic`.
+    /// Providers that need cache marks, by
+    /// [`ModelInfo::provider`](agent_core::ModelInfo::provider). Others cache automatically, or not
+    /// at all. Default: `anthropic`.
     pub providers: BTreeSet<String>,
 }
 
@@ -45,15 +46,18 @@ impl Default for PromptCachingConfig {
     }
 }
 
-/// Asks providers to keep the prompt, so that the next call pays less for reading it again: after the tools, after the system
-/// prompt, and at the newest messages. Of these four marks, Anthropic's most, the last two move with the conversation.
+/// Asks providers to cache the prompt, so that the next call pays less for it: after the tools,
+/// after the system prompt, and at the newest messages. Of these four marks, Anthropic's maximum,
+/// the last two move with the conversation.
 ///
-/// It changes the view of each call and nothing that is kept. Requests to other providers are left alone. An edit of the view
-/// by a middleware inside may come before a mark and spoil it; that is what the order is about.
+/// It changes the request of each call, but not the stored history. Requests to other providers are
+/// not changed. An inner middleware that edits the request before a mark may invalidate it; see the
+/// order.
 ///
 /// # Order
 ///
-/// Inside whatever changes the beginning of the prompt from call to call, so that the marks are set on what is sent.
+/// Inside middleware that changes the beginning of the prompt from call to call, so that the marks
+/// match the prompt that is sent.
 ///
 /// ```text
 /// // right: the marks are at the end of what is sent
@@ -77,33 +81,34 @@ pub struct PromptCaching {
 }
 
 impl PromptCaching {
-    /// Marks after the tools, after the system prompt, and at the two newest messages.
+    /// Sets marks after the tools, after the system prompt, and at the two newest messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long the provider is asked to keep it.
+    /// Sets the cache duration.
     #[must_use]
     pub fn keep(mut self, keep: Cache) -> Self {
         self.config.keep = keep;
         self
     }
 
-    /// Sets how many messages a conversation must have before any is marked.
+    /// Sets the minimum number of messages in a conversation before any is marked.
     #[must_use]
     pub fn min_messages(mut self, least: usize) -> Self {
         self.config.min_messages = least;
         self
     }
 
-    /// Adds a provider that must be asked.
+    /// Adds a provider that needs cache marks.
     #[must_use]
     pub fn provider(mut self, name: impl Into<String>) -> Self {
         self.config.providers.insert(name.into());
         self
     }
 
-    /// Marks the newest messages. Those before them are shared with what is kept, and so is what wires wrote for them.
+    /// Marks the newest messages. Earlier messages stay shared with the stored history, and so does
+    /// their cached wire format.
     fn mark_messages(&self, history: &mut History) -> Result<()> {
         let PromptCachingConfig { messages, min_messages, keep, .. } = self.config;
         if history.len() < min_messages {
@@ -116,7 +121,8 @@ impl PromptCaching {
     }
 }
 
-/// The message with a mark, if it is one that takes a mark: not the model's own, and with something at its end.
+/// Returns the message with a mark, if it can take one: not the model's own, and with non-empty
+/// content at its end.
 fn marked(message: &Message, keep: Cache) -> Option<Message> {
     let mut message = message.clone();
     match &mut message {

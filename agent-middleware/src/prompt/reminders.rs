@@ -1,48 +1,50 @@
-//! [`Reminders`]: tells a model how far it is.
+//! [`Reminders`]: informs a model of its remaining steps and tokens.
 
 use agent_core::{Flow, Message, Middleware, ModelRequest, ModelResponse, PerRun, Placement, Result, RunCx, RunEnd};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a model is reminded of.
+/// Configuration of `Reminders`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RemindersConfig {
-    /// The most steps of a run, of which the model is told how many are left. Default: none, which says nothing of steps.
+    /// Maximum number of steps of a run, to report how many are left. Default: unset, which reports
+    /// no steps.
     pub steps: Option<u32>,
-    /// Whether the model is told how many tokens of its context are left. Default: false.
+    /// Reports how many tokens of the context are left. Default: false.
     pub tokens: bool,
-    /// The tokens of the context, if the model's own [`context_window`](agent_core::ModelInfo::context_window) is not meant.
+    /// Size of the context in tokens, if it differs from the model's own
+    /// [`context_window`](agent_core::ModelInfo::context_window).
     pub context_window: Option<u64>,
-    /// Tokens that an answer should have room for: with less than three times as many left, the model is told to come to an
-    /// end. Default: 16,384.
+    /// Tokens to leave for an answer: with less than three times as many left, the model is asked
+    /// to finish. Default: 16,384.
     pub room: Option<u64>,
-    /// Texts that are said every so many steps.
+    /// Texts that are repeated at an interval of steps.
     pub every: Vec<Repeated>,
 }
 
-/// A text that is said every so many steps.
+/// A text that is repeated at an interval of steps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Repeated {
-    /// How many steps are between; at least one.
+    /// Interval in steps; at least one.
     pub steps: u32,
-    /// What is said.
+    /// The text.
     pub text: String,
 }
 
 const ROOM: u64 = 16_384;
 
-/// Tells a model how many steps and tokens it has left, and whatever else it tends to forget.
+/// Informs a model how many steps and tokens it has left, and repeats other reminders.
 ///
-/// The reminder is the last message of the call and of this call alone: nothing of it is kept, so reminders do not pile up. It
-/// comes when the model has said something, and grows more urgent towards the end. What is left of the context is what the
-/// provider reported of the call before.
+/// The reminder is the last message of the call and not part of the conversation, so reminders do
+/// not accumulate. It appears once the model has responded, and grows more urgent towards the end.
+/// The remaining context is derived from the provider's usage report of the previous call.
 ///
 /// # Order
 ///
@@ -64,38 +66,38 @@ const ROOM: u64 = 16_384;
 #[derive(Debug, Default)]
 pub struct Reminders {
     config: RemindersConfig,
-    /// The tokens of the context after the last answer.
+    /// Tokens of the context after the last response.
     used: PerRun<AtomicU64>,
 }
 
 impl Reminders {
-    /// No reminder yet.
+    /// Creates the middleware without reminders.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Tells how many of these steps are left: the number that the agent was given as its `max_steps`.
+    /// Reports how many of these steps are left: the agent's `max_steps`.
     #[must_use]
     pub fn steps(mut self, most: u32) -> Self {
         self.config.steps = Some(most);
         self
     }
 
-    /// Tells how many tokens of the model's context are left.
+    /// Reports how many tokens of the model's context are left.
     #[must_use]
     pub fn tokens(mut self) -> Self {
         self.config.tokens = true;
         self
     }
 
-    /// Sets the tokens of the context, if the model's own number is not meant.
+    /// Sets the size of the context in tokens, if it differs from the model's own.
     #[must_use]
     pub fn context_window(mut self, tokens: u64) -> Self {
         self.config.context_window = Some(tokens);
         self
     }
 
-    /// Says `text` every so many steps.
+    /// Adds `text` every `steps` steps.
     #[must_use]
     pub fn every(mut self, steps: u32, text: impl Into<String>) -> Self {
         self.config.every.push(Repeated { steps, text: text.into() });
@@ -104,7 +106,7 @@ impl Reminders {
 
     fn of_steps(&self, cx: &RunCx) -> Option<String> {
         let most = self.config.steps?;
-        let left = most.saturating_sub(cx.step()).saturating_add(1); // the one under way counts
+        let left = most.saturating_sub(cx.step()).saturating_add(1); // the current one counts
         Some(match left {
             0 | 1 => "This is your last step: give your answer now, without calling a tool.".into(),
             2 | 3 => format!("You have {left} steps left of {most}: come to an end."),

@@ -1,4 +1,4 @@
-//! [`RuntimeEnvironment`]: tells a model where it runs.
+//! [`RuntimeEnvironment`]: describes the environment to a model.
 
 use std::{collections::BTreeMap, env};
 
@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a model is told of where it runs.
+/// Configuration of `RuntimeEnvironment`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RuntimeEnvironmentConfig {
-    /// The working directory, if it is not the process's own.
+    /// Working directory, if it differs from the process's own.
     pub directory: Option<String>,
-    /// Whether the operating system and the architecture are told. Default: true.
+    /// Includes the operating system and the architecture. Default: true.
     pub system: bool,
-    /// Whether the user's shell is told. Default: true.
+    /// Includes the user's shell. Default: true.
     pub shell: bool,
     /// Further facts, by name.
     pub facts: BTreeMap<String, String>,
@@ -31,10 +31,12 @@ impl Default for RuntimeEnvironmentConfig {
     }
 }
 
-/// Adds to the system prompt where the agent runs: the working directory, the operating system, the shell, and facts of your own.
+/// Adds a description of the environment to the system prompt: the working directory, the operating
+/// system, the shell, and your own facts.
 ///
-/// It is decided once, when the run begins, and stays the same for all of its calls, in other processes too: the prompt keeps its
-/// beginning, and a provider's cache its worth. No variable of the environment but the shell's is looked at.
+/// The description is decided once, when the run begins, and stays the same for all of its calls,
+/// also in other processes, so that the provider's prompt cache remains valid. The only environment
+/// variable it reads is the shell's.
 ///
 /// # Order
 ///
@@ -60,12 +62,12 @@ pub struct RuntimeEnvironment {
 }
 
 impl RuntimeEnvironment {
-    /// The working directory, the operating system and the shell of this process.
+    /// Describes the working directory, the operating system and the shell of this process.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the working directory that is told.
+    /// Sets the described working directory.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<String>) -> Self {
         self.config.directory = Some(directory.into());

@@ -1,4 +1,4 @@
-//! [`TodoList`]: a plan that the model keeps.
+//! [`TodoList`]: a plan that the model maintains.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -18,13 +18,14 @@ const TODOS: RunValue<Vec<Todo>> = RunValue::new("todo_list", "todos");
 const PROMPT: &str = "You keep a list of todos with the tool `write_todos`. Write one before work that takes three steps or \
 more, keep exactly one todo in progress, and mark each as completed as soon as it is. Work of a step or two needs no list.";
 
-/// What is told of the list.
+/// Configuration of `TodoList`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TodoListConfig {
-    /// What the system prompt says of it; empty says nothing. Default: when to write a list and how to keep it.
+    /// Instructions in the system prompt; empty for none. Default: when to write a list and how to
+    /// maintain it.
     pub prompt: String,
 }
 
@@ -34,34 +35,36 @@ impl Default for TodoListConfig {
     }
 }
 
-/// One thing to be done.
+/// A task of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Todo {
-    /// What.
+    /// Description of the task.
     pub content: String,
-    /// How far it is.
+    /// Status of the task.
     pub status: TodoStatus,
 }
 
-/// How far a [`Todo`] is.
+/// Status of a [`Todo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TodoStatus {
-    /// Not begun.
+    /// Not started.
     Pending,
-    /// Under way.
+    /// In progress.
     InProgress,
-    /// Done.
+    /// Completed.
     Completed,
 }
 
-/// Gives the model a list of todos: a tool that writes it whole, and words about when to.
+/// Gives the model a todo list: a tool that replaces the whole list, and instructions on when to
+/// use it.
 ///
-/// The list belongs to the run and survives a pause and a restart. The model sees it as it wrote it; if compaction took that out
-/// of the conversation, the list is the last message of each call, until it is written again. Each change is an event of the name `todos`, whose value is
-/// the list. Two writes in one message would be a race, so both are refused.
+/// The list belongs to the run and survives a pause and a restart. The model sees it as its own
+/// tool call; if compaction removed that from the conversation, the list is the last message of
+/// each call, until it is written again. Each change is an event named `todos`, whose value is the
+/// list. Two writes in one message would race, so both are refused.
 ///
 /// # Order
 ///
@@ -79,22 +82,23 @@ pub struct TodoList {
 }
 
 impl TodoList {
-    /// A list with the usual words about it.
+    /// Creates a list with the default instructions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what the system prompt says of it; empty says nothing.
+    /// Sets the instructions in the system prompt; empty for none.
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.config.prompt = prompt.into();
         self
     }
 
-    /// The todos of a run under way.
+    /// Returns the todos of a running run.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if something else is kept under their name.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if another value is stored under the
+    /// key.
     pub fn todos(cx: &RunCx) -> Result<Vec<Todo>> {
         TODOS.update(cx, |todos| todos.clone())
     }

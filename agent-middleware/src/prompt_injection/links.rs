@@ -85,7 +85,7 @@ impl Detector for Link {
     }
 }
 
-/// Returns the start of the scheme before these slashes, or the slashes' offset if there is none.
+/// Returns the start of the scheme before these slashes, or the slashes' offset without one.
 fn scheme(text: &str, slashes: usize) -> usize {
     match text[..slashes].strip_suffix(':') {
         Some(before) => before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || "+-.".contains(c)).len(),

@@ -1,4 +1,4 @@
-//! [`Judge`]: no answer before somebody else finds it good.
+//! [`Judge`]: reviews each answer before the run ends with it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -13,20 +13,22 @@ use serde_json::Value;
 use super::{Judgement, Reviewer, critic::criticise, reviewer::ask};
 use crate::run_value::RunValue;
 
-/// How strict a judge is.
+/// Configuration of a `Judge`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JudgeConfig {
-    /// How often an answer may be sent back. Default: 2; 1 for a critic.
+    /// Maximum number of revisions of an answer. Default: 2; 1 for a critic.
     pub max_rounds: u32,
-    /// What happens to the answer after the last of these rounds. Default: [`OnRejected::Accept`]; [`OnRejected::Unseen`] for a
-    /// critic.
+    /// Treatment of the answer after the last round. Default: [`OnRejected::Accept`];
+    /// [`OnRejected::Unseen`] for a critic.
     pub on_rejected: OnRejected,
-    /// What an answer must meet beside doing what was asked, for a judge or a critic that is a model. Default: nothing.
+    /// Criteria beyond the user's request that an answer must meet, for a judge or a critic that is
+    /// a model. Default: none.
     pub criteria: String,
-    /// How many characters of the conversation a model is shown, the newest. Default: 40,000.
+    /// Number of characters of the conversation that a model receives, from its end. Default:
+    /// 40,000.
     pub context_chars: usize,
 }
 
@@ -36,38 +38,40 @@ impl Default for JudgeConfig {
     }
 }
 
-/// What happens to an answer that is still not good when its rounds are used up.
+/// Treatment of an answer that is still rejected after the last round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OnRejected {
-    /// The run ends with it, and a warning says so.
+    /// The run ends with the answer, and with a warning.
     #[default]
     Accept,
     /// The run fails with [`ErrorKind::InvalidAnswer`](agent_core::ErrorKind::InvalidAnswer).
     Error,
-    /// The answer after the last round is not looked at again: the run ends with it.
+    /// The answer after the last round is not reviewed again: the run ends with it.
     Unseen,
 }
 
-/// Has somebody else look at each final answer: a model, or a function. Unless it is found good, the model is told what is
-/// wrong and goes on, in the same run and the same loop, for a [bounded](Self::max_rounds) number of rounds.
+/// Has a model or a function review each final answer. If it is rejected, the model receives the
+/// feedback and continues, in the same run and the same loop, for a [bounded](Self::max_rounds)
+/// number of rounds.
 ///
-/// A [judge](Self::new) says whether an answer may be given. A [critic](Self::critic) says how it could be better: draft,
-/// critique, revision, which is known as reflection. An agent may have both.
+/// A [judge](Self::new) decides whether an answer is acceptable. A [critic](Self::critic) suggests
+/// improvements: draft, critique, revision, which is known as reflection. An agent may have both.
 ///
-/// What is looked at is an answer that the model ended the run with, as a text or by a tool that ends it; what a limit or
-/// another hook ended is left alone. What the model is told stays in the conversation, as a message of the user. A model that
-/// judges is asked as a call of the run: it counts in its usage and its budget, and what was decided is decided once, in
-/// whichever process the run goes on. Each judgement is an event named `judgement`.
+/// The review covers answers with which the model ended the run, as a text or by an exit tool; runs
+/// ended by a limit or another hook are not reviewed. The feedback stays in the conversation, as a
+/// user message. A judging model's call is a call of the run: it counts towards its usage and
+/// budget, and its decision is made once, in whichever process the run resumes. Each judgement is
+/// an event named `judgement`.
 ///
-/// A judge that fails, or cannot be understood twice, fails the run: an answer that nobody looked at is not one that was found
-/// good. The run can be gone on with from its checkpoint.
+/// A judge that fails, or returns an invalid judgement twice, fails the run: an answer without a
+/// review is not an accepted one. The run can be resumed from its checkpoint.
 ///
 /// # Order
 ///
-/// The innermost is asked first, and each is asked whatever another says.
+/// The innermost judge runs first, and each runs whatever another decides.
 ///
 /// ```text
 /// // right: the redactor has changed the answer before it is judged
@@ -109,22 +113,23 @@ enum Who {
     Other(Arc<dyn Reviewer>),
 }
 
-/// The steps after which a run was sent round again.
+/// The steps after which a run was sent back for a revision.
 type Rounds = RunValue<BTreeSet<u32>>;
 
 impl Judge {
-    /// Lets this model judge.
+    /// Reviews with this model.
     pub fn new(model: impl Model) -> Self {
         Self { name: "judge", judge: Who::Judge(Arc::new(model)), config: JudgeConfig::default() }
     }
 
-    /// Lets this function, or whatever else can, judge.
+    /// Reviews with this function or other reviewer.
     pub fn by(reviewer: impl Reviewer) -> Self {
         Self { name: "judge", judge: Who::Other(Arc::new(reviewer)), config: JudgeConfig::default() }
     }
 
-    /// Takes each answer for a draft: this model, which may be the agent's own, says what would make it better, and the agent
-    /// revises it, for one round or until nothing is left to say. The last draft is always given.
+    /// Treats each answer as a draft: this model, which may be the agent's own, suggests
+    /// improvements, and the agent revises the answer, for one round or until there are no
+    /// suggestions. The last draft is always accepted.
     ///
     /// ```
     /// use agent_core::testing::{ScriptedModel, Turn};
@@ -146,28 +151,28 @@ impl Judge {
         Self { name: "critic", judge: Who::Critic(Arc::new(model)), config }
     }
 
-    /// Sets everything at once.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: JudgeConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets how often an answer may be sent back.
+    /// Sets the maximum number of revisions of an answer.
     #[must_use]
     pub fn max_rounds(mut self, most: u32) -> Self {
         self.config.max_rounds = most;
         self
     }
 
-    /// Sets what happens to the answer after the last round.
+    /// Sets the treatment of the answer after the last round.
     #[must_use]
     pub fn on_rejected(mut self, what: OnRejected) -> Self {
         self.config.on_rejected = what;
         self
     }
 
-    /// Sets what an answer must meet, for a model that judges.
+    /// Sets the criteria that an answer must meet, for a judging model.
     #[must_use]
     pub fn criteria(mut self, criteria: impl Into<String>) -> Self {
         self.config.criteria = criteria.into();
@@ -178,9 +183,9 @@ impl Judge {
         RunValue::new(self.name, "rounds")
     }
 
-    /// Sends the run round again, with these words for the model.
+    /// Sends the run back for a revision, with this feedback for the model.
     fn go_round(&self, cx: &RunCx, feedback: &str) -> Result<Verdict> {
-        // After a restart the model may have been told already.
+        // After a restart, the model may have received the feedback already.
         if self.rounds().update(cx, |steps| steps.insert(cx.step()))? {
             cx.steer(Message::user(format!(
                 "Your answer was looked at before anybody saw it, and this was said of it:\n{feedback}\nRevise it where that \
@@ -221,7 +226,7 @@ impl Middleware for Judge {
         if !matches!(exit.reason, ExitReason::Text | ExitReason::Tool(_)) {
             return Ok(Verdict::Proceed);
         }
-        // After a restart the same step may come here again: it counts once.
+        // After a restart, the same step may arrive here again: it counts once.
         let round = self.rounds().update(cx, |steps| steps.iter().filter(|step| **step < cx.step()).count())?;
         let is_last = round >= self.config.max_rounds as usize;
         if is_last && self.config.on_rejected == OnRejected::Unseen {

@@ -1,7 +1,7 @@
-//! Looking at an answer before the run ends with it.
+//! Review of answers before the run ends.
 //!
-//! [`Judge`] is the middleware. Here is what it is told and what it says: for those who set it up from a file,
-//! and for those who judge with code of their own.
+//! [`Judge`] is the middleware. This module contains its configuration and the interface for custom
+//! reviewers.
 //!
 //! ```
 //! use agent_core::{Exit, RunCx};

@@ -1,4 +1,4 @@
-//! Who looks at answers.
+//! Reviewers of answers.
 
 use agent_core::{Error, ErrorKind, Exit, Model, Result, RunCx};
 use agent_tools::json_in;
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use super::JudgeConfig;
 use crate::{archive, cut, side_call::SideCall, tags::tagged};
 
-/// What is said of an answer.
+/// Judgement of an answer.
 ///
 /// As JSON: `{"verdict": "stop"}` or `{"verdict": "continue", "feedback": "What is missing."}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "feedback")]
 #[non_exhaustive]
 pub enum Judgement {
-    /// It is good: the run ends with it.
+    /// The answer is accepted: the run ends with it.
     Stop,
-    /// It is not good yet, for this reason: the model is told, and goes on.
+    /// The answer is rejected for this reason: the model receives it as feedback, and continues.
     Continue(String),
 }
 
-/// Looks at an answer.
+/// Reviews an answer.
 ///
 /// Async closures are reviewers:
 ///
@@ -40,10 +40,10 @@ pub enum Judgement {
 /// ```
 #[async_trait]
 pub trait Reviewer: Send + Sync + 'static {
-    /// Says whether the run may end with this. The conversation is in [`RunCx::history`].
+    /// Decides whether the run may end with this answer. The conversation is in [`RunCx::history`].
     ///
     /// # Errors
-    /// Fails the run; it can be gone on with, and then the answer is looked at again.
+    /// An error fails the run; when it is resumed, the answer is reviewed again.
     async fn review(&self, cx: &RunCx, exit: &Exit) -> Result<Judgement>;
 }
 
@@ -63,7 +63,7 @@ const PROMPT: &str = "You check the answer that an assistant is about to give. W
     conversation bears it out. Answer with JSON alone: {\"verdict\": \"stop\"} if it does, or {\"verdict\": \"continue\", \
     \"feedback\": \"...\"} with what is wrong or missing, in words to the assistant.";
 
-/// What a model says of an answer. It is asked a second time if it cannot be understood.
+/// Asks a model to judge an answer, and once more if its judgement is invalid.
 pub(super) async fn ask(model: &dyn Model, cx: &RunCx, exit: &Exit, config: &JudgeConfig) -> Result<Judgement> {
     let mut said = String::new();
     for _ in 0..2 {
@@ -77,7 +77,7 @@ pub(super) async fn ask(model: &dyn Model, cx: &RunCx, exit: &Exit, config: &Jud
     Err(Error::new(ErrorKind::InvalidAnswer, message).with_context("said", cut::head(&said, 200).to_owned()))
 }
 
-/// A look at the conversation and its answer, as material.
+/// Creates a call with the conversation and its answer as material.
 pub(super) fn look<'a>(
     model: &'a dyn Model,
     prompt: &str,
@@ -106,7 +106,7 @@ fn schema() -> Value {
     })
 }
 
-/// The judgement in what a model said: as JSON, or as the last word.
+/// Parses a judgement from a model's response: as JSON, or from its last word.
 fn read(said: &str) -> Option<Judgement> {
     let json = json_in(said).into_iter().rev().find(|value| value["verdict"].is_string());
     let (verdict, feedback) = match &json {

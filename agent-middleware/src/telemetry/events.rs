@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 type Filter = dyn Fn(&Event) -> bool + Send + Sync;
 
-/// What [`Events`] passes on.
+/// Filter settings of `Events`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EventsConfig {
-    /// Pieces of messages that are still being said. Default: true.
+    /// Passes on message chunks. Default: true.
     pub chunks: bool,
-    /// Events of the run's descendants. Default: true.
+    /// Passes on events of the run's descendants. Default: true.
     pub sub_agents: bool,
 }
 
@@ -28,19 +28,21 @@ impl Default for EventsConfig {
 
 /// Sends the events of a run and its descendants to callbacks and sinks.
 ///
-/// Every sink gets every event, in order, on the run's own task: it must not block. With no sink nothing is attached and
-/// events cost nothing. A reader that may be slow takes the run's event stream instead, which never holds the run up.
+/// Every sink receives every event, in order, on the run's own task, so it must not block. Without
+/// sinks nothing is attached and events cost nothing. Slow consumers should use the run's event
+/// stream instead, which never delays the run.
 ///
 /// It is an observer: it changes nothing and cannot fail the run.
 ///
 /// # Sub-agents
 ///
-/// A sink at the root gets the whole tree, so one registration there is enough. A middleware that covers sub-agents stays
-/// attached once: it notices that a run above has it already.
+/// A sink at the root receives the events of the whole tree, so one registration there is enough. A
+/// middleware that covers sub-agents is attached only once: it detects that a parent run already
+/// has it.
 ///
 /// # Order
 ///
-/// Events are made of what the hooks let through, wherever this stands.
+/// Anywhere: events reflect the result of all hooks.
 ///
 /// ```text
 /// // right: once, at the root
@@ -71,7 +73,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// No sinks yet.
+    /// Creates the middleware without sinks.
     pub fn new() -> Self {
         Self::default()
     }
@@ -89,7 +91,8 @@ impl Events {
         self.sink(Arc::new(callback))
     }
 
-    /// Passes only events on for which `filter` is true, to all sinks. A second filter narrows the first.
+    /// Passes on only events for which `filter` returns true, to all sinks. A second filter narrows
+    /// the first.
     #[must_use]
     pub fn only(mut self, filter: impl Fn(&Event) -> bool + Send + Sync + 'static) -> Self {
         self.filter = Some(match self.filter {
@@ -99,7 +102,7 @@ impl Events {
         self
     }
 
-    /// Sets whether pieces of messages are passed on. Default: true.
+    /// Sets whether message chunks are passed on. Default: true.
     #[must_use]
     pub fn chunks(mut self, chunks: bool) -> Self {
         self.config.chunks = chunks;
@@ -113,7 +116,7 @@ impl Events {
         self
     }
 
-    /// True if a run above has this middleware, and so its sinks, already.
+    /// True if a parent run already has this middleware and its sinks.
     fn is_inherited(&self, cx: &RunCx) -> bool {
         SubRuns::of(cx).inherited().iter().any(|m| std::ptr::addr_eq(Arc::as_ptr(m), self))
     }
@@ -143,7 +146,7 @@ impl Middleware for Events {
     }
 }
 
-/// All sinks of one middleware, attached to one run; goes with the run.
+/// All sinks of one middleware, attached to one run and dropped with it.
 struct Tap {
     events: Events,
     run: Arc<str>,

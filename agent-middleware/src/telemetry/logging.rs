@@ -1,4 +1,4 @@
-//! [`Logging`]: what a run does, through `tracing`.
+//! [`Logging`]: logs runs through `tracing`.
 
 use agent_core::{
     Middleware, ModelNext, ModelRequest, ModelResponse, PerRun, Result, RunCx, RunEnd, ToolNext, ToolOutput,
@@ -11,12 +11,12 @@ use tracing::{Instrument, Span};
 
 use crate::wrap::wrap;
 
-/// How important a line is.
+/// Level of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// Finest.
+    /// Finest level.
     Trace,
     /// For developers.
     Debug,
@@ -29,36 +29,38 @@ pub enum LogLevel {
     Error,
 }
 
-/// What [`Logging`] writes.
+/// Configuration of `Logging`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LoggingConfig {
-    /// The level of spans and of what went well; failures are warnings. Default: info.
+    /// Level of spans and of successful operations; failures are warnings. Default: info.
     pub level: LogLevel,
-    /// Characters to show of each answer and each tool's result; 0 shows none. Default: 0.
+    /// Number of characters to log of each answer and each tool result; 0 logs none. Default: 0.
     pub content: usize,
-    /// Characters to show of each tool call's arguments; 0 shows none. Default: 0.
+    /// Number of characters to log of each tool call's arguments; 0 logs none. Default: 0.
     pub arguments: usize,
 }
 
-/// Writes spans and events of runs, model calls and tool calls to `tracing`, with the target `agent`.
+/// Writes spans and events of runs, model calls and tool calls to `tracing`, with the target
+/// `agent`.
 ///
 /// | span | events in it | fields |
 /// |---|---|---|
-/// | `run` | `run started`, `run ended`, `run failed`; `answer` and `result`, if content is shown | agent, run, outcome, reason, steps, tokens, ms |
+/// | `run` | `run started`, `run ended`, `run failed`; `answer` and `result`, if content is enabled | agent, run, outcome, reason, steps, tokens, ms |
 /// | `model_call` | `model answered`, `model call failed` | step, finish, input, cached and output tokens, ms |
 /// | `tool_call` | `tool answered`, `tool call failed` | tool, call, error, ms |
 ///
-/// Content is not written unless asked for, arguments neither. It is an observer: it changes nothing and cannot fail the
-/// run. Spans of a sub-agent's run lie in those of the run above, where this covers both. A call that a hook answered in
-/// the model's or the tool's place did not happen and has no span.
+/// Content and arguments are logged only if enabled. It is an observer: it changes nothing and
+/// cannot fail the run. Spans of a sub-agent's run are children of the parent run's spans, if the
+/// middleware covers both. A call that a hook answered instead of the model or tool was not made
+/// and has no span.
 ///
 /// # Order
 ///
-/// It shows content as the middlewares inside it left it. Inside a retry it writes every attempt, outside it the call as a
-/// whole.
+/// It logs content as the inner middlewares left it. Inside a retry it logs every attempt, outside
+/// it the call as a whole.
 ///
 /// ```text
 /// // right: secrets are taken out before the content is shown
@@ -87,7 +89,8 @@ struct Run {
     started: Instant,
 }
 
-/// `at!(level, event | span | enabled, ..)`: a tracing macro at a level that is only known at run time.
+/// `at!(level, event | span | enabled, ..)`: a tracing macro at a level that is only known at run
+/// time.
 macro_rules! at {
     ($level:expr, $what:ident $(, $($fields:tt)+)?) => {
         match $level {
@@ -101,26 +104,27 @@ macro_rules! at {
 }
 
 impl Logging {
-    /// Writes at level info, without content.
+    /// Logs at level info, without content.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the level of spans and of what went well; failures are warnings. Default: [`LogLevel::Info`].
+    /// Sets the level of spans and of successful operations; failures are warnings. Default:
+    /// [`LogLevel::Info`].
     #[must_use]
     pub fn level(mut self, level: LogLevel) -> Self {
         self.config.level = level;
         self
     }
 
-    /// Shows so many characters of each answer and each tool's result. Default: 0.
+    /// Logs this many characters of each answer and each tool result. Default: 0.
     #[must_use]
     pub fn content(mut self, characters: usize) -> Self {
         self.config.content = characters;
         self
     }
 
-    /// Shows so many characters of each tool call's arguments. Default: 0.
+    /// Logs this many characters of each tool call's arguments. Default: 0.
     #[must_use]
     pub fn arguments(mut self, characters: usize) -> Self {
         self.config.arguments = characters;
@@ -135,7 +139,7 @@ impl Logging {
         Run { span, started: Instant::now() }
     }
 
-    /// True if anybody reads what would be written: failures are told as warnings.
+    /// True if a subscriber is interested; failures are logged as warnings.
     fn is_heard(&self) -> bool {
         tracing::enabled!(target: "agent", tracing::Level::WARN) || at!(self.config.level, enabled)
     }
@@ -170,7 +174,8 @@ impl Logging {
         let ms = milliseconds(started);
         span.in_scope(|| match &result {
             Ok(out) => at!(self.config.level, event, error = out.is_error(), ms, "tool answered"),
-            // What a tool says of its failure is for the model: content, as its results are.
+            // A tool's error message is meant for the model, so it counts as content, like its
+            // results.
             Err(e) => tracing::warn!(target: "agent", error = %e.kind(), ms, "tool call failed"),
         });
         result

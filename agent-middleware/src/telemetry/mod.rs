@@ -1,8 +1,9 @@
-//! What others see of a run: events, logs, and OpenTelemetry.
+//! Observability of a run: events, logs, and OpenTelemetry.
 //!
-//! [`Events`] and [`Logging`] are middlewares, as is `Telemetry` with the feature `telemetry`. Here are their configurations; and with
-//! that feature what carries a trace to another process (`TraceContext`), puts spans around a model that no agent calls
-//! (`TracedModel`) and, with the feature `otlp`, sends it all to a collector (`Otlp`).
+//! [`Events`] and [`Logging`] are middlewares, as is `Telemetry` with the feature `telemetry`. This
+//! module contains their configurations; and with that feature, the propagation of a trace to
+//! another process (`TraceContext`), spans around models outside of any agent (`TracedModel`) and,
+//! with the feature `otlp`, the export to a collector (`Otlp`).
 //!
 //! ```
 //! use agent_middleware::{Logging, telemetry::LogLevel};

@@ -1,4 +1,4 @@
-//! [`ToolEmulator`]: answers in the place of tools.
+//! [`ToolEmulator`]: answers on behalf of tools.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,29 +13,31 @@ use serde_json::Value;
 
 use crate::{permissions::wildcard::any_fits, side_call::SideCall, tags::tagged};
 
-/// Which tools are emulated, and what they answer.
+/// Configuration of `ToolEmulator`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolEmulatorConfig {
-    /// The tools that are emulated, by name; `*` stands for any characters. Default: those that have an answer.
+    /// Name patterns of the emulated tools; `*` matches any characters. Default: those with an
+    /// answer.
     pub tools: BTreeSet<String>,
-    /// Tools that run all the same, by name; `*` stands for any characters. Default: none.
+    /// Name patterns of tools that still run; `*` matches any characters. Default: none.
     pub except: BTreeSet<String>,
-    /// What tools answer, by name.
+    /// Answers of tools, by name.
     pub answers: BTreeMap<String, Value>,
 }
 
 type Answer = dyn Fn(&ToolRequest) -> ToolOutput + Send + Sync;
 
-/// Answers calls in the place of tools, which are never called: for tests, and for dry runs of an agent whose tools do what
-/// cannot be undone.
+/// Answers calls on behalf of tools, which never run: for tests, and for dry runs of an agent whose
+/// tools have irreversible effects.
 ///
-/// A tool answers what was [written down](Self::answer) for it; the other [emulated](Self::emulate) ones answer what a
-/// [function](Self::by) or a [model](Self::with_model) makes up, from the tool's description and the arguments. Without either
-/// they answer with an error. Arguments are checked against the tool's schema first, as always. A model is asked once for a
-/// call, in whichever process it is gone on with, and what it uses counts as the run's.
+/// A tool with a [fixed answer](Self::answer) returns it; for the other [emulated](Self::emulate)
+/// ones, a [function](Self::by) or a [model](Self::with_model) makes up an answer from the tool's
+/// description and the arguments. Without either, they return an error. Arguments are first checked
+/// against the tool's schema, as always. A model is called once per call, in whichever process the
+/// call resumes, and its usage counts as the run's.
 ///
 /// # Order
 ///
@@ -67,19 +69,20 @@ pub struct ToolEmulator {
 }
 
 impl ToolEmulator {
-    /// Emulates nothing yet.
+    /// Creates the middleware without emulated tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Emulates the tools of this name, those of other middlewares too; `*` stands for any characters.
+    /// Emulates the tools with this name, including those of other middlewares; `*` matches any
+    /// characters.
     #[must_use]
     pub fn emulate(mut self, tool: impl Into<String>) -> Self {
         self.config.tools.insert(tool.into());
         self
     }
 
-    /// Lets the tools of this name run all the same; `*` stands for any characters.
+    /// Lets the tools with this name still run; `*` matches any characters.
     #[must_use]
     pub fn except(mut self, tool: impl Into<String>) -> Self {
         self.config.except.insert(tool.into());
@@ -93,14 +96,14 @@ impl ToolEmulator {
         self
     }
 
-    /// Lets a function answer what has no answer written down.
+    /// Lets a function answer tools without a fixed answer.
     #[must_use]
     pub fn by(mut self, answer: impl Fn(&ToolRequest) -> ToolOutput + Send + Sync + 'static) -> Self {
         self.by = Some(Arc::new(answer));
         self
     }
 
-    /// Lets a model answer what neither has an answer written down nor a function for it.
+    /// Lets a model answer tools with neither a fixed answer nor a function.
     #[must_use]
     pub fn with_model(mut self, model: impl Model) -> Self {
         self.model = Some(Arc::new(model));

@@ -1,4 +1,4 @@
-//! [`ToolErrors`]: what a model is told of a tool that failed.
+//! [`ToolErrors`]: error messages of tools for the model.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use async_trait::async_trait;
 
 type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
 
-/// Says in other words what a model is told of a tool that failed. Without it, it is told the error's message.
+/// Rewrites the error messages of failed tools for the model. Without it, the model receives the
+/// error's message.
 ///
-/// The closure is given the call and the error; `None` leaves the error as it is. What suspends, cancels or ends the run is no
-/// failure of the tool and never comes here.
+/// The closure receives the call and the error; `None` leaves the error unchanged. Errors that
+/// suspend, cancel or end the run are not tool failures and are never passed to it.
 ///
 /// # Order
 ///
@@ -36,7 +37,7 @@ type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
 pub struct ToolErrors(Box<Format>);
 
 impl ToolErrors {
-    /// Puts errors into these words.
+    /// Rewrites errors with this function.
     pub fn new(words: impl Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Box::new(words))
     }

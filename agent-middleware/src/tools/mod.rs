@@ -1,7 +1,8 @@
-//! Which tools a model is offered, and what becomes of calls that fail.
+//! Selection of the tools offered to a model, and handling of failed calls.
 //!
-//! [`ToolSearch`] and [`ToolSelector`] offer few of many; [`ToolRetry`], [`ToolErrors`] and [`PatchToolCalls`] deal with failures;
-//! [`ToolEmulator`] answers in the place of tools. Here are their configurations, and [`PickTools`] for those who pick in code.
+//! [`ToolSearch`] and [`ToolSelector`] offer few of many tools; [`ToolRetry`], [`ToolErrors`] and
+//! [`PatchToolCalls`] handle failures; [`ToolEmulator`] answers on behalf of tools. This module
+//! contains their configurations, and [`PickTools`] for selection in code.
 //!
 //! ```
 //! use agent_middleware::{ToolRetry, tools::ToolRetryConfig};

@@ -6,25 +6,26 @@ use agent_core::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-/// What an interrupted call is answered with.
+/// Configuration of `PatchToolCalls`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PatchToolCallsConfig {
-    /// The text. Default: the framework's own, so that nothing is changed.
+    /// Result text of an interrupted call. Default: the framework's own, so that nothing changes.
     pub text: Option<String>,
 }
 
-/// Says in your words that a call was interrupted and has no result, and reports when a run begins with such calls.
+/// Sets the result text of interrupted calls, and reports when a run begins with such calls.
 ///
-/// That no call is left without a result needs no middleware: a [`History`] cannot hold one. Messages from elsewhere are
-/// repaired when they come in, and the repair is reported; a run that died leaves its open calls answered with
-/// [`NO_RESULT`]. This finds these answers in what a run begins with.
+/// No middleware is needed to pair calls with results: a [`History`] cannot hold an unpaired call.
+/// Imported messages are repaired and the repair is reported; a run that died leaves its open calls
+/// answered with [`NO_RESULT`]. This middleware finds these results in the initial history of a
+/// run.
 ///
 /// # Order
 ///
-/// Outermost: what other middlewares see when the run begins is patched already.
+/// Outermost: other middlewares see the patched history when the run begins.
 ///
 /// ```
 /// use agent_middleware::PatchToolCalls;
@@ -38,12 +39,12 @@ pub struct PatchToolCalls {
 }
 
 impl PatchToolCalls {
-    /// Reports, and leaves the framework's words.
+    /// Reports interrupted calls, with the framework's result text.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what an interrupted call is answered with.
+    /// Sets the result text of interrupted calls.
     #[must_use]
     pub fn text(mut self, text: impl Into<String>) -> Self {
         self.config.text = Some(text.into());

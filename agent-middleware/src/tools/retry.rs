@@ -1,4 +1,4 @@
-//! [`ToolRetry`]: another try for tools that failed for a moment.
+//! [`ToolRetry`]: retries tools after temporary errors.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::wrap::wrap;
 
-/// How often a tool is tried again, and when.
+/// Configuration of `ToolRetry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRetryConfig {
-    /// Most tries after the first. Default: 2.
+    /// Maximum number of retries. Default: 2.
     pub retries: u32,
-    /// The longest time before the second try; each further delay is twice as long. In configuration files, seconds.
-    /// Default: 1 second.
+    /// Maximum delay before the first retry; each further delay is twice as long. In configuration
+    /// files, seconds. Default: 1 second.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub initial_delay: Duration,
-    /// The longest delay. An error that asks for a longer one is not tried again. In configuration files, seconds. Default:
-    /// 60 seconds.
+    /// Upper limit of the delay. An error that asks for a longer one is not retried. In
+    /// configuration files, seconds. Default: 60 seconds.
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "agent_core::seconds::Seconds"))]
     pub max_delay: Duration,
-    /// The tools that are tried again, by name. Default: none, which means all.
+    /// Names of the tools that are retried. Default: empty, which means all.
     pub tools: BTreeSet<String>,
-    /// Whether errors that do not say if another try may help are tried again too. Default: false.
+    /// Also retries errors of unknown retryability. Default: false.
     pub unknown: bool,
 }
 
@@ -41,15 +41,16 @@ impl Default for ToolRetryConfig {
     }
 }
 
-/// Tries a tool again that failed for a moment, after the delays of a [`Backoff`].
+/// Retries a tool after a temporary error, with the delays of a [`Backoff`].
 ///
-/// They grow, and how much of them is waited is left to chance. A delay that the error asks for is kept; if it is longer than
-/// the [longest](Self::max_delay), the tool is not tried again, and the error that the model is told says so: what a server
-/// calls too early must not be tried early.
+/// The delays grow exponentially, with random jitter. A delay that the error asks for is respected;
+/// if it exceeds the [upper limit](Self::max_delay), the tool is not retried, and the error message
+/// for the model says so, since it must not be retried too early.
 ///
-/// Only errors that say so are tried again ([`Retry::Temporary`]), and only calls that may be repeated: those of tools whose
-/// [`Effect`] is `Pure` or `Idempotent`. What may happen once at most is never repeated by a layer; nor is what can be asked
-/// what happened, which a recovered run does. A result that a tool itself calls an error is a result. Each retry is an event.
+/// Only retryable errors are retried ([`Retry::Temporary`]), and only repeatable calls: those of
+/// tools whose [`Effect`] is `Pure` or `Idempotent`. A layer never repeats a call that may happen
+/// at most once, nor one whose outcome can be reconciled, which a recovered run does. An error
+/// result that the tool itself returns is not retried. Each retry is an event.
 ///
 /// # Order
 ///
@@ -76,40 +77,40 @@ pub struct ToolRetry {
 }
 
 impl ToolRetry {
-    /// Two more tries for all tools.
+    /// Creates the middleware with its defaults: two retries for all tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the most tries after the first.
+    /// Sets the maximum number of retries.
     #[must_use]
     pub fn retries(mut self, most: u32) -> Self {
         self.config.retries = most;
         self
     }
 
-    /// Sets the longest delay before the second try.
+    /// Sets the maximum delay before the first retry.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
         self.config.initial_delay = delay;
         self
     }
 
-    /// Sets the longest delay. An error that asks for a longer one is not tried again.
+    /// Sets the upper limit of the delay. An error that asks for a longer one is not retried.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.config.max_delay = delay;
         self
     }
 
-    /// Adds a tool that is tried again; those that are not named are not, then.
+    /// Adds a tool that is retried; tools that are not named are then not retried.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>) -> Self {
         self.config.tools.insert(name.into());
         self
     }
 
-    /// Tries errors again, too, that do not say if that may help.
+    /// Also retries errors of unknown retryability.
     #[must_use]
     pub fn unknown(mut self) -> Self {
         self.config.unknown = true;

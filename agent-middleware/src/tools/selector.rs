@@ -1,4 +1,4 @@
-//! [`ToolSelector`]: few tools of many, picked for a call.
+//! [`ToolSelector`]: selects few of many tools for a call.
 
 use std::{collections::BTreeSet, fmt, fmt::Write, sync::Arc};
 
@@ -18,23 +18,24 @@ use crate::{
     tags::tagged,
 };
 
-/// What was picked for the run.
+/// Selection for the run.
 const PICKED: RunValue<Option<Vec<String>>> = RunValue::new("tool_selector", "picked");
 
-/// How many tools, and which in any case.
+/// Configuration of `ToolSelector`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolSelectorConfig {
-    /// Most tools that are picked. Where no more are offered, nobody is asked. Default: 10.
+    /// Maximum number of selected tools. If no more are offered, nothing is selected. Default: 10.
     pub max_tools: usize,
-    /// Tools that are offered in any case, beside those, by name; `*` stands for any characters. Default: none.
+    /// Name patterns of tools that are always offered, in addition to the selected ones; `*`
+    /// matches any characters. Default: none.
     pub always_include: BTreeSet<String>,
-    /// Whether tools are picked once for the whole run, at its first call, and not anew for each call. A provider's cache is of
-    /// no use from a call on whose tools are others. Default: false.
+    /// Selects tools once for the whole run, at its first call, instead of for each call. A change
+    /// of tools invalidates the provider's cache. Default: false.
     pub once_per_run: bool,
-    /// What else a model that picks is told. Default: nothing.
+    /// Additional instructions for a selecting model. Default: none.
     pub prompt: String,
 }
 
@@ -44,13 +45,13 @@ impl Default for ToolSelectorConfig {
     }
 }
 
-/// Picks tools for a call. Closures do.
+/// Selects tools for a call. Closures implement it.
 #[async_trait]
 pub trait PickTools: Send + Sync + 'static {
-    /// The names of those of `tools` that the call needs, the most useful first.
+    /// Returns the names of those of `tools` that the call needs, the most useful first.
     ///
     /// # Errors
-    /// Then all tools are offered, unless the error ends the run.
+    /// On an error, all tools are offered, unless the error ends the run.
     async fn pick(&self, req: &ModelRequest, tools: &[&ToolSpec]) -> Result<Vec<String>>;
 }
 
@@ -61,15 +62,16 @@ impl<F: Fn(&ModelRequest, &[&ToolSpec]) -> Vec<String> + Send + Sync + 'static> 
     }
 }
 
-/// Has a model, a cheaper one, or a function pick the few tools that a call needs: many tools cost tokens, and models pick
-/// worse among many.
+/// Has a model, usually a cheaper one, or a function select the few tools that a call needs: many
+/// tools cost tokens, and models choose worse among many.
 ///
-/// A choice is made once: a step that is gone on with after a restart is offered the same tools. What a model that picks uses
-/// counts as the run's. If it fails, or names no tool that there is, all tools are offered and a warning says so. Each
-/// choice is an event named `tools_selected`.
+/// A selection is made once: a step that is resumed after a restart is offered the same tools. The
+/// usage of a selecting model counts as the run's. If it fails, or names only unknown tools, all
+/// tools are offered, with a warning. Each selection is an event named `tools_selected`.
 ///
-/// What is not picked is not offered, and no more: a call of it would still run. To forbid tools, use an
-/// [`Approval`](crate::Approval); to let the model look for them itself, [`ToolSearch`](crate::ToolSearch).
+/// Tools that were not selected are only hidden: a call of one would still run. To forbid tools,
+/// use an [`Approval`](crate::Approval); to let the model search for tools itself,
+/// [`ToolSearch`](crate::ToolSearch).
 ///
 /// # Order
 ///
@@ -119,52 +121,53 @@ enum Picker {
 }
 
 impl ToolSelector {
-    /// Lets this model pick.
+    /// Selects with this model.
     pub fn new(model: impl Model) -> Self {
         Self { picker: Picker::Model(Arc::new(model)), config: ToolSelectorConfig::default() }
     }
 
-    /// Lets this function, or whatever else can, pick.
+    /// Selects with this function or other implementation.
     pub fn by(picker: impl PickTools) -> Self {
         Self { picker: Picker::Other(Arc::new(picker)), config: ToolSelectorConfig::default() }
     }
 
-    /// Sets everything at once.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: ToolSelectorConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Sets the most tools that are picked.
+    /// Sets the maximum number of selected tools.
     #[must_use]
     pub fn max_tools(mut self, most: usize) -> Self {
         self.config.max_tools = most;
         self
     }
 
-    /// Offers the tools of this name in any case; `*` stands for any characters.
+    /// Always offers the tools with this name; `*` matches any characters.
     #[must_use]
     pub fn always_include(mut self, name: impl Into<String>) -> Self {
         self.config.always_include.insert(name.into());
         self
     }
 
-    /// Picks once for the whole run.
+    /// Selects once for the whole run.
     #[must_use]
     pub fn once_per_run(mut self) -> Self {
         self.config.once_per_run = true;
         self
     }
 
-    /// Sets what else a model that picks is told.
+    /// Sets additional instructions for a selecting model.
     #[must_use]
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.config.prompt = prompt.into();
         self
     }
 
-    /// The names of the tools that the call needs, as they are picked for it or were for the run; none if all are offered.
+    /// Returns the names of the tools selected for the call or for the run; `None` if all are
+    /// offered.
     async fn pick(&self, cx: &RunCx, req: &ModelRequest, tools: &[&ToolSpec]) -> Result<Option<Vec<String>>> {
         if self.config.once_per_run
             && let Some(picked) = PICKED.update(cx, |picked| picked.clone())?

@@ -1,23 +1,23 @@
-//! Whose memories, and what is kept of a run.
+//! Configuration of [`LongTermMemory`](super::LongTermMemory).
 
 use serde::{Deserialize, Serialize};
 
-/// Whose memories, how many, and what is kept of a run.
+/// Configuration of `LongTermMemory`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongTermMemoryConfig {
-    /// Whose memories they are, for runs that do not say [on whose behalf](agent_core::RunRequest::on_behalf_of) they are.
-    /// Default: nobody's, and such a run fails.
+    /// Owner of the memories, for runs without [a user](agent_core::RunRequest::on_behalf_of).
+    /// Default: unset, and such a run fails.
     pub user: Option<String>,
-    /// Which of the user's memories a run sees. Default: [`MemoryScope::User`].
+    /// Scope of the user's memories that a run sees. Default: [`MemoryScope::User`].
     pub scope: MemoryScope,
-    /// Most memories that a run is told. Default: 5.
+    /// Maximum number of memories that a run receives. Default: 5.
     pub top_k: usize,
-    /// What is kept of a run that finished. Default: [`KeepOfRun::Exchange`].
+    /// Memories to store of a finished run. Default: [`KeepOfRun::Exchange`].
     pub keep: KeepOfRun,
-    /// Whether the model has a tool, `remember`, with which it keeps what it wants to. Default: false.
+    /// Offers the model a tool, `remember`, to store memories itself. Default: false.
     pub tool: bool,
 }
 
@@ -27,28 +27,28 @@ impl Default for LongTermMemoryConfig {
     }
 }
 
-/// Which of a user's memories a run sees.
+/// Scope of a user's memories that a run sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MemoryScope {
-    /// All of them.
+    /// All memories.
     #[default]
     User,
-    /// Those of the same session.
+    /// Memories of the same session.
     Session,
-    /// Those of the same agent, by its name.
+    /// Memories of the same agent, by its name.
     Agent,
 }
 
-/// What is kept of a run that finished.
+/// Memories to store of a finished run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeepOfRun {
-    /// What the user said and what was answered, as one memory.
+    /// The user message and the answer, as one memory.
     #[default]
     Exchange,
     /// Nothing: memories come from elsewhere, or from the tool.

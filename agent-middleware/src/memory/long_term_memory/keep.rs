@@ -1,4 +1,4 @@
-//! Keeping memories: of a run that finished, and those that the model wants kept.
+//! Stores memories: of a finished run, and those that the model requests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{LongTermMemoryConfig, MemoryScope};
 use crate::{side_call::SideCall, tags::tagged};
 
 impl LongTermMemoryConfig {
-    /// Whose memories a run sees.
+    /// Returns the owner of the memories that a run sees.
     pub(super) fn user_of(&self, cx: &RunCx) -> Result<String> {
         let user = cx.ids().user.as_deref().or(self.user.as_deref());
         user.map(str::to_owned).ok_or_else(|| {
@@ -26,7 +26,7 @@ impl LongTermMemoryConfig {
         })
     }
 
-    /// What limits them to the scope.
+    /// Returns the filter for the scope.
     pub(super) fn filter(&self, cx: &RunCx) -> Option<Filter> {
         match self.scope {
             MemoryScope::User => None,
@@ -36,7 +36,7 @@ impl LongTermMemoryConfig {
     }
 }
 
-/// A memory of a run. Kept again under the same id, it is still one memory.
+/// Creates a memory of a run. Storing it again under the same id is idempotent.
 fn memory(cx: &RunCx, id: &str, text: &str) -> Memory {
     let ids = cx.ids();
     Memory::new(text)
@@ -46,7 +46,7 @@ fn memory(cx: &RunCx, id: &str, text: &str) -> Memory {
         .with("time_ms", cx.now())
 }
 
-/// What the user said and what was answered.
+/// Returns the exchange of user message and answer as a memory.
 pub(super) fn exchange(cx: &RunCx, said: &str, answer: &str) -> Vec<Memory> {
     match said.trim().is_empty() && answer.trim().is_empty() {
         true => Vec::new(),
@@ -60,7 +60,8 @@ const PROMPT: &str = "You keep what is worth remembering of conversations with a
     what is only of today, secrets such as passwords, and what is known already. Answer with a JSON array of texts alone; it \
     is empty if nothing is worth it.";
 
-/// What a model finds worth remembering of an exchange, where `known` is remembered already.
+/// Returns the facts of an exchange that a model finds worth remembering; `known` is already
+/// stored.
 pub(super) async fn facts(cx: &RunCx, model: &dyn Model, said: &str, answer: &str, known: &str) -> Result<Vec<Memory>> {
     let asked = format!("{}\n{}\n{}", tagged("known", known), tagged("user", said), tagged("answer", answer));
     let written = SideCall::new(model, PROMPT, asked).run(cx).await?;
@@ -73,7 +74,7 @@ pub(super) async fn facts(cx: &RunCx, model: &dyn Model, said: &str, answer: &st
     Ok(facts.enumerate().map(|(at, fact)| memory(cx, &at.to_string(), fact)).collect())
 }
 
-/// The tool with which the model keeps what it wants to.
+/// The tool with which the model stores memories.
 pub(super) struct Remember {
     pub(super) store: Arc<dyn MemoryStore>,
     pub(super) config: Arc<LongTermMemoryConfig>,

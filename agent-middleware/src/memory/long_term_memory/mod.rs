@@ -1,4 +1,4 @@
-//! [`LongTermMemory`]: what earlier conversations left behind.
+//! [`LongTermMemory`]: memories of earlier conversations.
 
 mod config;
 mod keep;
@@ -18,19 +18,22 @@ pub use self::config::{KeepOfRun, LongTermMemoryConfig, MemoryScope};
 use self::keep::Remember;
 use crate::tags::tagged;
 
-/// Tells the model what earlier conversations with the user left behind, and keeps something of this one.
+/// Adds memories of the user's earlier conversations to the prompt, and stores memories of the
+/// current one.
 ///
-/// When a run begins, the memories of its user that fit the newest message of the user best are looked up in a
-/// [`MemoryStore`], once: a run that goes on in another process is told the same. They are the last message of each model call
-/// and of those calls alone. Nothing of them is kept in the conversation, so a memory that is deleted is gone, and what a
-/// provider caches of the conversation stays of use.
+/// When a run begins, the user's memories that best match the newest user message are retrieved
+/// from a [`MemoryStore`], once: a run that resumes in another process receives the same. They are
+/// the last message of each model call and not part of the conversation, so that a deleted memory
+/// is really gone, and the provider's cache of the conversation remains valid.
 ///
-/// When the run has finished, what the user said and what was answered is kept as a memory, or with
-/// [`facts_with`](Self::facts_with) what a model finds worth remembering, or nothing. With the [tool](Self::tool) the model
-/// itself says what it wants kept. A run that ended otherwise leaves nothing until it is gone on with. If keeping fails, a
-/// warning says so and the run ends as it did; if looking up fails, the run fails.
+/// When the run has finished, the exchange of user message and answer is stored as a memory, or
+/// with [`facts_with`](Self::facts_with) the facts that a model finds worth remembering, or
+/// nothing. With the [tool](Self::tool), the model itself stores memories. An unfinished run stores
+/// nothing until it is resumed. If storing fails, there is a warning and the run's end does not
+/// change; if the retrieval fails, the run fails.
 ///
-/// A run's user is who it is [on behalf of](agent_core::RunRequest::on_behalf_of). Nobody is told another user's memories.
+/// A run's user is the one that it runs [on behalf of](agent_core::RunRequest::on_behalf_of). No
+/// run receives another user's memories.
 ///
 /// # Order
 ///
@@ -62,12 +65,12 @@ use crate::tags::tagged;
 pub struct LongTermMemory {
     store: Arc<dyn MemoryStore>,
     config: Arc<LongTermMemoryConfig>,
-    /// Says what of a run is worth remembering.
+    /// Selects the facts of a run that are worth remembering.
     facts: Option<Arc<dyn Model>>,
     recalled: PerRun<Recalled>,
 }
 
-/// What was looked up when the run began.
+/// Memories retrieved when the run began.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Recalled {
     asked: String,
@@ -75,54 +78,55 @@ struct Recalled {
 }
 
 impl LongTermMemory {
-    /// Looks memories up in this store, and keeps each run's exchange there.
+    /// Retrieves memories from this store, and stores each run's exchange there.
     pub fn new(store: impl MemoryStore) -> Self {
         Self { store: Arc::new(store), config: Arc::default(), facts: None, recalled: PerRun::default() }
     }
 
-    /// Sets everything that is data at once.
+    /// Sets all settings that are data.
     #[must_use]
     pub fn config(mut self, config: LongTermMemoryConfig) -> Self {
         self.config = Arc::new(config);
         self
     }
 
-    /// Sets whose memories they are, for runs that do not say so.
+    /// Sets the owner of the memories, for runs without a user.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.edit().user = Some(user.into());
         self
     }
 
-    /// Sets which of the user's memories a run sees.
+    /// Sets the scope of the user's memories that a run sees.
     #[must_use]
     pub fn scope(mut self, scope: MemoryScope) -> Self {
         self.edit().scope = scope;
         self
     }
 
-    /// Sets the most memories that a run is told.
+    /// Sets the maximum number of memories that a run receives.
     #[must_use]
     pub fn top_k(mut self, most: usize) -> Self {
         self.edit().top_k = most;
         self
     }
 
-    /// Sets what is kept of a run that finished.
+    /// Sets the memories to store of a finished run.
     #[must_use]
     pub fn keep(mut self, what: KeepOfRun) -> Self {
         self.edit().keep = what;
         self
     }
 
-    /// Keeps what this model finds worth remembering of a run, as one memory each, in place of the exchange.
+    /// Stores the facts of a run that this model finds worth remembering, as one memory each,
+    /// instead of the exchange.
     #[must_use]
     pub fn facts_with(mut self, model: impl Model) -> Self {
         self.facts = Some(Arc::new(model));
         self
     }
 
-    /// Gives the model a tool, `remember`, with which it keeps what it wants to.
+    /// Offers the model a tool, `remember`, to store memories itself.
     #[must_use]
     pub fn tool(mut self) -> Self {
         self.edit().tool = true;
@@ -147,7 +151,7 @@ impl LongTermMemory {
         Ok(Recalled { asked, found: found.into_iter().map(|found| found.memory.text).collect() })
     }
 
-    /// Keeps what the run leaves, once: a replay keeps nothing. Gives the ids of the memories.
+    /// Stores the memories of a run once: a replay stores nothing. Returns the ids of the memories.
     async fn keep_of(&self, cx: &RunCx, recalled: &Recalled, answer: &str) -> Result<Value> {
         let memories = match (&self.facts, self.config.keep) {
             (Some(model), _) => keep::facts(cx, &**model, &recalled.asked, answer, &recalled.listed()).await?,

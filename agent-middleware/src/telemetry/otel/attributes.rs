@@ -1,4 +1,4 @@
-//! Attributes that spans share.
+//! Attributes that several spans share.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) fn list(texts: impl IntoIterator<Item = impl Into<StringValue>>) -> V
     Value::Array(Array::String(texts.into_iter().map(Into::into).collect()))
 }
 
-/// A provider under the name that the conventions have for it.
+/// Returns the provider's name according to the conventions.
 pub(super) fn provider(model: Option<&ModelInfo>) -> StringValue {
     match model.map_or("", |model| model.provider.as_str()) {
         "" => "_OTHER".into(),
@@ -41,7 +41,7 @@ pub(super) fn provider(model: Option<&ModelInfo>) -> StringValue {
     }
 }
 
-/// How the model is asked to answer. What only some providers know is taken from the fields for them.
+/// Sets the request parameters. Provider-specific ones are taken from the extra fields.
 pub(super) fn request(span: &Span, params: &ModelParams) {
     let numbers = [
         ("gen_ai.request.temperature", params.temperature),
@@ -69,7 +69,7 @@ pub(super) fn request(span: &Span, params: &ModelParams) {
     }
 }
 
-/// Tokens, if any are known, under names that begin with `prefix`.
+/// Sets the token counts, if any are known, under names with this prefix.
 pub(super) fn usage(span: &Span, prefix: &str, usage: &Usage) {
     if usage.calls == 0 {
         return;
@@ -85,7 +85,8 @@ pub(super) fn usage(span: &Span, prefix: &str, usage: &Usage) {
     }
 }
 
-/// What a budget counts, under names that begin with `prefix`. What it has no cap on is not set aside, and then not known.
+/// Sets the amounts of a budget, under names with this prefix. Amounts without a cap are not
+/// reserved, and therefore unknown.
 pub(super) fn amounts(span: &Span, prefix: &str, amounts: &Amounts) {
     let counted = [("tokens", amounts.tokens), ("cost_micros", amounts.cost)];
     for (name, amount) in counted.into_iter().filter(|(_, amount)| *amount > 0) {
@@ -93,17 +94,18 @@ pub(super) fn amounts(span: &Span, prefix: &str, amounts: &Amounts) {
     }
 }
 
-/// True if an error of this kind is a failure: stopping, waiting and being cancelled are not.
+/// True if an error of this kind is a failure; stops, interruptions and cancellations are not.
 pub(super) fn is_failure(kind: ErrorKind) -> bool {
     !matches!(kind, ErrorKind::Interrupted | ErrorKind::Cancelled | ErrorKind::Stopped)
 }
 
-/// The class of an error, as one word.
+/// Returns the class of an error, as one word.
 pub(super) fn error_type(kind: ErrorKind) -> String {
     kind.as_str().replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Marks a span as failed, and gives back the attribute for the metrics. What is no failure is only named.
+/// Marks a span as failed, and returns the attribute for the metrics. An error that is not a
+/// failure only sets the outcome.
 pub(super) fn failure(span: &Span, error: &Error, content: &Content) -> Option<KeyValue> {
     if !is_failure(error.kind()) {
         span.set_attribute("agent.outcome", error_type(error.kind()));

@@ -1,4 +1,4 @@
-//! The span of a model call.
+//! Span of a model call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use super::{
     run::Run,
 };
 
-/// A model call under way. Dropped before it is done, it was cancelled.
+/// A running model call. If it is dropped before it completes, it was cancelled.
 struct Chat<'a> {
     telemetry: &'a Telemetry,
     instruments: Arc<Instruments>,
@@ -25,12 +25,12 @@ struct Chat<'a> {
     labels: Vec<KeyValue>,
     started: Instant,
     heard: Option<Arc<Heard>>,
-    /// The request's content, for an event.
+    /// Content of the request, for an event.
     asked: Vec<(&'static str, String)>,
     done: bool,
 }
 
-/// When pieces of a streamed answer came.
+/// Times at which the chunks of a streamed response arrived.
 struct Heard {
     instruments: Arc<Instruments>,
     labels: Vec<KeyValue>,
@@ -39,7 +39,7 @@ struct Heard {
 }
 
 impl Telemetry {
-    /// Makes a model call, in a span.
+    /// Makes a model call in a span.
     pub(super) async fn chat<F>(
         &self,
         mut req: ModelRequest,
@@ -169,7 +169,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// The event that holds the content of the call.
+    /// Emits the event with the content of the call.
     fn details(&self, response: &ModelResponse) {
         if !details_are_wanted() {
             return;
@@ -182,7 +182,9 @@ impl<'a> Chat<'a> {
             tracing::event!(
                 name: "gen_ai.client.inference.operation.details",
                 target: TARGET,
-                parent: None, // of the span by its ids, not an event inside it: the content belongs here alone
+                // linked to the span by its ids, not an event inside it: the content belongs only
+                // here
+                parent: None,
                 Level::DEBUG,
                 gen_ai.operation.name = "chat",
                 gen_ai.provider.name = label(PROVIDER),
@@ -253,7 +255,7 @@ impl Heard {
         }
     }
 
-    /// Seconds until the first piece.
+    /// Returns the seconds until the first chunk.
     fn first(&self) -> Option<f64> {
         let times = *self.times.lock().unwrap_or_else(PoisonError::into_inner);
         times.map(|(first, _)| (first - self.started).as_secs_f64())

@@ -1,20 +1,22 @@
-//! What [`Telemetry`](super::Telemetry) records.
+//! Configuration of [`Telemetry`](super::Telemetry).
 
 use serde::{Deserialize, Serialize};
 
-/// What [`Telemetry`](super::Telemetry) records.
+/// Configuration of `Telemetry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TelemetryConfig {
-    /// Whether and where content is captured. Default: nowhere.
+    /// Destination of captured content. Default: off.
     pub capture: Capture,
-    /// The most bytes of text that one attribute holds; the newest messages stay. Default: 32 KiB.
+    /// Maximum number of bytes of text in one attribute; the newest messages are kept. Default: 32
+    /// KiB.
     pub content_bytes: usize,
-    /// The names under which tokens are counted. Default: the current ones.
+    /// Names of the token metrics. Default: the current ones.
     pub token_metrics: TokenMetrics,
-    /// Whether each step of a run has a span, with its calls below it. Default: no; the conventions know of none.
+    /// Creates a span for each step of a run, as the parent of its calls. Default: false; the
+    /// conventions do not define one.
     pub steps: bool,
 }
 
@@ -25,23 +27,24 @@ impl Default for TelemetryConfig {
     }
 }
 
-/// Where content goes: prompts, answers, and the arguments and results of tools.
+/// Destination of captured content: prompts, responses, and the arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Capture {
-    /// Nowhere.
+    /// Content is not captured.
     #[default]
     Off,
-    /// Into attributes of the spans.
+    /// Attributes of the spans.
     Spans,
-    /// Into one event for each model call, at level debug; what tools are given and give back is there with the model call
-    /// that follows. Back ends keep events apart from spans, for another time and for other readers.
+    /// One event per model call, at level debug; arguments and results of tools are part of the
+    /// next model call. Back ends store events separately from spans, with their own retention and
+    /// access control.
     Events,
 }
 
-/// The names under which tokens are counted: the conventions are about to change them.
+/// Names of the token metrics, which the conventions are about to change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -52,7 +55,7 @@ pub enum TokenMetrics {
     Current,
     /// Counters and histograms for each type of token, `gen_ai.client.inference.*`.
     Split,
-    /// Both, while dashboards move.
+    /// Both, for the migration of dashboards.
     Both,
 }
 

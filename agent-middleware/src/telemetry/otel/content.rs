@@ -1,4 +1,4 @@
-//! What is captured of prompts, answers and tools: redacted first, then cut.
+//! Captured content of prompts, responses and tools: first redacted, then truncated.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::Capture;
 
 type Redact = dyn Fn(String) -> String + Send + Sync;
 
-/// What an application allows to be captured.
+/// Capture settings of an application.
 #[derive(Clone, Default)]
 pub(super) struct Content {
     pub(super) capture: Capture,
@@ -20,30 +20,31 @@ pub(super) struct Content {
     pub(super) redact: Option<Arc<Redact>>,
 }
 
-/// The room that is left in one attribute.
+/// Remaining bytes of one attribute.
 struct Room<'a> {
     content: &'a Content,
     left: usize,
 }
 
 impl Content {
-    /// A text of its own.
+    /// Captures a single text.
     pub(super) fn text(&self, text: String) -> String {
         self.room().text(text)
     }
 
-    /// What an error says; a tool's own words are content.
+    /// Captures an error's message; the message of a tool counts as content.
     pub(super) fn error(&self, error: &Error) -> Option<String> {
         let by_tool = matches!(error.kind(), ErrorKind::Tool | ErrorKind::InvalidArguments);
         (!by_tool || self.capture != Capture::Off).then(|| self.text(error.to_string()))
     }
 
-    /// Any JSON, as text.
+    /// Captures any JSON, as text.
     pub(super) fn json(&self, value: &Value) -> String {
         self.room().value(value.clone()).to_string()
     }
 
-    /// The messages of a request, oldest first; the newest are kept if there is not room for all.
+    /// Captures the messages of a request, oldest first; if they exceed the limit, the newest are
+    /// kept.
     pub(super) fn input(&self, messages: &History) -> String {
         let mut room = self.room();
         let mut newest_first: Vec<_> =
@@ -52,25 +53,25 @@ impl Content {
         Value::Array(newest_first).to_string()
     }
 
-    /// An answer.
+    /// Captures a response.
     pub(super) fn output(&self, message: &AssistantMessage, finish: &FinishReason) -> String {
         let parts = self.room().blocks(message);
         json!([{ "role": "assistant", "parts": parts, "finish_reason": finish_reason(finish) }]).to_string()
     }
 
-    /// A text that a run ended with.
+    /// Captures the answer of a run.
     pub(super) fn answer(&self, text: &str) -> String {
         let parts = json!([{ "type": "text", "content": self.text(text.to_owned()) }]);
         json!([{ "role": "assistant", "parts": parts, "finish_reason": "stop" }]).to_string()
     }
 
-    /// A system prompt.
+    /// Captures a system prompt.
     pub(super) fn instructions(&self, system: &SystemMessage) -> String {
         let mut room = self.room();
         Value::Array(system.parts().iter().map(|part| room.part(part)).collect()).to_string()
     }
 
-    /// The tools on offer.
+    /// Captures the offered tools.
     pub(super) fn tools(&self, tools: &ToolSpecs) -> String {
         let mut room = self.room();
         let one = |tool: &agent_core::ToolSpec| {
@@ -87,7 +88,7 @@ impl Content {
 }
 
 impl Room<'_> {
-    /// The text, redacted as a whole and then cut to the room that is left.
+    /// Redacts the text as a whole, and then truncates it to the remaining bytes.
     fn text(&mut self, text: String) -> String {
         let mut text = match &self.content.redact {
             Some(redact) => redact(text),
@@ -104,7 +105,7 @@ impl Room<'_> {
         text
     }
 
-    /// Every text in it, names of fields and numbers too, which may be what must not be shown.
+    /// Captures every text in a value, including field names and numbers, which may be sensitive.
     fn value(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -172,7 +173,7 @@ impl Room<'_> {
         message.blocks().iter().map(block).collect()
     }
 
-    /// Where media are; never their bytes.
+    /// Captures the location of media, never their bytes.
     fn media(&mut self, modality: &str, media: &Media) -> Value {
         let mut part = json!({ "modality": modality, "mime_type": media.mime });
         let (kind, field, value) = match &media.source {
@@ -186,7 +187,7 @@ impl Room<'_> {
     }
 }
 
-/// Why a model stopped, in the conventions' words.
+/// Returns the finish reason according to the conventions.
 pub(super) fn finish_reason(finish: &FinishReason) -> &str {
     match finish {
         FinishReason::Stop => "stop",

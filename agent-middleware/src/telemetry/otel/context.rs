@@ -1,4 +1,4 @@
-//! [`TraceContext`]: a trace that goes on in another process.
+//! [`TraceContext`]: propagates a trace to and from other processes.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 
-/// Where a trace stands, in the form that W3C Trace Context gives it: to be sent along with what leaves the process, and
-/// taken up from what comes in.
+/// Position in a trace, in the format of W3C Trace Context: send it with outgoing requests, and
+/// restore it from incoming ones.
 ///
-/// In a tool, the span under way is that of the tool's call; so it is in a task that the tool spawns
+/// Inside a tool, the current span is that of the tool's call; also in a task that the tool spawns
 /// [in its span](tracing::Instrument::in_current_span).
 ///
 /// ```
@@ -36,35 +36,36 @@ const STATE: &str = "tracestate";
 pub struct TraceContext(SpanContext);
 
 impl TraceContext {
-    /// Where the trace stands now; `None` outside any span, and where spans are not exported.
+    /// Returns the current trace context; `None` outside any span, and if spans are not exported.
     pub fn current() -> Option<Self> {
         let ambient = || Some(Context::current().span().span_context().clone()).filter(SpanContext::is_valid).map(Self);
         Self::of(&Span::current()).or_else(ambient)
     }
 
-    /// Where the trace stands in this span; `None` where spans are not exported.
+    /// Returns the trace context of this span; `None` if spans are not exported.
     pub fn of(span: &Span) -> Option<Self> {
         Some(span.context().span().span_context().clone()).filter(SpanContext::is_valid).map(Self)
     }
 
-    /// From the value of a header `traceparent`; `None` if it cannot be read.
+    /// Parses the value of a `traceparent` header; `None` if it is invalid.
     pub fn of_header(traceparent: &str) -> Option<Self> {
         Self::from_pairs([(PARENT, traceparent)])
     }
 
-    /// The value of a header `traceparent`.
+    /// Returns the value of a `traceparent` header.
     pub fn to_header(&self) -> String {
         let (trace, span, flags) = (self.0.trace_id(), self.0.span_id(), self.0.trace_flags().to_u8());
         format!("00-{trace}-{span}-{flags:02x}")
     }
 
-    /// Makes `span`, which nobody has entered yet, a part of the trace.
+    /// Makes the trace context the parent of `span`, which must not have been entered yet.
     pub fn above(&self, span: &Span) {
-        // Where spans are not exported, there is no trace to be a part of.
+        // If spans are not exported, there is no trace to join.
         let _ = span.set_parent(Context::new().with_remote_span_context(self.0.clone()));
     }
 
-    /// As headers, or as fields of an MCP request's `_meta`: `traceparent`, and `tracestate` if there is one.
+    /// Returns the context as headers, or as fields of an MCP request's `_meta`: `traceparent`, and
+    /// `tracestate` if there is one.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let mut map = BTreeMap::from([(PARENT.to_owned(), self.to_header())]);
         let state = self.0.trace_state().header();
@@ -74,8 +75,8 @@ impl TraceContext {
         map
     }
 
-    /// From headers, or from the fields of an MCP request's `_meta`; the case of names is not minded. `None` if there is no
-    /// `traceparent`, or none that can be read: a trace then begins here.
+    /// Parses headers, or the fields of an MCP request's `_meta`; names are case-insensitive.
+    /// Returns `None` without a valid `traceparent`: the trace then starts here.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let (mut parent, mut state) = (None, TraceState::default());
         for (name, value) in pairs {
@@ -99,7 +100,8 @@ impl TraceContext {
         remote.is_valid().then_some(Self(remote))
     }
 
-    /// Runs `work` as part of the trace: spans that begin in it lie below. A span of `tracing` around it goes first.
+    /// Runs `work` as part of the trace: spans created in it become children. An enclosing
+    /// `tracing` span takes precedence.
     ///
     /// ```
     /// # async fn example(agent: agent_core::middleware::AgentService, headers: &[(&str, &str)]) -> agent_core::Result<()> {

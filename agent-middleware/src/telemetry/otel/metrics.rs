@@ -1,4 +1,4 @@
-//! The instruments of the conventions.
+//! Metrics according to the conventions.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use opentelemetry::{
 
 use super::TokenMetrics;
 
-/// The instruments, of the meter provider that the process had when the first span was made.
+/// The instruments, created from the meter provider that was global when the first span was
+/// created.
 #[derive(Debug)]
 pub(super) struct Instruments {
     operation: Histogram<f64>,
@@ -24,7 +25,7 @@ pub(super) struct Instruments {
     split: Split,
 }
 
-/// Tokens under the names to come.
+/// Token metrics under the upcoming names.
 #[derive(Debug)]
 struct Split {
     input: Counter<u64>,
@@ -95,7 +96,8 @@ impl Instruments {
         self.tool_calls.record(tool_calls, of);
     }
 
-    /// What a call used. A call that answered without saying so is left out: nothing is known of it.
+    /// Records the usage of a call. A response without usage is skipped, since nothing is known
+    /// about it.
     pub(super) fn usage(&self, usage: &Usage, names: TokenMetrics, of: &[KeyValue]) {
         if names.current() && usage.calls > 0 {
             for (kind, tokens) in [("input", usage.prompt()), ("output", usage.output)] {
@@ -110,7 +112,7 @@ impl Instruments {
         }
     }
 
-    /// A call that failed: under the names to come it used nothing.
+    /// Records a failed call: under the upcoming names, its usage is zero.
     pub(super) fn failed(&self, names: TokenMetrics, of: &[KeyValue]) {
         if names.split() {
             self.split(&Usage::default(), of);
@@ -127,13 +129,13 @@ impl Instruments {
     }
 }
 
-/// 10 ms to 82 s, doubling.
+/// Creates a histogram from 10 ms to 82 s, in powers of two.
 fn seconds(meter: &Meter, name: &'static str, about: &'static str) -> Histogram<f64> {
     let doubling = (0..14).map(|power| 0.01 * f64::from(1 << power)).collect();
     meter.f64_histogram(name).with_unit("s").with_description(about).with_boundaries(doubling).build()
 }
 
-/// 1 to 67 million, fourfold.
+/// Creates a histogram from 1 to 67 million, in powers of four.
 fn tokens(meter: &Meter, name: &'static str, about: &'static str) -> Histogram<u64> {
     let fourfold = (0..14).map(|power| f64::from(1 << (2 * power))).collect();
     meter.u64_histogram(name).with_unit("{token}").with_description(about).with_boundaries(fourfold).build()

@@ -1,4 +1,4 @@
-//! OpenTelemetry's spans, metrics and events for generative AI.
+//! Spans, metrics and events according to OpenTelemetry's conventions for generative AI.
 
 mod attributes;
 mod chat;
@@ -34,47 +34,52 @@ pub use self::{
 use self::{content::Content, metrics::Instruments, run::Run, span_events::SpanEvents};
 use crate::wrap::wrap;
 
-/// The target of everything that goes through `tracing` here.
+/// Target of all `tracing` spans and events in this module.
 const TARGET: &str = "agent::telemetry";
 
-/// Spans, metrics and events of runs, model calls and tool calls, by OpenTelemetry's conventions for generative AI.
+/// Spans, metrics and events of runs, model calls and tool calls, according to OpenTelemetry's
+/// conventions for generative AI.
 ///
-/// | span | kind | lies below |
+/// | span | kind | parent |
 /// |---|---|---|
-/// | `invoke_agent {agent}` | internal | the span that the request names ([`RunRequest::traceparent`](agent_core::RunRequest::traceparent)), or else the caller's; for a sub-agent, the tool call that started it |
+/// | `invoke_agent {agent}` | internal | the request's [`RunRequest::traceparent`](agent_core::RunRequest::traceparent), otherwise the caller's span; for a sub-agent, the tool call that started it |
 /// | `chat {model}` | client | its run |
 /// | `execute_tool {tool}` | internal | its run |
-/// | `agent_step {number}` | internal | its run, and above its calls, if [`steps`](Self::steps) says so |
+/// | `agent_step {number}` | internal | its run; parent of its calls, if [`steps`](Self::steps) is enabled |
 ///
-/// Spans are `tracing` spans of the target `agent::telemetry` and level info. The subscriber is the switch for everything,
-/// metrics too: where none wants these spans, a step costs a look at a flag and nothing is allocated. With the layer of
-/// `tracing-opentelemetry`, which [`Otlp`](crate::telemetry::Otlp) sets up, they leave the process with their attributes. Metrics go to
-/// the meter provider that is the process's when the first span begins. Events are `tracing` events with names.
+/// Spans are `tracing` spans with the target `agent::telemetry` and the level info. The subscriber
+/// enables everything, including metrics: if it does not want these spans, a step only checks a
+/// flag and allocates nothing. With the layer of `tracing-opentelemetry`, which
+/// [`Otlp`](crate::telemetry::Otlp) sets up, spans are exported with their attributes. Metrics go
+/// to the meter provider that is global when the first span begins. Events are named `tracing`
+/// events.
 ///
-/// Tools run in their spans: what a tool does in spans of its own, a client's request with its headers
-/// ([`TraceContext`]) and a sub-agent's run are parts of the trace.
+/// Tools run in their spans: the tool's own spans, a client's request with its headers
+/// ([`TraceContext`]) and a sub-agent's run are part of the trace.
 ///
-/// Tokens stand on `chat` spans alone, so that they can be added up; a run's total, with those of its sub-agents, is under
-/// `gen_ai.aggregated_usage`. A run that waits, was paused, cancelled or dropped has not failed: `agent.outcome` says
-/// what became of it.
+/// Token counts are only on `chat` spans, so that they can be summed; a run's total, including its
+/// sub-agents, is under `gen_ai.aggregated_usage`. A run that waits, was paused, cancelled or
+/// dropped has not failed: `agent.outcome` states its outcome.
 ///
-/// What other layers decide is told as events of the run's span: a [`Judge`](crate::Judge)'s judgement as
-/// `gen_ai.evaluation.result`, a compaction as `agent.compaction`, and retries, failovers, hedges and breaker as
-/// `agent.layer.decision`.
+/// Decisions of other layers become events of the run's span: the judgement of a
+/// [`Judge`](crate::Judge) is `gen_ai.evaluation.result`, a compaction is `agent.compaction`, and
+/// retries, failovers, hedges and circuit breakers are `agent.layer.decision`.
 ///
 /// It is an observer: it changes nothing and cannot fail the run.
 ///
 /// # Content
 ///
-/// Prompts, answers, arguments and results are not captured unless [`capture`](Self::capture) says so. What is captured,
-/// and every error's text, goes through [`redact`](Self::redact) first and is cut afterwards, so no half of a secret is
-/// left. The bytes of images and documents are never captured.
+/// Prompts, responses, arguments and results are captured only if [`capture`](Self::capture)
+/// enables it. Captured content, and every error message, is first redacted with
+/// [`redact`](Self::redact) and then truncated, so that no partial secret remains. The bytes of
+/// images and documents are never captured.
 ///
 /// # Order
 ///
-/// Inside whatever makes a call more than once, so that each attempt has its span, and inside whatever answers in a
-/// model's or a tool's place, so that only calls that are made have one. Inside [`Logging`](crate::Logging), whose spans
-/// would else stand between a tool and its sub-agents; an agent with the two the other way round is refused.
+/// Inside middleware that repeats calls, so that each attempt has its span, and inside middleware
+/// that answers instead of a model or tool, so that only calls that are made have one. Inside
+/// [`Logging`](crate::Logging), whose spans would otherwise separate a tool from its sub-agents; an
+/// agent with the opposite order is refused.
 ///
 /// ```text
 /// // right: each attempt has a span with its own error
@@ -105,12 +110,12 @@ struct Shared {
 }
 
 impl Telemetry {
-    /// Spans and metrics, without content.
+    /// Creates the middleware with its defaults: spans and metrics, without content.
     pub fn new() -> Self {
         TelemetryConfig::default().into()
     }
 
-    /// Sets whether and where content is captured. Default: [`Capture::Off`].
+    /// Sets the destination of captured content. Default: [`Capture::Off`].
     #[must_use]
     pub fn capture(mut self, capture: Capture) -> Self {
         self.config.capture = capture;
@@ -118,7 +123,7 @@ impl Telemetry {
         self
     }
 
-    /// Sets the most bytes of text that one attribute holds. Default: 32 KiB.
+    /// Sets the maximum number of bytes of text in one attribute. Default: 32 KiB.
     #[must_use]
     pub fn content_bytes(mut self, bytes: usize) -> Self {
         self.config.content_bytes = bytes;
@@ -126,23 +131,25 @@ impl Telemetry {
         self
     }
 
-    /// Sets the names under which tokens are counted. Default: [`TokenMetrics::Current`].
+    /// Sets the names of the token metrics. Default: [`TokenMetrics::Current`].
     #[must_use]
     pub fn token_metrics(mut self, names: TokenMetrics) -> Self {
         self.config.token_metrics = names;
         self
     }
 
-    /// Gives each step of a run a span of its own, with the model call and the tool calls of the step below it. It has the
-    /// step's number as `agent.step`, counted from 1, and lasts from its first call until the next step's. Default: no.
+    /// Creates a span for each step of a run, as the parent of its model call and tool calls. It
+    /// has the step's number as `agent.step`, starting at 1, and lasts from its first call until
+    /// the next step's. Default: false.
     #[must_use]
     pub fn steps(mut self) -> Self {
         self.config.steps = true;
         self
     }
 
-    /// Changes every text before it is captured, error texts too: each text of a message by itself, and each name, text and
-    /// number in JSON. A second one gets what the first one left.
+    /// Sets a function that redacts every text before it is captured, including error messages:
+    /// each text of a message separately, and each name, text and number in JSON. A second function
+    /// receives the result of the first.
     #[must_use]
     pub fn redact(mut self, redact: impl Fn(String) -> String + Send + Sync + 'static) -> Self {
         self.content.redact = Some(match self.content.redact {
@@ -152,8 +159,9 @@ impl Telemetry {
         self
     }
 
-    /// `model`, whose calls have spans: for models that middlewares call beside the agent's own, such as one that writes
-    /// summaries. The agent's own model has them by the middleware, and needs no more.
+    /// Wraps `model` so that its calls have spans: for models that middlewares call in addition to
+    /// the agent's own, such as one that writes summaries. The middleware covers the agent's own
+    /// model, which needs no wrapper.
     ///
     /// ```
     /// use agent_core::testing::ScriptedModel;
@@ -169,7 +177,7 @@ impl Telemetry {
         TracedModel::new(self.clone(), model)
     }
 
-    /// True if an agent above spread one of these over the run: that one has it all.
+    /// True if a parent agent's telemetry covers the run already.
     fn is_doubled(&self, cx: &RunCx) -> bool {
         let is_other = |m: &Arc<dyn Middleware>| m.name() == self.name() && !std::ptr::addr_eq(Arc::as_ptr(m), self);
         SubRuns::of(cx).inherited().iter().any(is_other)
@@ -184,7 +192,7 @@ impl Telemetry {
     }
 }
 
-/// True if anybody wants the spans.
+/// True if a subscriber wants the spans.
 fn is_wanted() -> bool {
     tracing::span_enabled!(target: TARGET, Level::INFO)
 }
@@ -212,7 +220,7 @@ impl Middleware for Telemetry {
 
     async fn before_agent(&self, cx: &RunCx) -> Result<()> {
         if is_wanted() && !self.is_doubled(cx) {
-            // A task that nobody gave a span to is still below the run that started it.
+            // A task without a span still belongs to the run that started it.
             let above = cx.ids().parent_run_id.as_ref().filter(|_| Span::current().is_none());
             let above = above.and_then(|run| self.shared.runs.of_id(run));
             let begin = || Run::begin(cx, above.as_deref(), self.instruments().clone(), self);

@@ -1,11 +1,11 @@
-//! Models that are called beside an agent's own.
+//! Traced models outside of an agent.
 
 use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result};
 use async_trait::async_trait;
 
 use super::{Telemetry, is_wanted};
 
-/// A model whose calls have spans: what [`Telemetry::model`] makes.
+/// A model whose calls have spans, created by [`Telemetry::model`].
 #[derive(Clone, Debug)]
 pub struct TracedModel<M> {
     telemetry: Telemetry,

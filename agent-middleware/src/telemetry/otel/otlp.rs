@@ -1,4 +1,4 @@
-//! [`Otlp`]: to a collector.
+//! [`Otlp`]: export to a collector.
 
 use std::{fmt, time::Duration};
 
@@ -14,15 +14,17 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 use super::TARGET;
 
-/// Sends traces, metrics and events to an OpenTelemetry collector, by OTLP over HTTP, in batches and from threads of its own.
-/// With the feature `otlp-tls`, over HTTPS too.
+/// Exports traces, metrics and events to an OpenTelemetry collector, by OTLP over HTTP, in batches
+/// and from dedicated threads. With the feature `otlp-tls`, also over HTTPS.
 ///
-/// Traces are all spans that the subscriber lets through, an application's own too; events are those of
-/// [`Telemetry`](crate::Telemetry). A collector that is not there costs what was to be sent to it, and nothing else.
+/// Traces contain all spans that the subscriber admits, including the application's own; events are
+/// those of [`Telemetry`](crate::Telemetry). If the collector is unavailable, its data is lost,
+/// without other effects.
 ///
 /// # Order
 ///
-/// Set up first, shut down last: what ended after [`shutdown`](Self::shutdown) is lost.
+/// Set it up first and shut it down last: spans that end after [`shutdown`](Self::shutdown) are
+/// lost.
 ///
 /// # Example
 ///
@@ -44,8 +46,9 @@ pub struct Otlp {
     timeout: Duration,
 }
 
-/// Sets up [`Otlp`]. What is not set here is taken from the environment (`OTEL_EXPORTER_OTLP_ENDPOINT`,
-/// `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_*` and so on).
+/// Builder of [`Otlp`]. Unset options are taken from the environment
+/// (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_RESOURCE_ATTRIBUTES`,
+/// `OTEL_BSP_*` and so on).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent before install()"]
 pub struct OtlpBuilder {
@@ -58,7 +61,7 @@ pub struct OtlpBuilder {
 }
 
 impl Otlp {
-    /// For the service of this name.
+    /// Returns a builder for the service of this name.
     pub fn builder(service: impl Into<String>) -> OtlpBuilder {
         OtlpBuilder {
             service: service.into(),
@@ -70,7 +73,7 @@ impl Otlp {
         }
     }
 
-    /// The layer for the application's subscriber.
+    /// Returns the layer for the application's subscriber.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -80,15 +83,17 @@ impl Otlp {
         spans.and_then(events.with_filter(filter_fn(|event| event.target() == TARGET)))
     }
 
-    /// Sends what is waiting to be sent, and waits for it. It blocks the thread.
+    /// Exports all pending data. Blocks the thread.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`] if the collector did not take it all; what it did not take is gone.
+    /// [`ErrorKind::Transport`] if the collector did not accept everything; the rejected data is
+    /// lost.
     pub fn flush(&self) -> Result<()> {
         all([self.traces.force_flush(), self.metrics.force_flush(), self.logs.force_flush()])
     }
 
-    /// Sends what is waiting to be sent and ends the threads. It blocks, at most for the timeout of each kind.
+    /// Exports all pending data and stops the threads. Blocks, at most for the timeout of each kind
+    /// of data.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -103,37 +108,39 @@ impl Otlp {
 }
 
 impl OtlpBuilder {
-    /// Sets the collector's address, without the path. Default: the environment's, or else `http://localhost:4318`.
+    /// Sets the collector's URL, without the path. Default: from the environment, otherwise
+    /// `http://localhost:4318`.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// Sets how long one export, and the shutdown, may take. Default: 10 s.
+    /// Sets the timeout of one export, and of the shutdown. Default: 10 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sets which part of the traces that begin here is kept, 0 to 1; others keep what was decided where they began.
-    /// Default: the environment's (`OTEL_TRACES_SAMPLER`), or else all.
+    /// Sets the fraction of traces starting here that is sampled, 0 to 1; other traces keep their
+    /// original decision. Default: from the environment (`OTEL_TRACES_SAMPLER`), otherwise all.
     pub fn sampled(mut self, part: f64) -> Self {
         self.sampled = Some(part);
         self
     }
 
-    /// Sets whom to trust that the collector is who it says, as certificates in PEM: for one with a certificate authority of
-    /// its own. Default: the environment's (`OTEL_EXPORTER_OTLP_CERTIFICATE`, a file), or else whom the machine trusts.
+    /// Sets the trusted root certificates in PEM, for a collector with a private certificate
+    /// authority. Default: from the environment (`OTEL_EXPORTER_OTLP_CERTIFICATE`, a file),
+    /// otherwise the machine's root certificates.
     #[cfg(feature = "otlp-tls")]
     pub fn certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.certificates = Some(pem.into());
         self
     }
 
-    /// Starts to send, and makes its meter provider that of the process.
+    /// Starts the export, and installs its meter provider globally.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the address or the certificates cannot be used, or the part of traces is none.
+    /// [`ErrorKind::Config`] for an unusable URL or certificate, or an invalid sampling fraction.
     pub fn install(self) -> Result<Otlp> {
         if let Some(part) = self.sampled.filter(|part| !(0.0..=1.0).contains(part)) {
             return Err(Error::config(format!("the part of traces that is kept must be 0 to 1, and is {part}")));
@@ -143,7 +150,7 @@ impl OtlpBuilder {
         #[cfg(feature = "otlp-tls")]
         let client = super::otlp_tls::client(self.timeout, self.certificates.as_deref())?;
         let url = |path| self.endpoint.as_ref().map(|base| format!("{}/v1/{path}", base.trim_end_matches('/')));
-        // Three builders of three types with the same methods.
+        // Three builders of different types with the same methods.
         macro_rules! exporter {
             ($kind:ident, $path:literal) => {{
                 let builder = $kind::builder().with_http().with_timeout(self.timeout);
@@ -173,7 +180,7 @@ impl OtlpBuilder {
     }
 }
 
-/// Refuses an address to which nothing can be sent.
+/// Refuses an unusable URL.
 fn usable(url: &str) -> Result<()> {
     if url.starts_with("http://") || (cfg!(feature = "otlp-tls") && url.starts_with("https://")) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The client that talks TLS to a collector.
+//! TLS client for a collector.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -10,11 +10,11 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-/// Where a collector's own certificate authority may be named, by OpenTelemetry's specification.
+/// Environment variable for a collector's certificate authority, by OpenTelemetry's specification.
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
-/// A client for `http` and `https`. It trusts these certificates, or those in the file that the environment names, or else
-/// those that the machine trusts.
+/// Creates a client for `http` and `https`. It trusts these certificates, otherwise those in the
+/// file that the environment names, otherwise the machine's root certificates.
 pub(super) fn client(timeout: Duration, pem: Option<&[u8]>) -> Result<Client> {
     let roots = match (pem, std::env::var_os(CERTIFICATE)) {
         (Some(pem), _) => named(pem)?,
@@ -28,11 +28,12 @@ pub(super) fn client(timeout: Duration, pem: Option<&[u8]>) -> Result<Client> {
             roots
         }
     };
-    // The provider is named, since rustls refuses to choose where an application has brought in a second one.
+    // The provider is explicit, since rustls refuses to choose if an application has added a second
+    // one.
     let config =
         ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions();
     let config = config.map_err(unusable)?.with_root_certificates(roots).with_no_client_auth();
-    // On a thread of its own: a blocking client must not be made where a runtime is.
+    // On a separate thread: a blocking client must not be created inside a runtime.
     let make = move || Client::builder().timeout(timeout).tls_backend_preconfigured(config).build().map_err(unusable);
     thread::spawn(make).join().map_err(|_| Error::config("the client for the collector could not be made"))?
 }

@@ -1,4 +1,4 @@
-//! The span of a run.
+//! Span of a run.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -19,15 +19,16 @@ use super::{
     metrics::Instruments,
 };
 
-/// A run under way. Dropped with the run, it ends the span even of a run that nobody polls any more.
+/// A running run. It is dropped with the run, so that the span ends even if the run is no longer
+/// polled.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) span: Span,
-    /// The step that is under way, with its number; none where steps have no spans.
+    /// Current step with its number; `None` if steps have no spans.
     step: Option<Mutex<(u32, Span)>>,
     started: Instant,
     instruments: Arc<Instruments>,
-    /// What the metrics say of the run.
+    /// Attributes of the run's metrics.
     labels: Mutex<Vec<KeyValue>>,
     knows_model: AtomicBool,
     model_calls: AtomicU64,
@@ -37,7 +38,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run begins, where the current span is; a child run whose task has none lies below `above`.
+    /// Begins the run's span inside the current span; for a child run whose task has none, below
+    /// `above`.
     pub(super) fn begin(cx: &RunCx, above: Option<&Self>, instruments: Arc<Instruments>, of: &Telemetry) -> Self {
         let content = &of.content;
         let ids = cx.ids();
@@ -80,7 +82,7 @@ impl Run {
         }
     }
 
-    /// The span below which the calls of the step that is under way lie.
+    /// Returns the parent span of the current step's calls.
     pub(super) fn current_step(&self, cx: &RunCx) -> Span {
         let Some(step) = &self.step else { return self.span.clone() };
         let (mut step, number) = (step.lock().unwrap_or_else(PoisonError::into_inner), cx.step());
@@ -100,7 +102,7 @@ impl Run {
         step.1.clone()
     }
 
-    /// The run calls a model. What the first request says holds for the run.
+    /// Records a model call. The attributes of the first request apply to the run.
     pub(super) fn asks(&self, req: &ModelRequest, provider: &StringValue, content: &Content) {
         self.model_calls.fetch_add(1, Ordering::Relaxed);
         if self.knows_model.swap(true, Ordering::Relaxed) {
@@ -123,17 +125,17 @@ impl Run {
         }
     }
 
-    /// A model answered, and ended for this reason.
+    /// Records a model response with its finish reason.
     pub(super) fn answered(&self, finish: &str) {
         *self.finish.lock().unwrap_or_else(PoisonError::into_inner) = Some(finish.to_owned());
     }
 
-    /// The run calls a tool.
+    /// Records a tool call.
     pub(super) fn runs_tool(&self) {
         self.tool_calls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The run ended.
+    /// Records the end of the run.
     pub(super) fn end(&self, cx: &RunCx, end: &Result<RunEnd>, content: &Content) {
         let span = &self.span;
         span.set_attribute("agent.run.steps", i64::from(cx.step()));
@@ -193,12 +195,12 @@ impl Drop for Run {
     }
 }
 
-/// A span ends where it was left last.
+/// Enters and leaves the span, since a span ends when it was last left.
 fn end_here(span: &Span) {
     span.in_scope(|| {});
 }
 
-/// Why a run ended, without what a tool or an application says in its own words.
+/// Returns the exit reason without the free text of a tool or an application.
 fn exit_reason(reason: &ExitReason) -> String {
     match reason {
         ExitReason::Tool(_) => "tool".to_owned(),

@@ -1,4 +1,4 @@
-//! What other layers tell of a run, as events of its span.
+//! Events of other layers as events of the run's span.
 
 use std::sync::{Arc, Weak};
 
@@ -16,7 +16,7 @@ use super::{
     run::Run,
 };
 
-/// Listens to a run; it goes with it.
+/// Event sink of a run, dropped with it.
 pub(super) struct SpanEvents {
     run: Weak<Run>,
     id: Arc<str>,
@@ -28,10 +28,10 @@ impl SpanEvents {
         Self { run: Arc::downgrade(run), id: cx.ids().run_id.clone(), content }
     }
 
-    /// What was said of an answer, by the conventions' names for evaluations.
+    /// Emits a judgement, by the conventions' names for evaluations.
     fn judged(&self, judgement: &Value) {
         let label = judgement["verdict"].as_str().unwrap_or_default();
-        // Why is content.
+        // The explanation is content.
         let why = judgement["feedback"].as_str().filter(|_| self.content.capture != Capture::Off);
         tracing::event!(
             name: "gen_ai.evaluation.result",
@@ -48,7 +48,7 @@ impl SpanEvents {
 
 impl EventSink for SpanEvents {
     fn emit(&self, event: &Event) {
-        // Child runs have one of their own.
+        // Child runs have their own sink.
         let Some(run) = self.run.upgrade().filter(|_| event.ids.run_id == self.id) else { return };
         run.span.in_scope(|| match &event.kind {
             EventKind::Compaction(done) => compacted(done, event.position.seq),

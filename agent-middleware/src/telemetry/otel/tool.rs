@@ -1,4 +1,4 @@
-//! The span of a tool call.
+//! Span of a tool call.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
     metrics::Instruments,
 };
 
-/// A tool call under way. Dropped before it is done, it was cancelled.
+/// A running tool call. If it is dropped before it completes, it was cancelled.
 struct Call<'a> {
     telemetry: &'a Telemetry,
     instruments: Arc<Instruments>,
@@ -25,7 +25,7 @@ struct Call<'a> {
 }
 
 impl Telemetry {
-    /// Makes a tool call, in a span.
+    /// Makes a tool call in a span.
     pub(super) async fn tool(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
         let call = Call::begin(self, &req);
         let run = next.run(req).instrument(call.span.clone());
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
             Ok(output) => {
                 let text = shown(output);
                 if output.is_error() {
-                    // In its own words it is what a tool is that failed, and those are content.
+                    // An error output is a tool failure; its text is content.
                     let kind = attributes::error_type(ErrorKind::Tool);
                     self.span.set_attribute(ERROR_TYPE, kind.clone());
                     self.span.set_status(Status::error(text.clone().unwrap_or_else(|| kind.clone())));

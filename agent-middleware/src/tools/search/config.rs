@@ -1,4 +1,4 @@
-//! Which tools are deferred, and how they are found.
+//! Configuration of [`ToolSearch`](super::ToolSearch).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::permissions::wildcard::any_fits;
 
-/// Which tools are deferred, and how they are found.
+/// Configuration of `ToolSearch`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolSearchConfig {
-    /// The tools that are deferred, by name; `*` stands for any characters. Default: none.
+    /// Name patterns of the deferred tools; `*` matches any characters. Default: none.
     pub tools: BTreeSet<String>,
-    /// Words by which a tool is found beside those of its name and its description, by the tool's name.
+    /// Search keywords of a tool in addition to its name and description, by the tool's name.
     pub hints: BTreeMap<String, String>,
-    /// With fewer deferred tools than this in a run, all of them are offered from the beginning. Default: 0, which always
-    /// defers.
+    /// Minimum number of deferred tools in a run; with fewer, all of them are offered from the
+    /// beginning. Default: 0, which always defers.
     pub threshold: usize,
-    /// Most tools that one search loads. Default: 5.
+    /// Maximum number of tools that one search loads. Default: 5.
     pub max_results: usize,
-    /// What the tool that searches is called. Default: `search_tools`.
+    /// Name of the search tool. Default: `search_tools`.
     pub search_tool: String,
 }
 
@@ -39,8 +39,8 @@ impl Default for ToolSearchConfig {
 }
 
 impl ToolSearchConfig {
-    /// The deferred ones among the tools of a run. None if they are too few, or if the run does not offer the search: what
-    /// cannot be found must not be hidden.
+    /// Returns the deferred tools of a run. Returns none if there are too few, or if the run does
+    /// not offer the search tool, since they could not be found then.
     pub(super) fn deferred<'a>(&self, offered: &'a [ToolSpec]) -> Vec<&'a ToolSpec> {
         if !offered.iter().any(|tool| tool.name == self.search_tool) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! [`ToolSearch`]: tools that a model finds when it needs them.
+//! [`ToolSearch`]: tools that a model searches for on demand.
 
 mod config;
 mod tool;
@@ -16,26 +16,29 @@ pub use self::config::ToolSearchConfig;
 use self::tool::SearchTool;
 use crate::{permissions::wildcard::any_fits, run_value::RunValue};
 
-/// The tools that a run has found, in the order in which it found them.
+/// Tools that a run has found, in the order in which it found them.
 const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 
-/// Hides tools from the model until it looks for them: an agent with a hundred tools then tells the model of a few, and of
-/// one more with which it searches the others.
+/// Hides tools from the model until it searches for them: an agent with a hundred tools then shows
+/// the model only a few, and one more with which it searches the others.
 ///
-/// The model calls `search_tools` with a few words; a word with a `+` before it is required. What fits best is loaded, by
-/// [Okapi BM25](agent_core::search::Bm25): a word of a tool's name counts most, then one of its [hint](Self::hint), then one of its
-/// description and of its parameters, and a word that few tools have more than one that many have; `HTTPClient` has the words
-/// `http` and `client`. What was loaded is offered from the next model call on, after the tools that were there, so that what a
-/// provider keeps of them stays of use as far as it can. A call of a tool that was not loaded is answered with how to load it.
+/// The model calls `search_tools` with a few words; a word with the prefix `+` is required. The
+/// best matches are loaded, ranked by [Okapi BM25](agent_core::search::Bm25): a word of a tool's
+/// name has the highest weight, then one of its [hint](Self::hint), then one of its description and
+/// of its parameters, and rare words weigh more than common ones; `HTTPClient` has the words `http`
+/// and `client`. Loaded tools are offered from the next model call on, after the existing tools, so
+/// that as much of the provider's cache as possible remains valid. A call of a tool that was not
+/// loaded is answered with instructions on how to load it.
 ///
-/// What a run found is its own and goes with it. It survives a pause and a restart, and no other run sees it. A run that
-/// offers [only some tools](agent_core::RunRequest::tools_named) searches among those; if the search is not among them, they are
-/// all offered at once. So they are where fewer are deferred than the [threshold](Self::threshold), and then the search is
-/// not offered.
+/// The loaded tools belong to the run. They survive a pause and a restart, and no other run sees
+/// them. A run that offers [only some tools](agent_core::RunRequest::tools_named) searches among
+/// those; if the search tool is not among them, they are all offered at once. The same applies if
+/// fewer tools are deferred than the [threshold](Self::threshold), and then the search tool is not
+/// offered.
 ///
 /// # Order
 ///
-/// A [`ToolSelector`](crate::ToolSelector) stands inside, and must always include the search.
+/// Outside a [`ToolSelector`](crate::ToolSelector), which must always include the search tool.
 ///
 /// ```text
 /// // right: what is marked for the provider's cache is what the model is shown
@@ -77,12 +80,12 @@ const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 #[derive(Default)]
 pub struct ToolSearch {
     config: Arc<ToolSearchConfig>,
-    /// Tools that it brings along.
+    /// Tools added by this middleware.
     own: Vec<Arc<dyn Tool>>,
     views: PerRun<Mutex<Option<View>>>,
 }
 
-/// What was shown of a set of tools; as long as nothing changes, it is what the wire wrote before.
+/// The last view of a set of tools; while nothing changes, its cached wire format remains valid.
 struct View {
     offered: ToolSpecs,
     loaded: Vec<String>,
@@ -90,25 +93,25 @@ struct View {
 }
 
 impl ToolSearch {
-    /// Defers nothing yet.
+    /// Creates the middleware without deferred tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Defers the tools of this name; `*` stands for any characters.
+    /// Defers the tools with this name; `*` matches any characters.
     #[must_use]
     pub fn defer(mut self, name: impl Into<String>) -> Self {
         self.edit().tools.insert(name.into());
         self
     }
 
-    /// Adds a tool to the agent, deferred.
+    /// Adds a deferred tool to the agent.
     #[must_use]
     pub fn tool(self, tool: impl Tool) -> Self {
         self.tool_set([Arc::new(tool) as Arc<dyn Tool>])
     }
 
-    /// Adds tools to the agent, deferred.
+    /// Adds deferred tools to the agent.
     #[must_use]
     pub fn tool_set(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         for tool in tools {
@@ -118,28 +121,28 @@ impl ToolSearch {
         self
     }
 
-    /// Sets words by which a tool is found, beside those of its name and its description.
+    /// Sets search keywords of a tool, in addition to its name and description.
     #[must_use]
     pub fn hint(mut self, tool: impl Into<String>, words: impl Into<String>) -> Self {
         self.edit().hints.insert(tool.into(), words.into());
         self
     }
 
-    /// Sets how many tools must be deferred for any to be hidden.
+    /// Sets the minimum number of deferred tools for any to be hidden.
     #[must_use]
     pub fn threshold(mut self, tools: usize) -> Self {
         self.edit().threshold = tools;
         self
     }
 
-    /// Sets the most tools that one search loads.
+    /// Sets the maximum number of tools that one search loads.
     #[must_use]
     pub fn max_results(mut self, most: usize) -> Self {
         self.edit().max_results = most;
         self
     }
 
-    /// Sets what the tool that searches is called.
+    /// Sets the name of the search tool.
     #[must_use]
     pub fn search_tool(mut self, name: impl Into<String>) -> Self {
         self.edit().search_tool = name.into();
@@ -150,7 +153,7 @@ impl ToolSearch {
         Arc::make_mut(&mut self.config)
     }
 
-    /// What the model is shown of the tools that the run offers.
+    /// Returns the tools to show to the model, among those that the run offers.
     fn show(&self, cx: &RunCx, offered: &ToolSpecs, loaded: Vec<String>) -> ToolSpecs {
         let view = self.views.of(cx, Mutex::default);
         let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +206,8 @@ impl Middleware for ToolSearch {
         };
         let forced = forced.filter(|name| any_fits(&self.config.tools, name));
         let loaded = LOADED.update(cx, |loaded| {
-            loaded.extend(forced.filter(|name| !loaded.contains(name)).cloned()); // what must be called must be shown
+            // a forced tool must be shown
+            loaded.extend(forced.filter(|name| !loaded.contains(name)).cloned());
             loaded.clone()
         })?;
         req.tools = self.show(cx, &req.tools, loaded);

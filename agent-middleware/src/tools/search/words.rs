@@ -1,4 +1,4 @@
-//! How well a tool fits what is looked for.
+//! Ranking of tools for a search query.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use agent_core::{
 };
 use serde_json::Value;
 
-/// How much a word counts, and how much the length of the text does: in a name, in a hint, in a description, among parameters.
+/// Weight and length normalisation of the fields: name, hint, description, parameters.
 const FIELDS: [(f64, f64); 4] = [(5.0, 0.75), (3.0, 0.75), (1.0, 0.75), (0.75, 0.75)];
 
-/// What is looked for.
+/// A search query.
 pub(super) struct Query(Vec<Term>);
 
 struct Term {
@@ -20,7 +20,7 @@ struct Term {
 }
 
 impl Query {
-    /// Reads words; those with a `+` before them are required.
+    /// Parses words; those with the prefix `+` are required.
     pub(super) fn read(text: &str) -> Self {
         let terms = text.split_whitespace().flat_map(|token| {
             let required = token.starts_with('+');
@@ -34,7 +34,7 @@ impl Query {
         self.0.is_empty()
     }
 
-    /// The best `most` of the tools, best first; of two that fit alike, the one that comes first among `tools`.
+    /// Returns the best `most` of the tools, best first; ties keep the order of `tools`.
     pub(super) fn best<'a>(
         &self,
         tools: &[&'a ToolSpec],
@@ -55,9 +55,10 @@ impl Query {
 }
 
 impl Term {
-    /// The words that it stands for, and how much they count: itself, or, if no tool has it, those of which it is a part, each as
-    /// much less as they are more. So `mail` finds `email`, and a word is found in scripts that put no spaces between words; a
-    /// short one is a part of too many.
+    /// Returns the words that the term matches, with their weights: itself or, if no tool contains
+    /// it, the words of which it is a part, with a weight divided by their number. So `mail` finds
+    /// `email`, and words are found in scripts without spaces between words. Terms of less than
+    /// four bytes only match themselves.
     fn meant<'a>(&'a self, known: &BTreeSet<&'a str>) -> Vec<(&'a str, f64)> {
         let word = self.word.as_str();
         if known.contains(word) || word.len() < 4 {
@@ -68,13 +69,13 @@ impl Term {
         around.into_iter().map(|word| (word, weight)).collect()
     }
 
-    /// False if the tool has a required word neither in its name nor in its hint.
+    /// False if the term is required and in neither the tool's name nor its hint.
     fn allows(&self, [name, hint, ..]: &[Vec<String>; 4]) -> bool {
         !self.required || name.iter().chain(hint).any(|word| word.contains(&self.word))
     }
 }
 
-/// The words of a schema: the names of parameters, and what is said of them.
+/// Returns the words of a schema: the names of parameters, and their descriptions.
 fn parameters(schema: &Value) -> Vec<String> {
     match schema {
         Value::Object(fields) => fields
