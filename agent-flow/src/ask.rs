@@ -1,4 +1,4 @@
-//! One question to a role.
+//! Calls of roles.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Slot;
 
-/// What a role is asked for.
+/// Kind of a call to a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -28,23 +28,23 @@ pub enum Method {
     DirectOutput,
 }
 
-/// Who is asked.
+/// The four roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Role {
-    /// Says what the query needs and what is to be done next.
+    /// Analyses the query and plans each step.
     Planner,
-    /// Turns a step into calls.
+    /// Converts a step to tool calls.
     Worker,
-    /// Says whether it is enough.
+    /// Decides whether the results answer the query.
     Verifier,
-    /// Writes what the user is told.
+    /// Writes the outputs for the user.
     Generator,
 }
 
 impl Method {
-    /// The role whose method it is.
+    /// The role that answers this kind of call.
     pub fn role(self) -> Role {
         match self {
             Self::BaseResponse | Self::AnalyzeQuery | Self::NextStep => Role::Planner,
@@ -54,7 +54,7 @@ impl Method {
         }
     }
 
-    /// The slot whose model is asked.
+    /// The slot whose model is called.
     pub fn slot(self) -> Slot {
         match self {
             Self::BaseResponse | Self::NextStep => Slot::PlannerMain,
@@ -64,17 +64,17 @@ impl Method {
         }
     }
 
-    /// Whether it is asked after the steps.
+    /// True for the calls that write outputs, after the steps.
     pub(crate) fn is_output(self) -> bool {
         self.role() == Role::Generator
     }
 }
 
-/// One question to a role.
+/// One call to a role.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) method: Method,
-    /// The step that it belongs to; 0 before the first.
+    /// Number of the step; 0 before the first.
     pub(crate) step: u32,
     pub(crate) prompt: String,
     pub(crate) attachments: Vec<Part>,
@@ -82,17 +82,17 @@ pub(crate) struct Ask {
     pub(crate) max_tokens: Option<u64>,
 }
 
-/// One question to a role with its answer.
+/// One call to a role, with its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RoleCall {
-    /// What was asked for.
+    /// Kind of the call.
     pub method: Method,
-    /// The step that it belongs to, from 1; 0 before the first.
+    /// Number of the step, from 1; 0 before the first.
     pub step: u32,
-    /// True if the answer before it could not be read.
+    /// True if this call repeats one whose answer could not be parsed.
     pub repair: bool,
-    /// The question.
+    /// The prompt.
     pub prompt: String,
     /// The answer.
     pub response: String,

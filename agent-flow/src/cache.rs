@@ -1,4 +1,4 @@
-//! A directory for each query.
+//! Cache directory per query.
 
 use std::{
     fs,
@@ -7,8 +7,9 @@ use std::{
 
 use agent_core::{Error, Result, RunCx};
 
-/// Where tools of a solver put what they make for one query: a directory for each run below the solver's
-/// [`cache_dir`](crate::SolverBuilder::cache_dir). A run that goes on in another process finds its own again.
+/// Cache directory of one query, for files that a solver's tools create: a directory per run below
+/// the solver's [`cache_dir`](crate::SolverBuilder::cache_dir). A run resumed in another process
+/// uses the same directory.
 ///
 /// ```
 /// use agent_core::{Result, ToolRequest};
@@ -26,7 +27,7 @@ impl QueryCache {
         Self(root)
     }
 
-    /// The directory of the run.
+    /// Returns the directory of the run.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the solver has no cache directory.

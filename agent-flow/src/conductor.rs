@@ -1,5 +1,6 @@
-//! The middleware that makes a solver of an agent: it puts each role's question in the place of the conversation, and the
-//! worker's plans in the place of a model's calls. The loop, the tools and the journal are the executor's.
+//! The middleware that turns an agent into a solver: it replaces the conversation by each role's
+//! prompt, and a model's calls by the worker's plans. The executor provides the loop, the tools and
+//! the journal.
 
 use std::{
     fmt,
@@ -23,11 +24,11 @@ use crate::{
     script::{Next, Script, TOO_LATE},
 };
 
-/// Stands for an answer without text.
+/// Text of an empty answer.
 const SILENT: &str = "(nothing was said)";
 
 pub(crate) struct Conductor {
-    /// Set when the agent is built, which knows the tools.
+    /// Set when the agent is built, because it needs the tools.
     pub(crate) script: Arc<OnceLock<Script>>,
     pub(crate) infos: [Option<Arc<ModelInfo>>; 4],
     pub(crate) max_time: Duration,
@@ -36,14 +37,14 @@ pub(crate) struct Conductor {
     pub(crate) runs: PerRun<Mutex<Live>>,
 }
 
-/// A run in this process.
+/// Timing of a run in this process.
 pub(crate) struct Live {
     since: Instant,
-    /// How long it was under way in earlier processes.
+    /// Active time of the run in earlier processes.
     before: Duration,
-    /// How long the role that is asked now may take.
+    /// Timeout of the current role's answer.
     patience: Duration,
-    /// True if nothing follows its answer.
+    /// True if nothing follows the current role's answer.
     last: bool,
 }
 
@@ -66,7 +67,7 @@ impl Conductor {
         Ok(f(&mut live))
     }
 
-    /// Puts a role's question in the place of the conversation.
+    /// Replaces the conversation by a role's prompt.
     fn put(&self, ask: Ask, req: &mut ModelRequest) -> Result<()> {
         let info = self.infos[ask.method.slot() as usize].clone();
         let native = info.as_ref().is_some_and(|info| info.json_schema);
@@ -148,7 +149,7 @@ impl Middleware for Conductor {
     }
 
     async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()> {
-        // A role has no tools: whatever it calls is a mistake.
+        // Roles have no tools: drop any calls.
         if res.message.has_calls() {
             res.message.blocks_mut().retain(|block| !matches!(block, Block::ToolCall(_)));
         }

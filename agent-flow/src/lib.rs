@@ -1,14 +1,17 @@
-//! Four roles on one executor: [`Solver`] has a planner, a worker, a verifier and a generator solve a query.
+//! Multi-role problem solving: a [`Solver`] solves a query with a planner, a worker, a verifier and
+//! a generator.
 //!
-//! It is an application on `agent-exec`, and uses nothing of it that a stranger's crate could not use.
+//! The crate is an application of `agent-exec` and uses only its public API.
 //!
-//! * [`Models`] says which model plays which role, [`Prompts`] what they are asked.
-//! * [`QueryAnalysis`], [`NextStep`], [`ToolCommand`] and [`MemoryVerification`] are the forms of what they answer. Each has a
-//!   tolerant reader, which never guesses.
-//! * [`Memory`] is what they know; [`Solution`] is what came out, with its record and its traces.
+//! * [`Models`] assigns a model to each role, [`Prompts`] defines the prompts.
+//! * [`QueryAnalysis`], [`NextStep`], [`ToolCommand`] and [`MemoryVerification`] are the forms of
+//!   the roles' answers. Each has a tolerant parser that never guesses.
+//! * [`Memory`] contains the facts known to the roles; [`Solution`] is the result, with its audit
+//!   record and its traces.
 //!
-//! A solver's course is not kept anywhere beside the run's history: it is played over the history again, up to where that ends,
-//! and says what comes next. Whatever can be done to the run of an agent can be done to a solver's.
+//! A solver's progress is derived from the run's history: the solver replays the history from its
+//! beginning, which yields the next action. All operations on runs of agents therefore also work
+//! for runs of solvers.
 
 mod ask;
 mod cache;

@@ -1,76 +1,78 @@
-//! What the roles know of the steps so far.
+//! The roles' knowledge of the steps so far.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{Query, ToolCommand};
 
-/// Most characters of a result that the roles are shown.
+/// Maximum length in characters of a result in prompts.
 const LONGEST_RESULT: usize = 100_000;
 
-/// What the roles know: the query, the actions so far, and what the user said meanwhile. Each run has its own.
+/// Knowledge of the roles: the query, the actions so far, and messages from the user during the
+/// run. Each run has a separate memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// What is to be solved.
+    /// The query to solve.
     pub query: Query,
-    /// One for each step.
+    /// One action per step.
     pub actions: Vec<Action>,
-    /// What the user said while the run was under way.
+    /// Messages from the user during the run.
     pub notes: Vec<String>,
 }
 
-/// What one step did.
+/// Record of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Action {
-    /// The tool that the planner chose; what it wrote, if there is no such tool.
+    /// Name of the tool that the planner chose, or the text that the planner wrote if there is no
+    /// such tool.
     pub tool_name: String,
-    /// What the step was for.
+    /// Goal of the step.
     pub sub_goal: String,
-    /// The calls, if there was a command.
+    /// The worker's calls, if there was a command.
     pub command: Option<ToolCommand>,
-    /// What the calls gave, in order.
+    /// Results of the calls, in order.
     pub results: Vec<CallOutcome>,
-    /// What kept the step from doing all that it was to do.
+    /// Problem that prevented a part of the step.
     pub problem: Option<StepProblem>,
 }
 
-/// What a planned call gave.
+/// Result of a planned call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallOutcome {
-    /// The call's id in its command.
+    /// Id of the call in its command.
     pub id: String,
-    /// Its result, or why it failed or was not run; at most 100,000 characters.
+    /// The result, or the reason why the call failed or did not run; at most 100,000 characters.
     pub result: String,
-    /// True if it failed or was not run.
+    /// True if the call failed or did not run.
     pub is_error: bool,
 }
 
-/// What kept a step from doing all that it was to do.
+/// Problem that prevented a part of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepProblem {
-    /// The planner's answer could not be read, twice.
+    /// The planner's answer could not be parsed, twice.
     UnreadableStep {
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// There is no such tool.
     UnknownTool {
-        /// What the planner wrote.
+        /// Name that the planner wrote.
         asked: String,
     },
-    /// The worker's command could not be read or does not fit the tool, twice. Nothing was run.
+    /// The worker's command could not be parsed or does not match the tool, twice. Nothing was run.
     RefusedCommand {
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
-    /// Some of the calls failed; what the others gave is kept.
+    /// Some of the calls failed; the results of the others are kept.
     FailedCalls {
-        /// Their ids in the command.
+        /// Ids of the failed calls in the command.
         ids: Vec<String>,
     },
 }
@@ -86,8 +88,8 @@ impl Memory {
         Self { query, ..Self::default() }
     }
 
-    /// The actions by the names `Action Step 1`, `Action Step 2` and so on, each with `tool_name`, `sub_goal`, `command` and
-    /// `result`.
+    /// Returns the actions as a JSON object with the keys `Action Step 1`, `Action Step 2` and so
+    /// on, each with `tool_name`, `sub_goal`, `command` and `result`.
     pub fn actions_json(&self) -> Value {
         let named = (1..).zip(&self.actions).map(|(n, action)| (format!("Action Step {n}"), action.to_json()));
         Value::Object(named.collect::<Map<_, _>>())
@@ -95,7 +97,8 @@ impl Memory {
 }
 
 impl Action {
-    /// What the calls gave: a list, or in words why there is none.
+    /// Returns the results of the calls as a list, or a description of the problem if there are
+    /// none.
     pub fn result_json(&self) -> Value {
         match &self.problem {
             Some(problem) if self.results.is_empty() => json!(problem.to_string()),
@@ -129,7 +132,7 @@ impl std::fmt::Display for StepProblem {
     }
 }
 
-/// The text, cut to 100,000 characters of which the last three are dots.
+/// Truncates the text to 100,000 characters, of which the last three are dots.
 fn shortened(text: &str) -> String {
     let dots = "...";
     match text.char_indices().nth(LONGEST_RESULT) {

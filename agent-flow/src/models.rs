@@ -1,25 +1,26 @@
-//! Which model plays which role.
+//! Assignment of models to roles.
 
 use std::{fmt, sync::Arc};
 
 use agent_core::{Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait};
 
-/// A place for a model: who is asked.
+/// Slot for a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Slot {
-    /// The planner that is trained: it answers without tools, and plans each step.
+    /// The trainable planner: it answers without tools, and plans each step.
     PlannerMain,
-    /// The planner that stays as it is: it analyses the query, and writes the outputs as the generator.
+    /// The fixed planner: it analyses the query, and writes the outputs in the role of the
+    /// generator.
     PlannerFixed,
     /// The verifier.
     Verifier,
-    /// The worker, which turns a step into calls.
+    /// The worker, which converts a step to calls.
     Executor,
 }
 
 impl Slot {
-    /// All of them, in the order of [`Models::list`].
+    /// All slots, in the order of [`Models::list`].
     pub const ALL: [Self; 4] = [Self::PlannerMain, Self::PlannerFixed, Self::Verifier, Self::Executor];
 
     /// `planner_main`, `planner_fixed`, `verifier` or `executor`.
@@ -33,8 +34,8 @@ impl Slot {
     }
 }
 
-/// The models of a solver. Every slot that the wanted outputs need must have one, and no other: a model that would never be
-/// asked is a mistake, and refused.
+/// Models of a solver. Every slot that the requested outputs need must have a model, and no other
+/// slot may: a model that would never be called is rejected as a mistake.
 ///
 /// ```
 /// use agent_core::testing::ScriptedModel;
@@ -51,17 +52,17 @@ pub struct Models {
 }
 
 impl Models {
-    /// No model yet.
+    /// Creates an empty assignment.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This model for every slot that is not given another.
+    /// Uses this model for every slot without a separate one.
     pub fn all(model: impl Model) -> Self {
         Self { others: Some(Arc::new(model)), ..Self::default() }
     }
 
-    /// These models for the four slots, in the order of [`Slot::ALL`].
+    /// Uses these models for the four slots, in the order of [`Slot::ALL`].
     pub fn list(models: [Arc<dyn Model>; 4]) -> Self {
         Self { others: None, slots: models.map(Some) }
     }
@@ -76,12 +77,12 @@ impl Models {
         self.set(Slot::PlannerFixed, model)
     }
 
-    /// Sets the model that verifies.
+    /// Sets the model of the verifier.
     pub fn verifier(self, model: impl Model) -> Self {
         self.set(Slot::Verifier, model)
     }
 
-    /// Sets the model that turns steps into calls.
+    /// Sets the model that converts steps to calls.
     pub fn executor(self, model: impl Model) -> Self {
         self.set(Slot::Executor, model)
     }
@@ -91,7 +92,7 @@ impl Models {
         self
     }
 
-    /// The cast, of which exactly the slots in `needed` are asked.
+    /// Checks that exactly the slots in `needed` have a model, and returns the models.
     pub(crate) fn cast(self, needed: &[Slot]) -> Result<Cast> {
         let given = self.slots.iter().filter(|slot| slot.is_some()).count();
         if self.others.is_some() && given == self.slots.len() {
@@ -119,16 +120,16 @@ impl Models {
     }
 }
 
-/// What is known of a model, and the model.
+/// Info of a model, and the model.
 type Part = (Arc<ModelInfo>, Arc<dyn Model>);
 
-/// The models as one: each call says by its [`ModelRequest::model`] who is meant.
+/// The models as one [`Model`]: the [`ModelRequest::model`] of each call selects the model.
 pub(crate) struct Cast {
     parts: [Option<Part>; 4],
 }
 
 impl Cast {
-    /// What is known of the model in a slot; its address is the slot's name in requests.
+    /// Info of the model in each slot; its address identifies the slot in requests.
     pub(crate) fn infos(&self) -> [Option<Arc<ModelInfo>>; 4] {
         self.parts.each_ref().map(|part| part.as_ref().map(|(info, _)| info.clone()))
     }

@@ -1,4 +1,4 @@
-//! What is to come out of a solver.
+//! Outputs of a solver.
 
 use std::str::FromStr;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::Slot;
 
-/// What is to come out of a solver.
+/// Output of a solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Output {
-    /// What the planner's main model says without any step: one model call.
+    /// Answer of the planner's main model without any step: one model call.
     Base,
-    /// The solution, step by step.
+    /// Step-by-step solution.
     Final,
-    /// The answer, in short.
+    /// Short answer.
     Direct,
 }
 
 impl Output {
-    /// Reads a list such as `base,final,direct`; blanks and case do not matter.
+    /// Parses a list such as `base,final,direct`; spaces and case are ignored.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for anything else, and for nothing.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an unknown name or an empty list.
     ///
     /// ```
     /// use agent_flow::Output;
@@ -37,7 +37,7 @@ impl Output {
         text.split(',').map(Self::from_str).collect()
     }
 
-    /// The slots that are asked for these outputs.
+    /// The slots needed for these outputs.
     pub(crate) fn slots(outputs: &[Self]) -> Vec<Slot> {
         match outputs.iter().all(|output| *output == Self::Base) {
             true => vec![Slot::PlannerMain],

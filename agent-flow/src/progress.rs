@@ -1,4 +1,4 @@
-//! What a run keeps beside its history.
+//! Persistent state of a run besides its history.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::QueryFile;
 
-/// The state's key.
+/// Key of the state.
 pub(crate) const PROGRESS: Key<Progress> = Key::new("flow");
 
-/// What a run keeps beside its history, from which everything else follows.
+/// Persistent state of a run besides its history; everything else is derived from both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Progress {
-    /// Where the run's messages begin in the session's history.
+    /// Index of the run's first message in the session's history.
     pub(crate) start: usize,
-    /// How long the run was under way, in all processes together.
+    /// Active time of the run in milliseconds, over all processes.
     pub(crate) elapsed_ms: u64,
-    /// How many of the run's messages there were when the time for steps was up.
+    /// Number of the run's messages when the time limit for steps was reached.
     pub(crate) cut: Option<usize>,
-    /// The query's files.
+    /// Files of the query.
     pub(crate) files: Vec<QueryFile>,
 }
 

@@ -1,9 +1,9 @@
-//! What is to be solved.
+//! Queries of a solver.
 
 use agent_core::{Message, Part, UserMessage};
 use serde::{Deserialize, Serialize};
 
-/// What is to be solved: a question, with images and files.
+/// A query to solve: a question, with images and files.
 ///
 /// ```
 /// use agent_flow::Query;
@@ -18,7 +18,7 @@ pub struct Query {
     pub text: String,
     /// Images and documents that the planner and the generator see.
     pub attachments: Vec<Part>,
-    /// Files that tools can open; the roles are told their names and descriptions.
+    /// Files that tools can open; prompts contain their names and descriptions.
     pub files: Vec<QueryFile>,
 }
 
@@ -26,14 +26,14 @@ pub struct Query {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueryFile {
-    /// Its name, as tools open it.
+    /// Name with which tools open the file.
     pub file_name: String,
-    /// What it holds, for the roles.
+    /// Description of the content, for the prompts.
     pub description: String,
 }
 
 impl Query {
-    /// A question.
+    /// Creates a query from a question.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl Query {
         self
     }
 
-    /// Adds a file, described by what its extension says.
+    /// Adds a file, described by its extension.
     #[must_use]
     pub fn file(self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -60,13 +60,13 @@ impl Query {
         self
     }
 
-    /// The message that begins the run.
+    /// The first message of the run.
     pub(crate) fn message(&self) -> Message {
         let text = std::iter::once(Part::text(self.text.as_str()));
         Message::User(UserMessage::new(text.chain(self.attachments.iter().cloned()).collect()))
     }
 
-    /// The query whose message this is.
+    /// Restores the query from its message.
     pub(crate) fn from_message(message: &UserMessage, files: Vec<QueryFile>) -> Self {
         let attachments = message.parts().iter().filter(|part| part.as_text().is_none()).cloned().collect();
         Self { text: message.text(), attachments, files }

@@ -1,9 +1,9 @@
-//! Reads what roles write: JSON if there is any, otherwise sections that begin with a label.
+//! Parsers for the roles' answers: JSON if there is any, otherwise labelled sections.
 
 use agent_tools::json_in;
 use serde_json::{Map, Value};
 
-/// The last JSON object in the text that has all these fields.
+/// Returns the last JSON object in the text that has all these fields.
 pub(crate) fn object_with(text: &str, fields: &[&str]) -> Option<Map<String, Value>> {
     let objects = json_in(text).into_iter().rev().filter_map(|value| match value {
         Value::Object(object) => Some(object),
@@ -12,7 +12,7 @@ pub(crate) fn object_with(text: &str, fields: &[&str]) -> Option<Map<String, Val
     objects.into_iter().find(|object| fields.iter().all(|field| object.contains_key(*field)))
 }
 
-/// The text of a field, whatever its type; empty if it is not there.
+/// Returns a field as text, regardless of its type; empty if it is missing.
 pub(crate) fn field(object: &Map<String, Value>, name: &str) -> String {
     match object.get(name) {
         None | Some(Value::Null) => String::new(),
@@ -21,8 +21,8 @@ pub(crate) fn field(object: &Map<String, Value>, name: &str) -> String {
     }
 }
 
-/// What follows each label, up to the next one; where a label stands more than once, the last counts. Case, marks of
-/// Markdown and the hyphens and spaces inside a label do not matter.
+/// Returns the text after each label, up to the next label; the last occurrence of a label wins.
+/// Case, Markdown marks, and hyphens and spaces inside a label are ignored.
 pub(crate) fn sections<const N: usize>(text: &str, labels: [&str; N]) -> [Option<String>; N] {
     let mut found: [Option<String>; N] = [const { None }; N];
     let mut open = None;
@@ -38,7 +38,7 @@ pub(crate) fn sections<const N: usize>(text: &str, labels: [&str; N]) -> [Option
     found.map(|section| section.map(|text| text.trim().trim_matches('*').trim().to_owned()))
 }
 
-/// The label with which a line begins, and the rest of the line.
+/// Returns the label at the beginning of a line, and the rest of the line.
 fn label_of<'a>(line: &'a str, labels: &[&str]) -> Option<(usize, &'a str)> {
     let (head, rest) = line.split_once(':')?;
     let head = squeezed(head);
@@ -46,7 +46,7 @@ fn label_of<'a>(line: &'a str, labels: &[&str]) -> Option<(usize, &'a str)> {
     Some((at, rest.trim_start_matches('*')))
 }
 
-/// The letters alone, so that `**Sub-Goal**` and `2. sub goal` are the same.
+/// Keeps only the letters, so that `**Sub-Goal**` and `2. sub goal` are equal.
 fn squeezed(text: &str) -> String {
     text.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
 }

@@ -1,4 +1,4 @@
-//! The forms of what the roles answer, and tolerant readers of them.
+//! Forms of the roles' answers, with tolerant parsers.
 
 use agent_core::OutputFormat;
 use serde::{Deserialize, Serialize};
@@ -6,44 +6,44 @@ use serde_json::{Map, Value, json};
 
 use crate::read::{field, object_with, sections};
 
-/// Why an answer could not be read; the role is told so once.
+/// Reason why an answer could not be parsed; the role receives it once.
 pub type Unreadable = String;
 
-/// What a query needs.
+/// Analysis of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QueryAnalysis {
-    /// What is asked, in short.
+    /// Short summary of the question.
     pub concise_summary: String,
-    /// What one must be able to do.
+    /// Skills required to answer it.
     pub required_skills: String,
-    /// Tools that may help, and why.
+    /// Tools that may help, with reasons.
     pub relevant_tools: String,
-    /// What else matters.
+    /// Further considerations.
     pub additional_considerations: String,
 }
 
-/// What is to be done next.
+/// Plan of the next step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NextStep {
-    /// Why this is the best next step.
+    /// Reason why this is the best next step.
     pub justification: String,
-    /// All that the worker must know.
+    /// All information that the worker needs.
     pub context: String,
-    /// What the step is to reach.
+    /// Goal of the step.
     pub sub_goal: String,
-    /// The tool, as the planner wrote it.
+    /// Name of the tool, as the planner wrote it.
     pub tool_name: String,
 }
 
-/// Whether what is known answers the query.
+/// Verdict whether the results answer the query.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryVerification {
-    /// What is complete, missing, inconsistent.
+    /// Assessment: complete, missing and inconsistent results.
     pub analysis: String,
-    /// True if nothing more is to be done.
+    /// True if no further step is needed.
     pub stop_signal: bool,
 }
 
@@ -60,7 +60,8 @@ impl QueryAnalysis {
         )
     }
 
-    /// Reads an answer: JSON, or text with the four titles, or any text, which is the summary then.
+    /// Parses an answer: JSON, or text with the four titles, or any other text, which becomes the
+    /// summary.
     pub fn read(text: &str) -> Self {
         if let Some(object) = object_with(text, &["concise_summary"]) {
             return Self {
@@ -84,7 +85,7 @@ impl QueryAnalysis {
 }
 
 impl std::fmt::Display for QueryAnalysis {
-    /// Four titled sections; those that are empty are left out.
+    /// Writes four titled sections; empty ones are omitted.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let all = [
             ("Concise Summary", &self.concise_summary),
@@ -114,10 +115,11 @@ impl NextStep {
         )
     }
 
-    /// Reads an answer: JSON, or text with the sections Context, Sub-Goal and Tool Name, of which the last ones count.
+    /// Parses an answer: JSON, or text with the sections Context, Sub-Goal and Tool Name; the last
+    /// occurrence of each wins.
     ///
     /// # Errors
-    /// What is missing.
+    /// A description of the missing parts.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         if let Some(object) = object_with(text, &["tool_name"]) {
             return Self {
@@ -130,7 +132,7 @@ impl NextStep {
         }
         match sections(text, ["Context", "Sub-Goal", "Tool Name", "Justification"]) {
             [Some(context), Some(sub_goal), Some(tool), justification] => {
-                // What follows the name is prose.
+                // The text after the name is prose.
                 let tool_name = tool.lines().next().unwrap_or_default().to_owned();
                 Self { justification: justification.unwrap_or_default(), context, sub_goal, tool_name }.with_tool()
             }
@@ -156,8 +158,9 @@ impl MemoryVerification {
         format
     }
 
-    /// Reads an answer: JSON, or text, where the last line `Conclusion: STOP` or `Conclusion: CONTINUE` counts. Without either
-    /// it is to go on: one step more costs little, and a stray word is no verdict.
+    /// Parses an answer: JSON, or text, in which the last line `Conclusion: STOP` or `Conclusion:
+    /// CONTINUE` counts. Without either the result is to continue: one more step costs little, and
+    /// a stray word is not a verdict.
     pub fn read(text: &str) -> Self {
         if let Some(object) = object_with(text, &["stop_signal"]) {
             let stop_signal = match object.get("stop_signal") {
@@ -172,7 +175,7 @@ impl MemoryVerification {
     }
 }
 
-/// The verdict of a line that is a conclusion, whatever marks of Markdown are in it.
+/// Parses the verdict of a conclusion line, ignoring Markdown marks.
 fn verdict(line: &str) -> Option<bool> {
     let letters = |c: char| !c.is_alphabetic();
     let line = line.to_lowercase();
@@ -185,7 +188,7 @@ fn verdict(line: &str) -> Option<bool> {
     }
 }
 
-/// An object of texts that are all required.
+/// Creates the form of an object of required texts.
 pub(crate) fn form(name: &str, fields: &[(&str, &str)]) -> OutputFormat {
     let text = |(name, says): &(&str, &str)| ((*name).to_owned(), json!({"type": "string", "description": says}));
     let properties: Map<_, _> = fields.iter().map(text).collect();

@@ -1,4 +1,4 @@
-//! The solver's course, from the query to the outputs, played over what a run's history already holds.
+//! The solver's state machine, replayed over the run's history from the query to the outputs.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::{
     tools::Toolbox,
 };
 
-/// Stands for an answer that did not come in time.
+/// Text that replaces an answer after a timeout.
 pub(crate) const TOO_LATE: &str = "(no answer: the time was up)";
 
-/// What a solver does, whatever the query.
+/// Configuration of a solver's course, independent of the query.
 pub(crate) struct Script {
     pub(crate) prompts: Box<dyn Prompts>,
     pub(crate) tools: Toolbox,
@@ -28,17 +28,17 @@ pub(crate) struct Script {
     pub(crate) base_tokens: u64,
 }
 
-/// What comes next.
+/// The next action.
 pub(crate) enum Next {
-    /// A role is asked.
+    /// Call a role.
     Ask(Box<Ask>),
-    /// Tools are called.
+    /// Call tools.
     Act(Vec<Block>),
-    /// Nothing: all is there.
+    /// Finish: all outputs exist.
     Done,
 }
 
-/// A run as far as its history goes.
+/// State of a run after replaying its history.
 pub(crate) struct Play<'a> {
     script: &'a Script,
     tape: Tape<'a>,
@@ -52,27 +52,27 @@ pub(crate) struct Play<'a> {
     known: Known,
 }
 
-/// Why the play goes no further.
+/// Reason why the replay stopped.
 enum Halt {
-    /// The history holds no more: this comes next.
+    /// The history ends here, and this is the next action.
     Next(Next),
-    /// The time for the steps was up here.
+    /// The time limit for the steps was reached here.
     TimeIsUp,
 }
 
-/// What was said and done, in order. A tape that is `over` will not grow.
+/// Recorded messages, in order. If the tape is `over`, no messages will be added.
 struct Tape<'a> {
     messages: &'a [&'a Message],
     over: bool,
 }
 
 impl Script {
-    /// Whether anything but the answer without steps is wanted.
+    /// True if the outputs require steps.
     pub(crate) fn has_steps(&self) -> bool {
         self.outputs.iter().any(|output| *output != Output::Base)
     }
 
-    /// Plays over the messages of a run, of which the first is the query.
+    /// Replays the messages of a run, of which the first is the query.
     pub(crate) fn play<'a>(&'a self, messages: &'a [&'a Message], progress: &Progress) -> Play<'a> {
         let query = match messages.first() {
             Some(Message::User(query)) => Query::from_message(query, progress.files.clone()),
@@ -101,7 +101,7 @@ impl Script {
         play
     }
 
-    /// What came out of a run with this history.
+    /// Builds the solution of a run with this history.
     pub(crate) fn solution(&self, history: &History, progress: &Progress) -> Solution {
         let messages: Vec<_> = history.iter().skip(progress.start).collect();
         let Play { ending, analysis, memory, calls, outputs, .. } = self.play(&messages, progress);
@@ -129,7 +129,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// Everything before the outputs.
+    /// Replays everything before the outputs.
     fn solve(&mut self) -> Result<Ending, Halt> {
         if self.script.outputs.contains(&Output::Base) {
             let mut ask = self.pose(Method::BaseResponse, None);
@@ -158,7 +158,8 @@ impl<'a> Play<'a> {
         Ok(Ending::StepLimit)
     }
 
-    /// One step up to its results. Whatever goes wrong in it is in the memory, for the verifier and the next step.
+    /// Replays one step up to its results. Problems are recorded in the memory, for the verifier
+    /// and the next step.
     fn act_once(&mut self) -> Result<(), Halt> {
         let ask = self.pose(Method::NextStep, Some(NextStep::format()));
         let step = match self.ask_for(ask, NextStep::read)? {
@@ -185,10 +186,11 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Runs the calls of a command: those that need nothing of each other together, the others as soon as they can.
+    /// Runs the calls of a command: independent calls concurrently, the others as soon as their
+    /// references are resolved.
     fn call(&mut self, tool: &ToolMetadata, schema: &ArgumentSchema, command: &ToolCommand) -> Result<(), Halt> {
         self.action().command = Some(command.clone());
-        self.known.retain(|name, _| name.contains('/')); // the short names are those of this step
+        self.known.retain(|name, _| name.contains('/')); // short names refer to the current step
         let mut open: Vec<_> = command.calls.iter().collect();
         while !open.is_empty() {
             let waits = |call: &crate::PlannedCall| {
@@ -199,7 +201,8 @@ impl<'a> Play<'a> {
             if command.in_order {
                 ready = open[..1].to_vec();
             } else if ready.is_empty() {
-                // They wait for each other: whoever is first is told that there is no such result.
+                // The calls form a cycle: the first one receives the error that there is no such
+                // result.
                 ready = open[..1].to_vec();
             }
             open.retain(|call| !ready.iter().any(|ready| ready.id == call.id));
@@ -229,7 +232,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    // --- what is known ---
+    // --- memory ---
 
     fn remember(&mut self, tool: &str, sub_goal: &str, problem: Option<StepProblem>) {
         self.memory.actions.push(Action {
@@ -246,7 +249,7 @@ impl<'a> Play<'a> {
         &mut self.memory.actions[last]
     }
 
-    /// Takes in what a call gave; `None` is no result.
+    /// Records the result of a call; `None` if the call failed.
     fn learn(&mut self, id: &str, text: &str, value: Option<Value>) {
         let failed = value.is_none();
         self.known.insert(format!("step-{}/{id}", self.step), value.clone());
@@ -264,7 +267,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    // --- questions and answers ---
+    // --- calls of roles ---
 
     fn scene<'s>(&'s self, tools: &'s [&'s ToolMetadata], analysis: &'s str) -> Scene<'s> {
         Scene { memory: &self.memory, analysis, tools, step: self.step, max_steps: self.script.max_steps }
@@ -302,12 +305,12 @@ impl<'a> Play<'a> {
         Ask { method, step: self.step, prompt, attachments, format: format.map(Arc::new), max_tokens: None }
     }
 
-    /// The answer of a role; none if it came too late.
+    /// Returns the answer of a role; `None` after a timeout.
     fn ask(&mut self, ask: Ask) -> Result<Option<String>, Halt> {
         self.ask_again(ask, false)
     }
 
-    /// The answer of a role, read; it is asked a second time if that fails.
+    /// Returns the parsed answer of a role; if parsing fails, the role is called once more.
     fn ask_for<T>(&mut self, ask: Ask, read: impl Fn(&str) -> Result<T, String>) -> Result<Result<T, String>, Halt> {
         let said = self.ask(ask.clone())?.ok_or(Halt::TimeIsUp)?;
         let problem = match read(&said) {
@@ -331,7 +334,7 @@ impl<'a> Play<'a> {
         Ok(answer)
     }
 
-    /// The results of calls, in order.
+    /// Returns the results of calls, in order.
     fn act(&mut self, calls: Vec<Block>) -> Result<Vec<&'a ToolMessage>, Halt> {
         let count = calls.len();
         if self.read_on().is_none() {
@@ -342,7 +345,7 @@ impl<'a> Play<'a> {
         Ok(results)
     }
 
-    /// The next message of the run itself.
+    /// Returns the next message of the run itself.
     fn read_on(&mut self) -> Option<&'a Message> {
         self.listen();
         let (first, rest) = self.tape.messages.split_first()?;
@@ -350,7 +353,7 @@ impl<'a> Play<'a> {
         Some(first)
     }
 
-    /// Notes what the user said at this point.
+    /// Records messages from the user at this point.
     fn listen(&mut self) {
         while let Some((Message::User(said), rest)) = self.tape.messages.split_first() {
             self.memory.notes.push(said.text());

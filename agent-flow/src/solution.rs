@@ -1,4 +1,4 @@
-//! What came out of a solver, and how.
+//! Results of a solver.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 
 use crate::{Memory, Method, Output, QueryAnalysis, RoleCall, ask::Role};
 
-/// How the steps of a solver came to their end.
+/// Reason why the steps of a solver ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ending {
-    /// The verifier said that it is enough.
+    /// The verifier decided that no further step is needed.
     Verified,
     /// The step limit was reached; with a limit of zero no step was taken.
     StepLimit,
-    /// The time for the steps was up; what was under way was cancelled.
+    /// The time limit for the steps was reached; running calls were cancelled.
     TimeLimit,
-    /// The wanted outputs needed no step.
+    /// The requested outputs need no step.
     NoSteps,
 }
 
@@ -33,61 +33,65 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// What came out of a solver, and how.
+/// Result of a solver's run.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Solution {
-    /// How the steps came to their end; none if something else ended the run, as its exit reason says.
+    /// Reason why the steps ended; `None` if the run ended for another reason, given by its exit
+    /// reason.
     pub ending: Option<Ending>,
-    /// What the planner said of the query.
+    /// The planner's analysis of the query.
     pub analysis: Option<QueryAnalysis>,
-    /// The query, the actions, and what the user said meanwhile.
+    /// The query, the actions, and messages from the user.
     pub memory: Memory,
-    /// Every question to a role with its answer, in order.
+    /// All calls of roles with their answers, in order.
     pub calls: Vec<RoleCall>,
-    /// How long it took, in all processes together.
+    /// Active time of the run, over all processes.
     pub execution_time: Duration,
     pub(crate) outputs: Vec<(Output, Option<String>)>,
 }
 
-/// A question to a role with its answer and its reward, as training code takes them.
+/// A call of a role with its answer and its reward, as input for training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RoleTrace {
-    /// Who was asked.
+    /// The role.
     pub role: Role,
-    /// What for.
+    /// Kind of the call.
     pub method: Method,
-    /// The step, from 1; 0 before the first.
+    /// Number of the step, from 1; 0 before the first.
     pub step: u32,
-    /// The question.
+    /// The prompt.
     pub prompt: String,
     /// The answer.
     pub response: String,
-    /// What it was worth: the reward of the outcome, the same for all.
+    /// Reward of the run's outcome, the same for all calls.
     pub reward: Option<f64>,
 }
 
 impl Solution {
-    /// What was said for this output; none if it was not wanted, or did not come in time.
+    /// Returns an output; `None` if it was not requested, or timed out.
     pub fn output(&self, wanted: Output) -> Option<&str> {
         self.outputs.iter().find(|(output, _)| *output == wanted)?.1.as_deref()
     }
 
-    /// The fullest output there is: the solution, or else the short answer, or else the one without steps.
+    /// Returns the most complete output: the solution, otherwise the short answer, otherwise the
+    /// one without steps.
     pub fn answer(&self) -> Option<&str> {
         [Output::Final, Output::Direct, Output::Base].into_iter().find_map(|output| self.output(output))
     }
 
-    /// How many steps were taken.
+    /// Number of steps taken.
     pub fn step_count(&self) -> usize {
         self.memory.actions.len()
     }
 
-    /// The record of the whole course, by the field's keys: `query`, `image`, `base_response`, `query_analysis`, for each step
-    /// `action_predictor_N_prompt` and `_response`, `tool_commander_N_prompt` and `_response`, `tool_result_N`,
-    /// `verifier_N_prompt` and `_response`; then `memory`, `step_count`, `execution_time` (seconds), `final_output` and
-    /// `direct_output`. What did not happen has no key; a second try has `_repair` in its.
+    /// Returns the audit record of the run, with these keys: `query`, `image`, `base_response`,
+    /// `query_analysis`, for each step `action_predictor_N_prompt` and `_response`,
+    /// `tool_commander_N_prompt` and `_response`, `tool_result_N`, `verifier_N_prompt` and
+    /// `_response`; then `memory`, `step_count`, `execution_time` (seconds), `final_output` and
+    /// `direct_output`. Keys of events that did not happen are missing; the keys of a repeated call
+    /// contain `_repair`.
     pub fn audit(&self) -> Value {
         let mut record = Map::new();
         let mut put = |key: &str, value: Value| drop(record.insert(key.to_owned(), value));
@@ -126,7 +130,8 @@ impl Solution {
         Value::Object(record)
     }
 
-    /// Every question to a role with its answer, and the reward of the outcome if there is one.
+    /// Returns all calls of roles with their answers, and the reward of the outcome if there is
+    /// one.
     pub fn traces(&self, reward: Option<f64>) -> impl Iterator<Item = RoleTrace> {
         self.calls.iter().map(move |call| RoleTrace {
             role: call.method.role(),
@@ -138,7 +143,7 @@ impl Solution {
         })
     }
 
-    /// The [`traces`](Self::traces) as JSON, one a line.
+    /// Returns the [`traces`](Self::traces) as JSON Lines.
     pub fn traces_json_lines(&self, reward: Option<f64>) -> String {
         self.traces(reward).map(|trace| json!(trace).to_string() + "\n").collect()
     }

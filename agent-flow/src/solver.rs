@@ -1,4 +1,4 @@
-//! [`Solver`]: an agent of four roles.
+//! [`Solver`]: an agent with four roles.
 
 use std::{
     fmt,
@@ -20,18 +20,20 @@ use crate::{
     tools::Toolbox,
 };
 
-/// Model calls of one step at most (two tries of the planner, two of the worker, the verifier), and its waves of calls.
+/// Maximum number of model calls per step (two attempts of the planner, two of the worker, the
+/// verifier), plus its waves of tool calls.
 const CALLS_OF_A_STEP: u32 = 5 + MOST_CALLS as u32;
 
-/// Model calls beside the steps: base, analysis, final, direct.
+/// Model calls outside the steps: base, analysis, final, direct.
 const OTHER_CALLS: u32 = 4;
 
-/// An agent of four roles: a planner analyses the query and plans step by step, a worker turns each step into calls of a tool,
-/// a verifier says whether it is enough, and a generator writes the outputs.
+/// An agent with four roles: a planner analyses the query and plans step by step, a worker converts
+/// each step to tool calls, a verifier decides whether the results are sufficient, and a generator
+/// writes the outputs.
 ///
-/// It is an [`Agent`]: each role's answer is a step of the executor's loop, and the worker's calls are tool calls as any other,
-/// with approval, budgets, deadlines and the journal. A run can be paused, cancelled, and gone on with after a crash.
-/// Each run has a memory of its own.
+/// It is an [`Agent`]: each role's answer is a step of the executor's loop, and the worker's calls
+/// are ordinary tool calls, subject to approval, budgets, deadlines and the journal. A run can be
+/// paused, cancelled, and resumed after a crash. Each run has a separate memory.
 ///
 /// ```
 /// use agent_core::testing::{ScriptedModel, Turn};
@@ -66,7 +68,7 @@ pub struct Solver {
     script: Arc<OnceLock<Script>>,
 }
 
-/// Settings of a [`Solver`]. Everything is checked by [`build`](Self::build).
+/// Builder of a [`Solver`]. [`build`](Self::build) validates all settings.
 #[must_use]
 pub struct SolverBuilder {
     name: String,
@@ -84,7 +86,7 @@ pub struct SolverBuilder {
 }
 
 impl Solver {
-    /// Begins a solver with these models.
+    /// Creates a builder with these models.
     pub fn builder(models: Models) -> SolverBuilder {
         SolverBuilder {
             name: "solver".into(),
@@ -105,8 +107,9 @@ impl Solver {
     /// Solves one query.
     ///
     /// # Errors
-    /// What failed the run; [`ErrorKind::Interrupted`] or [`ErrorKind::Cancelled`] if it stopped before its end. Each has the
-    /// checkpoint from which it can go on: `solver.agent().start(RunRequest::resume(..))`.
+    /// Those of the run; [`ErrorKind::Interrupted`] or [`ErrorKind::Cancelled`] if it stopped
+    /// before its end. Each contains the checkpoint from which the run can be resumed:
+    /// `solver.agent().start(RunRequest::resume(..))`.
     pub async fn solve(&self, query: impl Into<Query>) -> Result<Solution> {
         let end = self.agent.start(self.request(query)).await?;
         let (kind, checkpoint) = match end {
@@ -118,17 +121,18 @@ impl Solver {
         Err(Error::new(kind, "the query is not solved yet: go on from the checkpoint").with_checkpoint(*checkpoint))
     }
 
-    /// The request of a run that solves a query: for a session, a stream of events, or a store.
+    /// Creates the request of a run that solves a query, for use with a session, an event stream,
+    /// or a store.
     pub fn request(&self, query: impl Into<Query>) -> RunRequest {
         let query = query.into();
         let progress = Progress { files: query.files.clone(), ..Progress::default() };
         RunRequest::new(vec![query.message()]).state(PROGRESS.name(), json!(progress))
     }
 
-    /// What came out of a run of this solver.
+    /// Returns the solution of a finished run of this solver.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it was another agent's.
+    /// [`ErrorKind::Config`] if the run belongs to another agent.
     pub fn solution(&self, finished: &Finished) -> Result<Solution> {
         let foreign = || Error::config("the run is not one of a solver");
         let progress = finished.state.get(PROGRESS.name()).ok_or_else(foreign)?;
@@ -137,12 +141,12 @@ impl Solver {
         Ok(script.solution(&finished.history, &progress))
     }
 
-    /// The agent that it is: to start, resume, recover and cancel runs.
+    /// The underlying agent: for starting, resuming, recovering and cancelling runs.
     pub fn agent(&self) -> &Agent {
         &self.agent
     }
 
-    /// What the roles are told of the tools.
+    /// The tool descriptions used in prompts.
     pub fn tools(&self) -> impl Iterator<Item = &ToolMetadata> {
         self.script.get().into_iter().flat_map(|script| script.tools.all())
     }
@@ -155,38 +159,40 @@ impl SolverBuilder {
         self
     }
 
-    /// Sets what is to come out. Default: the solution and the short answer.
+    /// Sets the outputs. Default: the solution and the short answer.
     pub fn outputs(mut self, outputs: impl IntoIterator<Item = Output>) -> Self {
         self.outputs = outputs.into_iter().collect();
         self
     }
 
-    /// Sets the most steps, each with a tool. Default: 10. With zero, the outputs are written from the query alone.
+    /// Sets the maximum number of steps, each with one tool. Default: 10. With zero, the outputs
+    /// are written from the query alone.
     pub fn max_steps(mut self, most: u32) -> Self {
         self.max_steps = most;
         self
     }
 
-    /// Sets how long the steps may take, with everything in them. Default: 300 seconds. What is under way then is cancelled,
-    /// and the outputs are written from what is known.
+    /// Sets the time limit for all steps together. Default: 300 seconds. At the limit, running
+    /// calls are cancelled, and the outputs are written from the results so far.
     pub fn max_time(mut self, most: Duration) -> Self {
         self.max_time = most;
         self
     }
 
-    /// Sets how long each output may take, after the steps. Default: 60 seconds. One that takes longer is left out.
+    /// Sets the time limit for each output, after the steps. Default: 60 seconds. An output that
+    /// takes longer is omitted.
     pub fn output_time(mut self, most: Duration) -> Self {
         self.output_time = most;
         self
     }
 
-    /// Sets how many tokens the answer without steps may have. Default: 4,000.
+    /// Sets the maximum number of tokens of the answer without steps. Default: 4,000.
     pub fn base_tokens(mut self, most: u64) -> Self {
         self.base_tokens = most;
         self
     }
 
-    /// Sets what the roles are asked.
+    /// Sets the prompts of the roles.
     pub fn prompts(mut self, prompts: impl Prompts) -> Self {
         self.prompts = Box::new(prompts);
         self
@@ -198,25 +204,26 @@ impl SolverBuilder {
         self
     }
 
-    /// Adds tools, such as a tool set's.
+    /// Adds tools, for example those of a toolset.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Says more of a tool than it says itself.
+    /// Replaces the description of a tool in prompts.
     pub fn describe(mut self, metadata: ToolMetadata) -> Self {
         self.described.push(metadata);
         self
     }
 
-    /// Sets where tools put files: each run has a directory below, its [`QueryCache`].
+    /// Sets the root of the cache directories: each run has a directory below it, its
+    /// [`QueryCache`].
     pub fn cache_dir(mut self, root: impl Into<PathBuf>) -> Self {
         self.cache = Some(root.into());
         self
     }
 
-    /// Sets anything else of the agent: a store, a budget, middleware, layers.
+    /// Configures the underlying agent: a store, a budget, middleware, layers.
     ///
     /// ```
     /// # use agent_core::{MemoryJournal, testing::ScriptedModel};
@@ -228,11 +235,12 @@ impl SolverBuilder {
         self
     }
 
-    /// Puts the solver together.
+    /// Builds the solver.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] with what to change: no output, a slot without a model or with one that is never asked, no tools
-    /// where steps are wanted, tools that change during a run; and those of [`AgentBuilder::build`].
+    /// [`ErrorKind::Config`], with the required change: no output, a slot without a model or with
+    /// one that is never called, no tools although steps are required, tools that change during a
+    /// run; and those of [`AgentBuilder::build`].
     pub fn build(mut self) -> Result<Solver> {
         self.outputs.sort_unstable();
         self.outputs.dedup();
@@ -265,7 +273,7 @@ impl SolverBuilder {
         if ready.has_steps() && max_steps > 0 && ready.tools.all().next().is_none() {
             return Err(Error::config("a solver without tools can take no step: add some, or set max_steps(0)"));
         }
-        let _ = script.set(ready); // nobody else has it
+        let _ = script.set(ready); // set only once
         Ok(Solver { agent, script })
     }
 }

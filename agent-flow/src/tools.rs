@@ -1,39 +1,39 @@
-//! What the roles are told of tools.
+//! Tool descriptions for prompts.
 
 use agent_core::{Error, Result, ToolSpec};
 use agent_tools::ArgumentSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the roles are told of a tool. What the tool itself says is there; the rest can be added with
-/// [`SolverBuilder::describe`](crate::SolverBuilder::describe).
+/// Description of a tool in prompts. Fields that the tool's spec contains are filled in; the others
+/// can be added with [`SolverBuilder::describe`](crate::SolverBuilder::describe).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetadata {
-    /// The name.
+    /// Name of the tool.
     pub tool_name: String,
-    /// What it does.
+    /// Description of the tool.
     pub tool_description: String,
-    /// Its version. Default: `1.0.0`.
+    /// Version of the tool. Default: `1.0.0`.
     pub tool_version: String,
     /// JSON Schema of the arguments.
     pub input_types: Value,
-    /// What it gives, in words or as a schema. Default: null, which is not known.
+    /// Output of the tool, as a description or a schema. Default: null (unknown).
     #[serde(default)]
     pub output_type: Value,
-    /// Examples of arguments, each with what it does. Default: none.
+    /// Examples of arguments, each with its effect. Default: none.
     #[serde(default)]
     pub demo_commands: Vec<Value>,
-    /// Limitations, best practices and the like. Default: null.
+    /// Limitations, best practices and similar notes. Default: null.
     #[serde(default)]
     pub user_metadata: Value,
-    /// Whether it calls a model itself. Default: false.
+    /// True if the tool calls a model itself. Default: false.
     #[serde(default)]
     pub require_llm_engine: bool,
 }
 
 impl ToolMetadata {
-    /// What a tool says of itself.
+    /// Creates the description from a tool's spec.
     pub fn of(spec: &ToolSpec) -> Self {
         Self {
             tool_name: spec.name.clone(),
@@ -48,11 +48,11 @@ impl ToolMetadata {
     }
 }
 
-/// The tools of a solver, by name.
+/// Tools of a solver, by name.
 pub(crate) struct Toolbox(Vec<(ToolMetadata, ArgumentSchema)>);
 
 impl Toolbox {
-    /// The agent's tools, with what is `described` of some.
+    /// Creates the toolbox from the agent's tools, with the descriptions in `described`.
     pub(crate) fn new(specs: &[ToolSpec], described: Vec<ToolMetadata>) -> Result<Self> {
         let tools = specs.iter().filter(|spec| !spec.is_server_side());
         let tools = tools.map(|spec| Ok((ToolMetadata::of(spec), ArgumentSchema::compile(spec)?)));
@@ -73,7 +73,8 @@ impl Toolbox {
         self.0.iter().map(|(metadata, _)| metadata)
     }
 
-    /// The tool that a planner means: case, spaces, underscores, hyphens and quotes around the name do not matter.
+    /// Finds the tool that a planner named: case, spaces, underscores, hyphens and quotes around
+    /// the name are ignored.
     pub(crate) fn find(&self, written: &str) -> Option<&(ToolMetadata, ArgumentSchema)> {
         let meant = normalised(written);
         let exact = self.0.iter().find(|(tool, _)| tool.tool_name == written.trim());

@@ -1,4 +1,4 @@
-//! A solver's run is a run: it goes on from the journal, wherever its process died.
+//! Recovery of a solver's run from the journal after a crash at any entry.
 
 use agent_core::{
     Effect, ExitReason, Finished, Journal, MemoryJournal, Model, ModelInfo, ModelRequest, ModelResponse, Result,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SESSION: &str = "s";
 
-/// A model that knows from the question alone what to say.
+/// A model whose answers depend only on the prompt.
 struct Roles;
 
 #[async_trait]
@@ -72,11 +72,11 @@ async fn a_solver_that_died_at_any_entry_finds_the_same_solution() {
             () = process.died() => {}
             end = run => panic!("it lived to the end: {end:?}"),
         }
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await; // lets its aborted tasks end
         let again = solver(journal);
         let request = match again.agent().unfinished(SESSION).await.expect("reads") {
             Some(_) => RunRequest::recover(SESSION, []),
-            None => again.request("Twice two?").session(SESSION), // it died before it was known
+            None => again.request("Twice two?").session(SESSION), // the process died before the run was journalled
         };
         let end = again.agent().start(request).await.expect("runs");
         let end = end.finished().expect("finishes");

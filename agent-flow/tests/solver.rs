@@ -1,4 +1,4 @@
-//! A planner, a worker, a verifier and a generator on the executor.
+//! Tests of the solver: a planner, a worker, a verifier and a generator on the executor.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use agent_flow::{
 use agent_middleware::Approval;
 use serde_json::{Value, json};
 
-// --- what the roles say ---
+// --- answers of the roles ---
 
 fn analysis() -> Turn {
     Turn::text(
@@ -44,7 +44,7 @@ fn verdict(stop: bool) -> Turn {
     Turn::text(json!({"analysis": "a", "stop_signal": stop}).to_string())
 }
 
-/// A tool that says its query back in a JSON object; `boom` fails it.
+/// A tool that echoes its query in a JSON object; `boom` makes it fail.
 struct Search(Arc<AtomicUsize>);
 
 #[async_trait]
@@ -85,7 +85,7 @@ async fn solve(turns: Vec<Turn>) -> Solution {
     solution
 }
 
-// --- the course ---
+// --- the course of a run ---
 
 #[tokio::test(start_paused = true)]
 async fn the_verifier_ends_the_steps_and_the_limit_does_if_it_does_not() {
@@ -422,7 +422,7 @@ async fn each_query_has_a_directory_for_its_files() {
     assert!(places[0] != places[1] && places.iter().all(|place| place.starts_with(&*root.path().to_string_lossy())));
 }
 
-// --- the record ---
+// --- the audit record ---
 
 #[tokio::test(start_paused = true)]
 async fn the_record_and_the_traces_hold_every_question_and_answer() {

@@ -258,7 +258,7 @@ impl Projector {
         if let EntryBody::RunStarted { ids, .. } | EntryBody::RunResumed { ids, .. } = &entry.body {
             let run = Run { ids: ids.clone(), answer: None, outputs: HashMap::new() };
             if *self.root.get_or_insert_with(|| ids.root_run_id.clone()) == ids.root_run_id {
-                self.runs.entry(entry.run.clone()).or_insert(run).ids = ids.clone(); // another worker may have resumed it
+                self.runs.entry(entry.run.clone()).or_insert(run).ids = ids.clone(); // the worker may differ
             }
         }
         let run = self.runs.get_mut(&entry.run)?;

@@ -185,7 +185,7 @@ impl VectorQuery {
         let ids = |found: &[Found]| found.iter().map(|found| found.record.id.clone()).collect::<Vec<_>>();
         // Of ties, results of the vector search come first.
         let fused = fuse([(1.0, ids(&by_vector)), (self.words_weight, ids(&by_words))]);
-        let all = by_words.into_iter().chain(by_vector); // results of the vector search have a similarity, and replace the others
+        let all = by_words.into_iter().chain(by_vector); // vector results carry a similarity, and win
         let mut all: HashMap<String, Found> = all.map(|found| (found.record.id.clone(), found)).collect();
         let found = |(id, score): (String, f64)| all.remove(&id).map(|found| Found { score, ..found });
         fused.into_iter().filter_map(found).collect()

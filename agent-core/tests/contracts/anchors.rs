@@ -1,4 +1,4 @@
-//! A session that is read from an anchor means what it means when it is read from its beginning.
+//! An index read from an anchor is equivalent to one read from the session's beginning.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::{
     fold_model::{Agent, Doing, Log, done},
 };
 
-/// What happens next in the newest run of an agent.
+/// The next event of an agent's newest run.
 #[derive(Clone, Debug)]
 enum Step {
     Acts(Doing),
-    /// The run stops, and can go on.
+    /// The run is suspended, and can be resumed.
     Stops(RunStatus),
-    /// An allowance is set aside for a model call, or what the call used is known.
+    /// A reservation for a model call is made, or settled.
     Reserves,
     Settles,
     /// A call starts a child run.
     Calls {
         background: bool,
     },
-    /// The newest run below hears something, or ends in some way, or its end is told.
+    /// The newest child run receives a message, ends with some status, or its end is reported.
     Hears,
     Ends(RunStatus),
     Reports,
@@ -49,13 +49,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A session of two agents, as a process knows it that saw all of it, and as one that began at the newest anchor.
+/// A session of two agents, as seen by a process that applied all entries, and by one that started
+/// at the newest anchor.
 #[derive(Default)]
 struct Session {
     log: Log,
     taken: usize,
     whole: SessionIndex,
-    /// None before the first anchor, and when something before the anchor was undone.
+    /// `None` before the first anchor, and after an entry undid a run from before the anchor.
     since: Option<SessionIndex>,
 }
 
@@ -71,7 +72,7 @@ impl Session {
         self.taken = self.log.0.len();
     }
 
-    /// Writes an anchor, by way of its JSON, and begins there. Both processes write some.
+    /// Writes an anchor, through its JSON form, and restarts from it. Both processes write anchors.
     fn anchor(&mut self) -> bool {
         let writer = self.since.as_ref().filter(|_| self.taken.is_multiple_of(2)).unwrap_or(&self.whole);
         let Some(anchor) = writer.anchor(1) else { return false };
@@ -79,7 +80,7 @@ impl Session {
         let read: Anchor = serde_json::from_str(&json).expect("can be read");
         assert_eq!(read, anchor);
         self.log.add("anchor", EntryBody::Anchored { anchor: Box::new(read) });
-        self.since = Some(SessionIndex::since(&self.log.0)); // of all anchors; other entries say nothing to it
+        self.since = Some(SessionIndex::since(&self.log.0)); // from all anchors; other entries are ignored
         true
     }
 }
@@ -99,7 +100,7 @@ impl Tree {
 
     fn takes(&mut self, step: &Step, log: &mut Log) {
         let begins = matches!(step, Step::Acts(Doing::RunStarts));
-        // Nothing is written by a run that is over.
+        // A run that has ended writes nothing.
         if self.is_over && !begins && !matches!(step, Step::Acts(Doing::Undone { .. })) {
             self.takes(&Step::Acts(Doing::RunStarts), log);
         }
@@ -137,7 +138,7 @@ impl Tree {
         }
     }
 
-    /// The newest run below `run`.
+    /// The newest descendant of `run`.
     fn below(&self, run: &str) -> RunIds {
         let mut ids = RunIds::root(self.name, "s");
         (ids.run_id, ids.root_run_id) = (run.into(), run.into());

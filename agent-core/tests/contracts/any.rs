@@ -1,4 +1,4 @@
-//! Any message, output and JSON value.
+//! Strategies for arbitrary messages, outputs and JSON values.
 
 use agent_core::{
     AssistantMessage, Block, Media, Message, Part, SystemMessage, ToolMessage, ToolOutput, UserMessage,
@@ -31,7 +31,7 @@ pub(crate) fn raw() -> impl Strategy<Value = Raw> {
     (origin, text).prop_map(|(origin, text)| Raw::parse(origin, text).expect("valid JSON"))
 }
 
-/// Few ids, so that calls and results often meet, and clash.
+/// Few ids, so that calls and results often match or clash.
 pub(crate) fn call_id() -> impl Strategy<Value = String> {
     prop_oneof![1 => Just(String::new()), 9 => "[ab]", 1 => Just("a-2".to_owned())]
 }
@@ -84,7 +84,7 @@ pub(crate) fn result() -> impl Strategy<Value = ToolMessage> {
         .prop_map(|(id, parts, is_error)| ToolMessage::new(id, "tool", parts.into(), is_error))
 }
 
-/// Any message, whatever stands beside it.
+/// Any message, regardless of its neighbours.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
     prop_oneof![
         1 => parts().prop_map(|parts| Message::System(SystemMessage::new(parts))),

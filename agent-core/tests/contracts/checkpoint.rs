@@ -1,4 +1,4 @@
-//! A checkpoint is JSON that loses nothing.
+//! A checkpoint survives serialisation to JSON without loss.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use proptest::{
 
 use crate::any;
 
-/// A checkpoint without a turn under way.
+/// A checkpoint without an open turn.
 fn plain() -> impl Strategy<Value = Checkpoint> {
     let values = || btree_map(any::<String>(), any::json(), 0..3);
     let question = (any::<String>(), any::<String>(), any::json())
@@ -38,7 +38,7 @@ fn plain() -> impl Strategy<Value = Checkpoint> {
     )
 }
 
-/// A checkpoint in which sub-agents wait, and have sub-agents that wait.
+/// A checkpoint with suspended sub-agents, which have suspended sub-agents.
 fn any_checkpoint() -> impl Strategy<Value = Checkpoint> {
     plain().prop_recursive(3, 6, 2, |child| {
         let state = prop_oneof![

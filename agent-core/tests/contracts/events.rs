@@ -1,4 +1,4 @@
-//! Readers of events: slow, late or many, each gets every durable event, once and in order.
+//! Event readers, slow, late or many, receive every durable event once and in order.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,17 +18,17 @@ use agent_core::{
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
 
-/// More than a reader can be behind.
+/// More items than a reader can be behind.
 const MANY: usize = 3000;
 
-/// A tree of runs over a journal that others may write to as well.
+/// A tree of runs over a journal that other writers may share.
 struct Tree {
     hub: EventHub,
     writer: Arc<dyn JournalWriter>,
     root: Branch,
 }
 
-/// One run of it.
+/// One run of the tree.
 #[derive(Clone)]
 struct Branch {
     ids: Arc<RunIds>,
@@ -37,12 +37,12 @@ struct Branch {
 }
 
 impl Tree {
-    /// A tree whose root has begun.
+    /// A tree whose root run has begun.
     async fn begun(journal: &MemoryJournal, agent: &str) -> Self {
         Self::read_from(journal.clone(), journal, agent).await
     }
 
-    /// As [`begun`](Self::begun); readers that are behind read from `behind`.
+    /// Like [`begun`](Self::begun); readers that fall behind catch up from `behind`.
     async fn read_from(behind: impl Journal, journal: &MemoryJournal, agent: &str) -> Self {
         let hub = EventHub::new(Arc::new(behind), "s".into());
         let writer = journal.open_now("s", agent).expect("is free");
@@ -64,7 +64,7 @@ impl Tree {
     }
 }
 
-/// A journal of which some reads fail.
+/// A journal in which some reads fail.
 struct Failing {
     journal: MemoryJournal,
     failures: AtomicUsize,
@@ -99,7 +99,7 @@ impl Branch {
         self.commit().await;
     }
 
-    /// Hands a message of the user's to the journal; the hub hears of it when the run commits.
+    /// Appends a user message to the journal; the hub receives it when the run commits.
     fn hears(&self, text: &str) {
         self.log.record(EntryBody::MessageAppended { message: Message::user(text) });
         self.log.flush();
@@ -109,13 +109,13 @@ impl Branch {
         self.log.commit().await.expect("a journal in memory does not fail");
     }
 
-    /// Accepts an answer of the model's.
+    /// Accepts an answer of the model.
     async fn says(&self, text: &str) {
         self.log.record(EntryBody::ModelAccepted { step: 1, message: Some(text.into()), exit: None });
         self.commit().await;
     }
 
-    /// Says a message in pieces first: `text/0`, `text/1` and so on.
+    /// Streams a message in chunks before: `text/0`, `text/1` and so on.
     async fn streams(&self, text: &str, pieces: usize) {
         (0..pieces).for_each(|n| self.piece(text, n));
         self.says(text).await;
@@ -126,7 +126,7 @@ impl Branch {
     }
 }
 
-/// What there is to read now; the flag tells whether it has ended.
+/// Returns the events available now, and whether the stream has ended.
 fn read(stream: &mut EventStream) -> (Vec<Event>, bool) {
     let mut events = Vec::new();
     loop {
@@ -137,7 +137,7 @@ fn read(stream: &mut EventStream) -> (Vec<Event>, bool) {
     }
 }
 
-/// The texts of whole messages and of pieces.
+/// The texts of whole messages and of chunks.
 fn texts(events: &[Event]) -> Vec<String> {
     let text = |event: &Event| match &event.kind {
         EventKind::Message(message) => Some(message.text()),
@@ -364,7 +364,7 @@ async fn a_reader_is_woken_by_what_comes_and_by_the_end() {
     assert_eq!(texts(&reader.await.expect("it ends")), numbered(5));
 }
 
-/// Counts how often it is woken.
+/// Counts wake-ups.
 #[derive(Default)]
 struct Woken(AtomicUsize);
 
@@ -404,7 +404,7 @@ async fn a_reader_that_is_gone_is_not_waited_for() {
     assert_eq!(texts(&read(&mut tree.hub.subscribe()).0), ["0", "1"]);
 }
 
-/// What happens to a tree and its readers.
+/// An event of a tree and its readers.
 #[derive(Clone, Debug)]
 enum Doing {
     Piece {
@@ -413,17 +413,17 @@ enum Doing {
     Say {
         run: usize,
     },
-    /// A message is in the journal, and the hub hears of it when the run commits.
+    /// A message is in the journal; the hub receives it when the run commits.
     Hear {
         run: usize,
     },
-    /// A message is tried again, from its beginning.
+    /// A message is retried from its beginning.
     Restart {
         run: usize,
     },
     /// Another tree writes to the session.
     Stranger,
-    /// Enough pieces to leave everybody behind.
+    /// Enough chunks for all readers to fall behind.
     Flood {
         run: usize,
     },
@@ -448,7 +448,8 @@ fn doing() -> impl Strategy<Value = Doing> {
     ]
 }
 
-/// The pieces of each message that a reader got begin at the first, without a hole, and none comes after the whole.
+/// The chunks of each message that a reader received begin at the first, without a gap, and none
+/// follows the whole message.
 fn pieces_are_honest(heard: &[String]) -> Result<(), TestCaseError> {
     let mut next: HashMap<&str, usize> = HashMap::new();
     for text in heard {
@@ -476,7 +477,7 @@ proptest! {
             runs[1].begin().await;
             runs[2].begin().await;
             let mut readers = vec![(tree.hub.subscribe(), Vec::new())];
-            // Each run has a message under way: its number, and how many pieces were sent.
+            // The streamed message of each run: its number, and the number of chunks sent.
             let (mut under_way, mut heard_of) = ([(0, 0); 3], 0);
             for doing in doings {
                 match doing {

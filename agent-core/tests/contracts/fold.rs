@@ -1,4 +1,5 @@
-//! The same entries mean the same history: APPEND adds, REPLACE anchors, UNDO cuts to before a run.
+//! The same entries produce the same history: appends add, replacements reset, undo reverts to
+//! before a run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -49,7 +50,7 @@ proptest! {
     }
 }
 
-/// Two runs: the first heard one message, the second three.
+/// Two runs: the first received one message, the second three.
 fn two_runs() -> Log {
     let mut log = Log::default();
     log.run("a", "r1");
@@ -137,7 +138,7 @@ fn undo_is_the_agents_own() {
 fn undo_keeps_a_turn_that_an_earlier_run_left_open() {
     let mut log = Log::default();
     log.run("a", "r1");
-    log.said("r1", asks(1), None); // and then the process died
+    log.said("r1", asks(1), None); // the process dies here
     log.run("a", "r2");
     log.heard("r2", "2");
     log.undone("r2", "r2");
@@ -197,7 +198,7 @@ fn usage_adds_up_over_the_agents_runs_and_counts_a_run_once() {
     log.ended("r3", Usage::new(5, 1));
     log.resumed("a", "r2");
     assert_eq!(log.fold("a").last_run, Some(("r2".into(), None)), "it is under way again");
-    log.ended("r2", Usage::new(9, 2)); // all that it used, before and after it was paused
+    log.ended("r2", Usage::new(9, 2)); // total usage, before and after the pause
     let mut both = Usage::new(3, 1);
     both += Usage::new(9, 2);
     assert_eq!((log.fold("a").usage, log.fold("b").usage), (both, Usage::new(5, 1)));

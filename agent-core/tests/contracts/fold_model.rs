@@ -1,4 +1,4 @@
-//! Logs as they come about, and a naive reading of them.
+//! Generated logs, and a naive fold of them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -76,12 +76,12 @@ pub(crate) fn asks(calls: usize) -> AssistantMessage {
     AssistantMessage::new((0..calls).map(|n| Block::tool_call(format!("c{n}"), "tool", "{}")).collect())
 }
 
-/// What an agent does next.
+/// The next action of an agent.
 #[derive(Clone, Debug)]
 pub(crate) enum Doing {
     RunStarts,
     Heard,
-    /// An answer without calls, perhaps with another text than the model's.
+    /// An answer without calls, possibly with another text than the model's.
     Answered {
         edited: bool,
     },
@@ -89,16 +89,16 @@ pub(crate) enum Doing {
     Replaced {
         messages: usize,
     },
-    /// Back to before the run that began this many runs ago.
+    /// Undo to before the run that began this many runs ago.
     Undone {
         ago: usize,
     },
-    /// With what the run used so far.
+    /// Ends with the usage of the run so far.
     RunEnds {
         tokens: u64,
     },
     RunResumes,
-    /// Entries that say nothing of the history.
+    /// Entries without an effect on the history.
     Noise,
 }
 
@@ -107,11 +107,11 @@ pub(crate) struct Turn {
     pub(crate) calls: Vec<Call>,
     /// True if the history was replaced while the tools ran.
     pub(crate) replaced: bool,
-    /// False if the process died before all was answered.
+    /// False if the process died before all calls were answered.
     pub(crate) ended: bool,
 }
 
-/// Which answers a call got: from the tool, from the hooks of the call, from the hooks of the turn.
+/// The answers of a call: from the tool, from the hooks of the call, from the hooks of the turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) finished: bool,
@@ -119,17 +119,17 @@ pub(crate) struct Call {
     pub(crate) changed: bool,
 }
 
-/// One agent, which writes a log and keeps what the log should mean.
+/// One agent, which writes a log and keeps the expected result of its fold.
 #[derive(Debug)]
 pub(crate) struct Agent {
     name: &'static str,
     runs: usize,
-    /// What was added or set, and in which run.
+    /// Messages added or set, with the run that did so.
     effects: Vec<(usize, Effects)>,
-    /// A turn that was not ended.
+    /// An open turn.
     open: Option<Vec<Message>>,
     named: usize,
-    /// By run, what it told last.
+    /// The usage last reported by each run.
     usage: BTreeMap<usize, Usage>,
     pub(crate) ended: Option<RunStatus>,
 }
@@ -150,14 +150,14 @@ impl Agent {
         format!("{}-r{}", self.name, self.runs)
     }
 
-    /// What the agent's runs used.
+    /// Usage of the agent's runs.
     pub(crate) fn usage(&self) -> Usage {
         let mut sum = Usage::default();
         self.usage.values().for_each(|usage| sum += *usage);
         sum
     }
 
-    /// What the agent's history should be.
+    /// Expected history of the agent.
     pub(crate) fn history(&self) -> Vec<Message> {
         let mut history = Vec::new();
         for (_, effect) in &self.effects {
@@ -170,7 +170,7 @@ impl Agent {
         history
     }
 
-    /// A text that stands in the log once.
+    /// A text that is unique in the log.
     fn name(&mut self) -> String {
         self.named += 1;
         format!("{}-{}", self.name, self.named)
@@ -180,7 +180,7 @@ impl Agent {
         self.effects.push((self.runs, Effects::Adds(messages)));
     }
 
-    /// What was left open is closed by what comes next.
+    /// Closes an open turn before the next action.
     fn close(&mut self) {
         if let Some(turn) = self.open.take() {
             self.add(turn);

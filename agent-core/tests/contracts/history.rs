@@ -1,4 +1,4 @@
-//! A history holds no unpaired call or result, whatever is done to it.
+//! A history never contains an unpaired call or result, regardless of the operations on it.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use proptest::{collection::vec, prelude::*, sample::Index};
 
 use crate::any;
 
-/// What every provider demands, said in another way than the code says it.
+/// The requirements of every provider, in an independent formulation.
 fn is_paired(messages: &[Message]) -> bool {
     let mut at = 0;
     while let Some(message) = messages.get(at) {
@@ -34,12 +34,12 @@ fn messages(history: &History) -> Vec<Message> {
     history.iter().cloned().collect()
 }
 
-/// Something that a caller may do to a history.
+/// An operation on a history.
 #[derive(Clone, Debug)]
 enum Doing {
     Push(Message),
     Turn(AssistantMessage, Vec<ToolMessage>),
-    /// A turn whose results do answer its calls.
+    /// A turn whose results match its calls.
     PairedTurn(AssistantMessage),
     Remove(Index),
     Swap(Index, Index),
@@ -64,7 +64,7 @@ fn doing() -> impl Strategy<Value = Doing> {
     ]
 }
 
-/// Does it; true if the history took it.
+/// Applies the operation. Returns true if the history accepted it.
 fn apply(doing: Doing, history: &mut History) -> bool {
     match doing {
         Doing::Push(message) => history.push(message).is_ok(),
@@ -127,10 +127,10 @@ proptest! {
         prop_assert!(is_paired(&messages(&history)), "{history:?}");
         prop_assert_eq!(repairs.is_empty(), is_paired(&all), "{:?}", repairs);
 
-        // What is neither a call nor a result stays as and where it was.
+        // Messages that are neither calls nor results are unchanged and in place.
         let plain = |m: &&Message| matches!(m, Message::System(_) | Message::User(_));
         prop_assert!(history.iter().filter(plain).eq(all.iter().filter(plain)));
-        // Every answer that was there is there, and every one that was not is reported.
+        // Every answer of the input is kept, and every missing one is reported.
         let results = |messages: &[Message]| messages.iter().filter(|m| m.as_tool().is_some()).count();
         let count = |what: fn(&Repair) -> bool| repairs.iter().filter(|r| what(r)).count();
         let orphans = count(|r| matches!(r, Repair::OrphanResult { .. }));

@@ -1,4 +1,5 @@
-//! The list behind a history is a plain list, and a copy is known by what it was copied from.
+//! The persistent list of a history behaves like a plain list, and a clone recognises the list that
+//! it continues.
 
 use agent_core::{History, Message};
 use proptest::{collection::vec, prelude::*};

@@ -1,4 +1,4 @@
-//! What a run writes: only what is new, and so that whoever reads it stands where the run stands.
+//! The run log writes only new data, and a reader of the journal reaches the run's state.
 
 use std::{
     collections::BTreeMap,
@@ -15,12 +15,12 @@ use agent_core::{
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
 
-/// What comes of something that never waits.
+/// The result of a future that never waits.
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("a journal in memory does not wait")
 }
 
-/// A run's log over a journal of its own.
+/// A run's log over a separate journal.
 struct World {
     hub: EventHub,
     emitter: Emitter,
@@ -30,14 +30,14 @@ struct World {
     said: Option<AssistantMessage>,
     /// The newest output of each call's tool.
     given: BTreeMap<String, ToolOutput>,
-    /// What is to be written, by a model that knows no places.
+    /// Expected changes, from a naive model.
     expected: Expected,
 }
 
 #[derive(Default)]
 struct Expected {
     entries: Vec<EntryBody>,
-    /// What was written of the step under way, and need not be again.
+    /// Parts of the current step that were already written.
     said: Option<AssistantMessage>,
     given: BTreeMap<String, ToolOutput>,
 }
@@ -141,17 +141,17 @@ impl World {
         }
     }
 
-    /// Where the run stands, by its own state and by what is written of it.
+    /// The run's checkpoint, from its own state and from its journal.
     fn stands(&self) -> (RunState, RunState) {
         self.log.flush();
         let index = block_on(self.log.journal().index("s")).expect("reads");
         let written = index.look(|index| index.unfinished("a")).expect("it did not end");
         let mut own = self.log.at_rest();
-        own.elapsed_ms = written.elapsed_ms; // time goes on
+        own.elapsed_ms = written.elapsed_ms; // time advances
         (own, written)
     }
 
-    /// Where the run stands for whoever recovers it from another journal, into which it was imported.
+    /// The run's checkpoint as recovered from another journal, into which it was imported.
     fn stands_elsewhere(&self) -> (RunState, RunState) {
         let own = self.log.at_rest();
         let elsewhere = Self::new();
@@ -164,7 +164,7 @@ impl World {
         (own, written)
     }
 
-    /// All entries, without what is another one's in every run.
+    /// All entries, without the values that differ between runs.
     fn entries(&self) -> Vec<(u64, EntryBody)> {
         let journal = self.log.journal();
         self.log.flush();
@@ -185,7 +185,8 @@ fn exit() -> Exit {
     Exit::new(ExitReason::Text, "done")
 }
 
-/// What a run does, in whatever order: layers may call models and tools again, or answer in their place.
+/// The actions of a run, in any order: layers may repeat calls of models and tools, or answer in
+/// their place.
 #[derive(Clone, Debug)]
 enum Doing {
     Model { step: u32 },
@@ -247,7 +248,7 @@ fn a_call_that_is_tried_again_as_another_tool_counts_as_the_first() {
     assert_eq!(at_rest(&world), BTreeMap::from([("first".into(), 1)]));
 }
 
-/// What there is to read now.
+/// Returns the events available now.
 fn read(hub: &EventHub) -> Vec<EventKind> {
     let mut reader = hub.subscribe();
     std::iter::from_fn(|| reader.next().now_or_never().flatten()).map(|event| event.kind).collect()

@@ -1,4 +1,4 @@
-//! What the contracts promise, against naive models of the same.
+//! Property tests of the contracts, against naive models.
 
 mod anchors;
 mod any;

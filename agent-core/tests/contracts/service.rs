@@ -1,4 +1,4 @@
-//! An erased service is a tower service: readiness goes through it.
+//! A type-erased service is a tower service: readiness propagates through it.
 
 use std::{
     future::{Ready, ready},
@@ -16,7 +16,7 @@ use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 
 type Shared = SharedService<u32, u32>;
 
-/// A service that answers when it is told to.
+/// A service that answers on demand.
 fn held(
     gate: &Arc<Notify>,
 ) -> impl Service<u32, Response = u32, Error = Error, Future: Send> + Clone + Send + Sync + 'static {
@@ -30,7 +30,8 @@ fn held(
     })
 }
 
-/// Two calls through clones of a service that takes one at a time: the second is shed, and taken when the first is done.
+/// Two calls through clones of a service with a concurrency of one: the second is shed, and
+/// accepted once the first has completed.
 async fn sheds_the_second(
     service: impl Service<u32, Response = u32, Error = Error, Future: Send> + Clone,
     gate: &Notify,
@@ -75,7 +76,7 @@ async fn a_limit_counts_the_calls_of_all_clones() {
     assert_eq!(second.await.expect("answers"), 2);
 }
 
-/// Counts how often it was cloned, and fails to become ready at first.
+/// Counts its clones, and fails to become ready at first.
 struct Counted {
     clones: Arc<AtomicUsize>,
     failures: Arc<AtomicUsize>,

@@ -1,4 +1,4 @@
-//! Storage under parallel calls: what is live, what is kept, and that no closure can hang it.
+//! Storage under concurrent calls: live values, committed values, and no deadlock by closures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ const N: Key<i64> = Key::new("n");
 const M: Key<i64> = Key::new("m");
 const KEYS: [Key<i64>; 2] = [N, M];
 
-/// A run over a journal of its own.
+/// A run over a separate journal.
 static KEY: LazyLock<EngineKey> = LazyLock::new(EngineKey::new);
 
 fn engine(cx: &RunCx) -> EngineCx<'_> {
@@ -74,9 +74,9 @@ impl Op {
 enum Doing {
     /// A writer changes a value: one of three calls, or the run.
     Change { by: usize, key: usize, op: Op },
-    /// A call has its result, and goes on.
+    /// A call has its result, and continues.
     Result(usize),
-    /// A call asks, and is entered again later as another.
+    /// A call asks a question, and is entered again later as another call.
     Asks(usize),
 }
 
@@ -99,7 +99,7 @@ fn doing(op: impl Strategy<Value = Op>) -> impl Strategy<Value = Doing> {
     ]
 }
 
-/// A run with calls under way.
+/// A run with running calls.
 struct World {
     cx: RunCx,
     calls: Vec<RunCx>,
@@ -139,7 +139,7 @@ impl World {
         self.calls[call] = engine(&self.cx).of_call(&id(call));
     }
 
-    /// What is durable now.
+    /// The durable values.
     fn durable(&self) -> BTreeMap<String, Value> {
         engine(&self.cx).log().flush();
         let view = engine(&self.cx).log().journal().index("s").now_or_never();
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-/// The changes in their order, by a model that knows no lists of open changes: those that are kept, those of calls under way.
+/// The changes in order, by a naive model: the committed ones, and those of running calls.
 #[derive(Default)]
 struct Naive(Vec<(usize, usize, Op)>);
 
@@ -264,7 +264,7 @@ fn a_value_that_was_removed_and_set_again_has_a_version_of_its_own() {
     assert!(storage.remove(&N) && storage.compare_and_set(&N, 0, &4).expect("is JSON"), "version 0 is that of none");
 }
 
-/// What `body` gives, unless it hangs.
+/// Returns the result of `body`, unless it hangs.
 fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (says, heard) = std::sync::mpsc::channel();
     std::thread::spawn(move || says.send(body()));

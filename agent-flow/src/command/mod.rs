@@ -1,4 +1,4 @@
-//! What the worker plans: calls of one tool, as data.
+//! Commands: the worker's planned calls of one tool, as data.
 
 mod program;
 mod reference;
@@ -14,23 +14,26 @@ use crate::{
     schemas::{Unreadable, form},
 };
 
-/// Most calls of one command.
+/// Maximum number of calls per command.
 pub(crate) const MOST_CALLS: usize = 16;
 
-/// What the worker planned for one step: calls of the step's tool, which the executor runs as any other calls.
+/// The worker's plan for one step: calls of the step's tool, which the executor runs like any other
+/// calls.
 ///
-/// An argument may be a reference to an earlier result, `{"$ref": "call-1"}`, or to a part of one by its JSON Pointer,
-/// `{"$ref": "call-1#/rows/0"}`; results of earlier steps are `step-1/call-1` and so on.
+/// An argument may be a reference to an earlier result, `{"$ref": "call-1"}`, or to a part of one
+/// by its JSON Pointer, `{"$ref": "call-1#/rows/0"}`; results of earlier steps are `step-1/call-1`
+/// and so on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCommand {
-    /// What the step asks for.
+    /// Requirements of the step.
     pub analysis: String,
-    /// How the calls reach it.
+    /// Explanation of how the calls fulfil them.
     pub explanation: String,
     /// The calls, in order; at least one.
     pub calls: Vec<PlannedCall>,
-    /// True if each call waits for the one before it, as the lines of a program do. Otherwise only references are waited for.
+    /// True if each call waits for the previous one, like the lines of a program. Otherwise only
+    /// references cause waits.
     #[serde(default)]
     pub in_order: bool,
 }
@@ -39,9 +42,9 @@ pub struct ToolCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlannedCall {
-    /// Its name in references: `call-1` and so on.
+    /// Id of the call in references: `call-1` and so on.
     pub id: String,
-    /// The arguments, with references in them.
+    /// The arguments, which may contain references.
     pub arguments: Map<String, Value>,
 }
 
@@ -51,7 +54,7 @@ impl ToolCommand {
             "tool_command",
             &[("analysis", "What the step asks for."), ("explanation", "How the calls reach it.")],
         );
-        // No `additionalProperties` here: the arguments are the tool's own business.
+        // No `additionalProperties` here: only the tool knows its arguments.
         let call = json!({
             "type": "object",
             "properties": {"id": {"type": "string", "description": "call-1, call-2 and so on."}, "arguments": parameters},
@@ -62,11 +65,12 @@ impl ToolCommand {
         format
     }
 
-    /// Reads a command: JSON with `calls`; or Python of the form `execution = tool.execute(query="..")`, as JSON's field
-    /// `command`, in a fence or by itself. The Python is parsed for literals, never run.
+    /// Parses a command: JSON with `calls`; or Python of the form `execution =
+    /// tool.execute(query="..")`, as the JSON field `command`, in a code fence, or as plain text.
+    /// The Python is parsed for literals and never executed.
     ///
     /// # Errors
-    /// What is wrong with it. A command without calls is an error too.
+    /// A description of the problem. A command without calls is an error too.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let json = object_with(text, &["calls"]).or_else(|| object_with(text, &["command"]));
         let command = match &json {
@@ -87,11 +91,11 @@ impl ToolCommand {
         }
     }
 
-    /// Checks the arguments that hold no reference against the tool's schema, and converts what is obviously meant. Those that
-    /// hold one are checked when it is known.
+    /// Validates the arguments without references against the tool's schema, and repairs obvious
+    /// deviations. Arguments with references are validated when these are resolved.
     ///
     /// # Errors
-    /// All that is wrong.
+    /// A description of all problems.
     pub(crate) fn checked(mut self, schema: &ArgumentSchema) -> Result<Self, Unreadable> {
         let mut problems = Vec::new();
         for call in &mut self.calls {
@@ -125,7 +129,7 @@ impl ToolCommand {
     }
 }
 
-/// The calls of a list of objects; an id that is missing is the call's number.
+/// Parses the calls from a list of objects; a missing id defaults to the call's number.
 fn planned(calls: &Value) -> Result<Vec<PlannedCall>, Unreadable> {
     let list = calls.as_array().ok_or("`calls` is no list")?;
     let call = |(n, call): (usize, &Value)| {
@@ -138,7 +142,7 @@ fn planned(calls: &Value) -> Result<Vec<PlannedCall>, Unreadable> {
     (1..).zip(list).map(call).collect()
 }
 
-/// The calls of a program, of which the longest code fence counts.
+/// Parses the calls of a program; if there are several code fences, the longest is used.
 fn program(text: &str) -> Result<ToolCommand, Unreadable> {
     let fenced = text.split("```").skip(1).step_by(2).map(|code| code.strip_prefix("python").unwrap_or(code));
     let calls = program::calls(fenced.max_by_key(|code| code.len()).unwrap_or(text))?;

@@ -1,5 +1,5 @@
-//! The subset of Python in which commands may be written: literals, names of literals, and calls `tool.execute(..)`. It is
-//! parsed into data and never run.
+//! Parser for commands in a subset of Python: literals, names of literals, and calls
+//! `tool.execute(..)`. The program is parsed to data and never executed.
 
 use std::{collections::BTreeMap, panic::resume_unwind, thread};
 
@@ -11,21 +11,23 @@ use serde_json::{Map, Value, json};
 
 use crate::PlannedCall;
 
-/// Longest program, in bytes, and the stack of the thread that reads it: `1+1+1` is nested by its parser, which counts brackets alone, and is taken
-/// apart again with the depth of its text.
+/// Maximum length of a program in bytes, and the stack size of the parser thread: Python's parser
+/// limits only the depth of brackets, so `1+1+1` may be nested as deeply as its length permits, and
+/// dropping the tree recurses as deeply.
 const LONGEST: usize = 64 << 10;
 const STACK: usize = 64 << 20;
 
-/// Deepest nesting of expressions.
+/// Maximum nesting depth of expressions.
 const DEEPEST: u16 = 64;
 
-/// Most bytes that names stand for in all: a name of names of names soon stands for more than a machine holds.
+/// Maximum total size in bytes of the values that names are replaced by: nested names grow
+/// exponentially.
 const MOST_NAMED: usize = 1 << 20;
 
-/// Most characters of a program that an error repeats.
+/// Maximum number of characters of the program quoted in an error.
 const MOST_SHOWN: usize = 60;
 
-/// The calls of a program, in order.
+/// Parses the calls of a program, in order.
 pub(super) fn calls(program: &str) -> Result<Vec<PlannedCall>, String> {
     if program.len() > LONGEST {
         return Err(format!("it has {} bytes; {LONGEST} are the most", program.len()));
@@ -52,7 +54,8 @@ fn read(program: &str) -> Result<Vec<PlannedCall>, String> {
     Ok(reader.calls)
 }
 
-/// The program without what all of its lines begin with: one in a list or in a fence is often indented as a whole.
+/// Removes the common indentation of all lines: a program in a list or a code fence is often
+/// indented as a whole.
 fn outdented(program: &str) -> String {
     let blank = |line: &&str| line.trim().is_empty();
     let margin = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -63,21 +66,21 @@ fn outdented(program: &str) -> String {
 
 struct Reader<'a> {
     text: &'a str,
-    /// What names stand for: literals, and references to results.
+    /// Values of names: literals, and references to results.
     names: BTreeMap<&'a str, Value>,
-    /// Bytes that names have stood for.
+    /// Total size in bytes of the values used for names so far.
     named: usize,
     calls: Vec<PlannedCall>,
 }
 
-/// What is wrong, and where.
+/// A problem and its position.
 struct Problem {
     place: TextRange,
     what: String,
 }
 
 impl<'a> Reader<'a> {
-    /// `name = literal`, `name = tool.execute(..)`, or `tool.execute(..)`.
+    /// Parses `name = literal`, `name = tool.execute(..)`, or `tool.execute(..)`.
     fn statement(&mut self, stmt: &'a Stmt) -> Result<(), Problem> {
         match stmt {
             Stmt::Expr(line) => match self.call(&line.value)? {
@@ -101,7 +104,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds the call `tool.execute(name=value, ..)`, and gives a reference to its result; none if it is another expression.
+    /// Adds the call `tool.execute(name=value, ..)`, and returns a reference to its result; `None`
+    /// for any other expression.
     fn call(&mut self, expr: &Expr) -> Result<Option<Value>, Problem> {
         let Expr::Call(ExprCall { func, arguments: given, .. }) = expr else { return Ok(None) };
         let Expr::Attribute(function) = &**func else { return Ok(None) };
@@ -127,13 +131,13 @@ impl<'a> Reader<'a> {
         Ok(Some(result))
     }
 
-    /// The value of a literal, in which names and the words of JSON may stand.
+    /// Parses a literal, which may contain names and the constants of JSON.
     fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
         let (names, used) = (&self.names, &mut self.named);
         let read = value(expr, &mut |name| match (names.get(name), name) {
             (Some(value), _) => {
                 *used = used.saturating_add(value.to_string().len());
-                // Beyond that nothing is copied, and the program is refused.
+                // Beyond the limit nothing is copied, and the program is rejected.
                 Some(if *used > MOST_NAMED { Value::Null } else { value.clone() })
             }
             (None, "true") => Some(true.into()),
@@ -147,7 +151,7 @@ impl<'a> Reader<'a> {
         read.map_err(|part| Problem::new(part, format!("'{}' is no literal and was not assigned", self.shown(part))))
     }
 
-    /// The text of a part of the program.
+    /// Quotes a part of the program.
     fn shown(&self, part: &impl Ranged) -> &'a str {
         let text = self.text[part.range()].lines().next().unwrap_or_default();
         text.char_indices().nth(MOST_SHOWN).map_or(text, |(end, _)| &text[..end])

@@ -1,16 +1,16 @@
-//! References of arguments to earlier results.
+//! References in arguments to earlier results.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Results by the names that references use: `call-1` of this step, `step-1/call-1` of an earlier one. `None` is a call that
-/// failed.
+/// Results by the names used in references: `call-1` of this step, `step-1/call-1` of an earlier
+/// one. `None` for a failed call.
 pub(crate) type Known = BTreeMap<String, Option<Value>>;
 
 const REF: &str = "$ref";
 
-/// What the references in a value mean: the names of results.
+/// Returns the names of all results that a value refers to.
 pub(crate) fn references(value: &Value) -> Vec<&str> {
     match value {
         Value::Object(fields) => match reference(fields) {
@@ -22,10 +22,10 @@ pub(crate) fn references(value: &Value) -> Vec<&str> {
     }
 }
 
-/// The value with results in the places of references.
+/// Replaces references by results.
 ///
 /// # Errors
-/// Which result, or which part of one, is not there.
+/// A description of the missing result, or of the missing part of a result.
 pub(crate) fn resolve(value: &Value, known: &Known) -> Result<Value, String> {
     match value {
         Value::Object(fields) => match reference(fields) {
@@ -48,7 +48,7 @@ pub(crate) fn resolve(value: &Value, known: &Known) -> Result<Value, String> {
     }
 }
 
-/// The name and the pointer of an object that is a reference.
+/// Returns the name and the pointer of an object that is a reference.
 fn reference(fields: &Map<String, Value>) -> Option<(&str, &str)> {
     let target = fields.get(REF).filter(|_| fields.len() == 1)?.as_str()?;
     Some(target.split_once('#').unwrap_or((target, "")))

@@ -1,4 +1,4 @@
-//! The generator: what the user is told.
+//! Prompts of the generator, which writes the outputs.
 
 use crate::Scene;
 

@@ -1,4 +1,4 @@
-//! What the roles are asked.
+//! Prompts of the roles.
 
 mod generator;
 mod planner;
@@ -9,24 +9,25 @@ use std::fmt::Write;
 
 use crate::{Memory, NextStep, ToolMetadata};
 
-/// What a role is to know when it is asked.
+/// Context for building a prompt.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Scene<'a> {
-    /// The query, the actions so far, and what the user said meanwhile.
+    /// The query, the actions so far, and messages from the user.
     pub memory: &'a Memory,
-    /// The analysis of the query, as text; empty before there is one.
+    /// Analysis of the query, as text; empty before it exists.
     pub analysis: &'a str,
     /// The tools, by name.
     pub tools: &'a [&'a ToolMetadata],
-    /// The step under way, from 1.
+    /// Number of the current step, from 1.
     pub step: u32,
-    /// The most steps that there may be.
+    /// Maximum number of steps.
     pub max_steps: u32,
 }
 
-/// What the roles are asked: role by role, method by method. Each default can be replaced; what a method gives must depend on
-/// nothing but its arguments, since a run that goes on in another process asks for it again.
+/// Prompts of the roles, one method per kind of call. Each default can be overridden; the result
+/// must depend only on the arguments, since a run resumed in another process builds the prompt
+/// again.
 ///
 /// | method | role | slot | the answer is read as |
 /// |---|---|---|---|
@@ -50,43 +51,43 @@ pub struct Scene<'a> {
 /// }
 /// ```
 pub trait Prompts: Send + Sync + 'static {
-    /// The query itself, to be answered without tools.
+    /// The prompt for an answer without tools: the query itself.
     fn base_response(&self, scene: &Scene<'_>) -> String {
         planner::base_response(scene)
     }
 
-    /// What the query needs.
+    /// The prompt for the analysis of the query.
     fn analyze_query(&self, scene: &Scene<'_>) -> String {
         planner::analyze_query(scene)
     }
 
-    /// What is to be done next.
+    /// The prompt for planning the next step.
     fn next_step(&self, scene: &Scene<'_>) -> String {
         planner::next_step(scene)
     }
 
-    /// The calls of `tool` that do `step`.
+    /// The prompt for the calls of `tool` that execute `step`.
     fn tool_command(&self, scene: &Scene<'_>, step: &NextStep, tool: &ToolMetadata) -> String {
         worker::tool_command(scene, step, tool)
     }
 
-    /// Whether what is known answers the query.
+    /// The prompt for deciding whether the results answer the query.
     fn verify(&self, scene: &Scene<'_>) -> String {
         verifier::verify(scene)
     }
 
-    /// The solution, step by step.
+    /// The prompt for the step-by-step solution.
     fn final_output(&self, scene: &Scene<'_>) -> String {
         generator::final_output(scene)
     }
 
-    /// The answer, in short.
+    /// The prompt for the short answer.
     fn direct_output(&self, scene: &Scene<'_>) -> String {
         generator::direct_output(scene)
     }
 }
 
-/// The prompts as they come.
+/// The default prompts.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct DefaultPrompts;
@@ -94,7 +95,8 @@ pub struct DefaultPrompts;
 impl Prompts for DefaultPrompts {}
 
 impl Scene<'_> {
-    /// All that is known, under headings: the query, its files, its analysis, what the user said, the actions so far.
+    /// All facts, under headings: the query, its files, its analysis, messages from the user, the
+    /// actions so far.
     pub fn facts(&self) -> String {
         let Memory { query, actions, notes } = self.memory;
         let mut facts = format!("# Query\n{}\n", query.text);
@@ -116,7 +118,7 @@ impl Scene<'_> {
         facts
     }
 
-    /// The tools with all that is known of them, under a heading.
+    /// The descriptions of all tools, under a heading.
     pub fn tool_list(&self) -> String {
         let tools = serde_json::to_value(self.tools).unwrap_or_default();
         format!("# Tools\n{tools:#}\n")

@@ -1,4 +1,4 @@
-//! The planner: what the query needs, and what is to be done next.
+//! Prompts of the planner, which analyses the query and plans each step.
 
 use crate::Scene;
 

@@ -1,4 +1,4 @@
-//! The verifier: is it enough?
+//! Prompt of the verifier, which decides whether the results answer the query.
 
 use crate::Scene;
 

@@ -1,4 +1,4 @@
-//! The worker: from a step to calls of its tool.
+//! Prompt of the worker, which converts a step to calls of its tool.
 
 use crate::{NextStep, Scene, ToolMetadata};
 

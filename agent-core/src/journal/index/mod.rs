@@ -181,7 +181,7 @@ impl SessionIndex {
             EntryBody::Anchored { anchor } => self.take_anchor(entry.seq, anchor),
             body => {
                 if let EntryBody::StateChanged { globals, .. } = body {
-                    self.change_globals(globals); // the hierarchy shares the storage, regardless of the run that changed it
+                    self.change_globals(globals); // shared by all runs of the hierarchy
                 }
                 self.apply_to_run(entry);
             }
