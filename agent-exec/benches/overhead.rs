@@ -1,8 +1,9 @@
-//! What the framework itself costs: nanoseconds and allocations per step, per tool call and per chunk, with 0, 5 and 20
-//! middlewares, beside a bare loop that calls the same model and the same tool.
+//! Overhead of the framework: nanoseconds and allocations per step, per tool call and per chunk,
+//! with 0, 5 and 20 middlewares, compared to a bare loop that calls the same model and the same
+//! tool.
 //!
-//! The model and the tool answer at once, so everything that is measured is overhead. Allocations are exact; times are the
-//! best of many short batches and only good for ratios within one run.
+//! The model and the tool answer at once, so all measured time is overhead. Allocations are exact;
+//! times are the best of many short batches and only useful for ratios within one run.
 //!
 //! `cargo bench -p agent-exec --bench overhead`
 
@@ -32,7 +33,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const STEPS: u32 = 50;
 const CHUNKS: u32 = 1000;
 
-/// Calls the tool until the conversation holds as many results as wanted, then says `chunks` words.
+/// Calls the tool until the conversation contains `rounds` results, then says `chunks` words.
 struct Instantly {
     rounds: usize,
     chunks: u32,
@@ -76,7 +77,7 @@ impl Tool for Noop {
     }
 }
 
-/// What a tool is given whose arguments are checked.
+/// Arguments of a tool with validation.
 #[derive(Deserialize, JsonSchema)]
 struct Order {
     article: String,
@@ -90,7 +91,7 @@ async fn place(order: Order) -> Result<String> {
     Ok(format!("{} of {} ({})", order.count, order.article, order.tags.len()))
 }
 
-/// Orders so often at once, then is content.
+/// Places this many orders concurrently, then ends.
 struct Ordering(usize);
 
 #[async_trait]
@@ -110,7 +111,8 @@ impl Model for Ordering {
 struct Idle;
 impl Middleware for Idle {}
 
-/// Best time and exact allocations of `body`, per one of the `per` things that it does. Returns the time in nanoseconds.
+/// Measures the best time and the exact allocations of `body`, per each of its `per` operations.
+/// Returns the time in nanoseconds.
 async fn measure(what: &str, per: u32, mut body: impl AsyncFnMut()) -> f64 {
     body().await;
     let mut best = f64::MAX;
@@ -136,7 +138,7 @@ fn agent(middlewares: usize, busy: bool, rounds: usize, chunks: u32) -> Agent {
     builder.build().expect("builds")
 }
 
-/// The same model and tool without a framework: the conversation is kept, nothing else.
+/// Runs the same model and tool without a framework: only the conversation is stored.
 async fn bare(model: &Instantly, tool: &Noop) {
     let mut history = History::default();
     history.push(Message::user("go")).expect("a user message");
@@ -205,7 +207,8 @@ async fn steps() {
     }
 }
 
-/// One of many calls in a step: what checks the arguments, runs the tool, tells of it and keeps its result.
+/// Measures one of many calls in a step: validating the arguments, running the tool, emitting its
+/// events and storing its result.
 async fn calls() {
     println!("--- one call of a tool whose arguments are checked, among 100 at once ---");
     let alone = measure("the function itself, with its arguments read", 100, async || {
@@ -230,7 +233,8 @@ async fn calls() {
     }
 }
 
-/// What stands around a call, without the run: arguments that are read and checked, hooks and wraps, the tool. No journal, no events.
+/// Measures the stack around a call, outside of a run: parsing and validating arguments, hooks and
+/// wraps, the tool. No journal, no events.
 async fn stack() {
     println!("--- one call through validation and the tool stack alone ---");
     let tool = Arc::new(from_fn("place", "Places an order.", async |order, _: ToolRequest| place(order).await));

@@ -1,6 +1,8 @@
-//! What telemetry adds to a model call and to a tool call: where nobody listens, and where spans are made and thrown away.
+//! Overhead of telemetry per model call and per tool call: without a subscriber, and with spans
+//! that are created and dropped.
 //!
-//! Allocations are exact; times are the best of many short batches and only good for ratios within one run.
+//! Allocations are exact; times are the best of many short batches and only useful for ratios
+//! within one run.
 //!
 //! `cargo bench -p agent-middleware --features telemetry --bench telemetry`
 

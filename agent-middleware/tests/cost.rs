@@ -1,4 +1,4 @@
-//! What built-ins cost each step, in allocations: exact, however busy the machine is.
+//! Cost of built-in middleware per step, in allocations: exact, however busy the machine is.
 
 use std::{
     alloc::System,
@@ -19,13 +19,13 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// One test at a time: the counts are those of the process.
+/// Serialises the tests: the counts are those of the process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Allocations and bytes so far, at each model call.
 type Marks = Arc<Mutex<Vec<(usize, usize)>>>;
 
-/// Calls the tool so often, then answers.
+/// Calls the tool this often, then answers.
 struct Rounds {
     rounds: usize,
     marks: Marks,
@@ -67,12 +67,12 @@ impl Tool for Echo {
     }
 }
 
-/// Overrides nothing: what any middleware costs.
+/// Overrides nothing, to measure the cost of any middleware.
 struct Idle;
 
 impl Middleware for Idle {}
 
-/// Allocations and bytes of a whole run, and its marks.
+/// Returns the allocations and bytes of a whole run, and its marks.
 fn run(rounds: usize, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> ((usize, usize), Vec<(usize, usize)>) {
     let marks = Marks::default();
     marks.lock().expect("lock").reserve(rounds + 1);
@@ -91,20 +91,20 @@ fn run(rounds: usize, with: impl FnOnce(AgentBuilder) -> AgentBuilder) -> ((usiz
 #[test]
 fn telemetry_that_nobody_listens_to_allocates_nothing_in_a_step() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The fewest of several: the harness allocates too, in another thread.
+    // The minimum of several: the harness allocates too, in another thread.
     let fewest = |rounds, with: fn(AgentBuilder) -> AgentBuilder| {
         (0..5).map(|_| run(rounds, with).0.0 as i64).min().expect("five runs")
     };
     let more = |rounds| {
         fewest(rounds, |agent| agent.middleware(Telemetry::new())) - fewest(rounds, |agent| agent.middleware(Idle))
     };
-    more(10); // what is only made once
+    more(10); // initialises lazily created values
     let (short, long) = (more(10), more(200));
     assert_eq!(short, long, "it costs a run something, and its steps nothing");
     assert!((0..=2).contains(&short), "{short} for its two hooks around the run");
 }
 
-/// The ten that most agents have, none of which has anything to do.
+/// Adds the ten middlewares that most agents have, all of them inactive.
 fn usual(agent: AgentBuilder) -> AgentBuilder {
     agent
         .budget(Budget::new(Caps::default().tokens(u64::MAX / 4).model_calls(u64::MAX / 4)))
@@ -122,17 +122,17 @@ fn usual(agent: AgentBuilder) -> AgentBuilder {
 #[test]
 fn the_allocations_of_a_step_with_ten_built_ins_do_not_grow_with_the_history() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    run(5, usual); // what is only made once
+    run(5, usual); // initialises lazily created values
     let (_, marks) = run(1100, usual);
-    // Over 64 steps, so that what happens every some steps, such as a list that grows, is in each of them.
+    // Over 64 steps, so that each interval includes periodic work, such as the growth of a list.
     let over = |from: usize| {
         let ((allocations, bytes), (then, bytes_then)) = (marks[from + 64], marks[from]);
         ((allocations - then) as f64 / 64.0, (bytes - bytes_then) as f64 / 64.0)
     };
     let (early, late) = (over(100), over(1000));
     println!("a step around 100: {early:?}, around 1000: {late:?}");
-    // A history's tree grows a level higher now and then: a step that appends copies one node more.
+    // A history's tree occasionally gains a level: an appending step then copies one node more.
     assert!(late.0 <= early.0 + 1.0, "allocations: {} around step 100, {} around step 1000", early.0, late.0);
-    // Lists that double make some difference in bytes, and are paid for once.
+    // Lists that double in size cause some difference in bytes, once.
     assert!(late.1 <= early.1 * 1.5, "bytes: {} around step 100, {} around step 1000", early.1, late.1);
 }

@@ -1,4 +1,4 @@
-//! A model calls other agents.
+//! A model that calls other agents.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn finishes(req: &RunRequest, answer: impl Into<String>, reason: ExitReason) -> 
     Ok(RunEnd::Finished(Box::new(Finished::new(ids, answer, reason, History::default()))))
 }
 
-/// What the sub-agent was told.
+/// Returns the message that the sub-agent received.
 fn message(req: &RunRequest) -> String {
     match &req.input {
         RunInput::Messages(messages) => messages[0].text(),
@@ -38,7 +38,7 @@ fn message(req: &RunRequest) -> String {
     }
 }
 
-/// An agent that repeats what it is told.
+/// Adds an agent that repeats its message.
 fn echo(delegation: Delegation, key: &str) -> Delegation {
     delegation.to(
         key,
@@ -47,7 +47,7 @@ fn echo(delegation: Delegation, key: &str) -> Delegation {
     )
 }
 
-/// A run that has the agents of `delegation`.
+/// Creates a run with the agents of `delegation`.
 fn run_with(delegation: &Delegation, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     root(|parts| {
         parts.sub_agents = delegation.sub_agents().into_iter().collect();

@@ -10,7 +10,7 @@ use agent_core::{
 use agent_middleware::{Events, telemetry::EventsConfig};
 use common::{alone, begin, below, root};
 
-/// A sink that keeps what it got, as `depth:what`.
+/// A sink that records its events, as `depth:kind`.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 

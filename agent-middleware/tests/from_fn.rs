@@ -20,7 +20,7 @@ fn request(run: &RunDriver) -> ModelRequest {
     ModelRequest::new(run.cx().clone())
 }
 
-/// A model that fails `failures` times first.
+/// Returns a model that first fails `failures` times.
 fn shaky(failures: u32) -> (ModelService, Arc<AtomicU32>) {
     let calls = Arc::new(AtomicU32::new(0));
     let counter = calls.clone();

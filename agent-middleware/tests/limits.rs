@@ -1,4 +1,4 @@
-//! How much a run may do.
+//! Limits of a run.
 
 mod common;
 
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-/// A model that uses 60 tokens a call.
+/// Returns a model that uses 60 tokens per call.
 fn model(list: &Middlewares) -> ModelService {
     model_stack(list, |req: ModelRequest| async move {
         let usage = Usage::new(50, 10);
@@ -32,7 +32,7 @@ fn tool(list: &Middlewares) -> ToolService {
     tool_stack(list, |_| async { Ok(ToolOutput::text("ok")) })
 }
 
-/// Calls the model until the run is to end; returns how often it was called.
+/// Calls the model until the run is to end; returns the number of calls.
 async fn call_until_stopped(run: &RunDriver, model: &ModelService) -> (u32, Result<ModelResponse>) {
     for calls in 0..1000 {
         run.next_step();
@@ -127,7 +127,7 @@ async fn a_run_that_goes_on_after_a_pause_is_counted_on() {
         run.next_step();
         let out = tool(&list).oneshot(call(run.cx(), &format!("c{step}"), "f", json!({}))).await.expect("is told");
         ran += u32::from(!out.is_error());
-        // Every step ends with a question to a person and is gone on with elsewhere.
+        // Every step ends with a question to a person and is resumed in another process.
         end(&list, run.cx(), Ok(agent_core::RunEnd::Interrupted(Box::new(checkpoint(&run))))).await;
         run = restarted(&run, |_| {});
         let again = tool(&list).oneshot(call(run.cx(), &format!("c{step}"), "f", json!({}))).await.expect("is told");

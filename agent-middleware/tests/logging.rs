@@ -1,4 +1,4 @@
-//! What is written of a run, and what is not.
+//! Log lines of a run, and content that is not logged.
 
 mod common;
 
@@ -18,7 +18,7 @@ use serde_json::json;
 use tower::ServiceExt;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// What was written in this thread.
+/// Log output of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -52,7 +52,7 @@ impl Log {
     }
 }
 
-/// One run with a model call, a tool call that works and one that fails.
+/// Runs one model call, a tool call that succeeds and one that fails.
 async fn run_under(logging: Logging) -> Vec<String> {
     let (log, _guard) = Log::start();
     let list = alone(logging);

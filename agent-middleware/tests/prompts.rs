@@ -1,4 +1,4 @@
-//! What middleware says to a model: reminders, the environment, marks for the cache, the list of todos.
+//! Additions to the prompt: reminders, the environment, cache marks, the todo list.
 
 mod common;
 
@@ -13,7 +13,8 @@ use common::{alone, begin, call, end, finished, model_stack, restarted, root};
 use serde_json::json;
 use tower::ServiceExt;
 
-/// What the model is sent under `list` in the run's next step, on a model of this provider.
+/// Returns the request that the model receives with `list` in the run's next step, on a model of
+/// this provider.
 async fn sent(list: &Middlewares, run: &agent_core::engine::RunDriver, provider: &str) -> ModelRequest {
     run.next_step();
     let seen = Arc::new(Mutex::new(None));
@@ -78,7 +79,7 @@ async fn the_environment_is_told_in_the_system_prompt_and_stays_the_same_for_the
     assert_eq!(sent(&list, &again, "p").await.system.expect("there").text(), system, "as the run began");
 }
 
-// --- marks for the cache ---
+// --- cache marks ---
 
 #[tokio::test]
 async fn marks_are_set_after_the_tools_the_system_prompt_and_the_newest_messages() {
@@ -123,7 +124,7 @@ async fn marks_leave_the_rest_of_the_conversation_as_it_is() {
     assert_eq!((req.messages.len(), others), (20, 2), "two have marks");
 }
 
-// --- the list of todos ---
+// --- the todo list ---
 
 #[tokio::test]
 async fn the_list_is_written_whole_survives_a_restart_and_goes_with_the_run() {

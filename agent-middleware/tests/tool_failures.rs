@@ -1,4 +1,4 @@
-//! Tools that fail: tried again, and put into words.
+//! Failing tools: retries, and rewritten errors.
 
 mod common;
 
@@ -19,14 +19,14 @@ use common::{alone, call, root, tool_stack};
 use serde_json::json;
 use tower::ServiceExt;
 
-/// A failure and how often it happens before the tool succeeds.
+/// An error, and how often it occurs before the tool succeeds.
 type Failing = (fn() -> Error, u32);
 
 fn soon() -> Error {
     Error::tool("busy").with_retry(Retry::Temporary(None))
 }
 
-/// The result under `list`, how often the tool was tried, and how long it took.
+/// Returns the result with `list`, the number of attempts, and the elapsed time.
 async fn tried(list: &Middlewares, effect: Effect, (error, times): Failing) -> (Result<ToolOutput>, u32, Duration) {
     let (run, tries) = (root(|_| {}), Arc::new(AtomicU32::new(0)));
     let count = tries.clone();
@@ -53,7 +53,7 @@ async fn a_tool_that_failed_for_a_moment_is_tried_again_with_growing_delays() {
     assert_eq!((result.expect("the model is told").to_text().as_str(), tries), ("busy", 3));
 }
 
-/// The retries among the events: which attempt, and after what.
+/// Records the retry events: attempt, kind and error.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(u32, ErrorKind, String)>>>);
 

@@ -45,7 +45,7 @@ impl Bytes {
         Clock::new(move || SystemTime::UNIX_EPOCH + began.elapsed())
     }
 
-    /// Returns the session as it was when the run began.
+    /// Returns the state of the session at the start of the run.
     fn session_of(&self, run: &RunAddress) -> MemoryJournal {
         let mut session = self.session.lock().expect("no panic");
         let now = session.now.clone();

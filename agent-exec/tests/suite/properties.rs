@@ -55,7 +55,7 @@ fn turn(calls: &[Scripted]) -> Turn {
     Turn::message(AssistantMessage::new(blocks.collect()))
 }
 
-/// How many times each call was started and completed, by its idempotency key.
+/// Number of times that each call was started and completed, by its idempotency key.
 #[derive(Clone, Default)]
 struct Effects(Arc<Mutex<BTreeMap<String, (u32, u32)>>>);
 

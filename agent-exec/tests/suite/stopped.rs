@@ -27,7 +27,7 @@ use nix::{
 use serde_json::json;
 
 const PLACE: &str = "AGENT_EXEC_STOPPED_PLACE";
-/// Where the process is suspended: in a tool's call if set, otherwise before it.
+/// If set, suspends the process in a tool's call, otherwise before it.
 const IN_CALL: &str = "AGENT_EXEC_STOPPED_IN_CALL";
 const SESSION: &str = "s";
 

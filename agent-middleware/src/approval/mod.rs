@@ -79,7 +79,7 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 /// ```text
 /// // right: the arguments are completed and then approved
 /// builder.middleware(complete_paths).middleware(Approval::new().ask("*"))
-/// // wrong: what runs is not what was approved
+/// // wrong: the call that runs is not the approved one
 /// builder.middleware(Approval::new().ask("*")).middleware(complete_paths)
 /// ```
 ///

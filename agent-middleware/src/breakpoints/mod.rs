@@ -69,9 +69,9 @@ pub struct BreakpointsConfig {
 /// Outermost, so that the step has not had any effect yet.
 ///
 /// ```text
-/// // right: the history is looked at as it is kept
+/// // right: the run stops with the stored history
 /// builder.middleware(Breakpoints::new().before_model(1)).middleware(compaction)
-/// // wrong: the step was begun, and compaction runs again when the run goes on
+/// // wrong: the step has begun, and compaction runs again when the run resumes
 /// builder.middleware(compaction).middleware(Breakpoints::new().before_model(1))
 /// ```
 ///

@@ -19,9 +19,9 @@ type Save = dyn Fn(Checkpoint) -> BoxFuture<'static, Result<String>> + Send + Sy
 /// Outermost, so that no other middleware changes the end after it was stored.
 ///
 /// ```text
-/// // right: what is kept is what the run ends with
+/// // right: the stored checkpoint is the final one
 /// builder.middleware(Snapshots::new(save)).middleware(change_the_end)
-/// // wrong: the end is changed when it was kept already
+/// // wrong: the end changes after its checkpoint was stored
 /// builder.middleware(change_the_end).middleware(Snapshots::new(save))
 /// ```
 ///

@@ -78,7 +78,7 @@ use self::view::Shared;
 /// ```text
 /// // right: compaction sees whole programs
 /// builder.middleware(CodeMode::new()).middleware(compaction)
-/// // wrong: compaction may take away what a program needs
+/// // wrong: compaction may remove results that a program needs
 /// builder.middleware(compaction).middleware(CodeMode::new())
 /// ```
 ///

@@ -99,7 +99,7 @@ const ANSWERED: Key<u64> = Key::new("answered_at");
 /// the next call on. Retries may be on either side: neither compacts again.
 ///
 /// ```text
-/// // right: the reminder is added to what is left, and is not itself compacted
+/// // right: the reminder is added to the compacted conversation, and is not compacted itself
 /// builder.middleware(ContextCompaction::new()).middleware(reminder)
 /// // wrong: the reminder is counted as conversation at every step
 /// builder.middleware(reminder).middleware(ContextCompaction::new())

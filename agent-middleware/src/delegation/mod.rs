@@ -89,7 +89,7 @@ use self::{
 /// ```text
 /// // right: a person is asked about the helper's tools too
 /// builder.middleware_for_all(Approval::new().ask("*")).middleware(Delegation::new().to("helper", "Helps.", helper))
-/// // wrong: the model gets around the approval by asking the helper
+/// // wrong: the model bypasses the approval through the helper
 /// builder.middleware(Approval::new().ask("*")).middleware(Delegation::new().to("helper", "Helps.", helper))
 /// ```
 ///

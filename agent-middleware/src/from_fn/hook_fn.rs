@@ -56,9 +56,9 @@ hook_fn!(
     /// # Order
     ///
     /// ```text
-    /// // right: the logger is outside and so sees nothing of the reminder, but the model does
+    /// // right: the outer logger does not see the reminder, but the model does
     /// builder.middleware(Logging::new()).middleware(reminder)
-    /// // wrong: what is outside was asked before the reminder was there, and may have counted too few tokens
+    /// // wrong: outer hooks ran before the reminder was added, and may have counted too few tokens
     /// builder.middleware(token_guard).middleware(reminder)
     /// ```
     before_model_fn, before_model(req: &mut ModelRequest) -> Flow<ModelResponse>

@@ -53,9 +53,9 @@ pub use self::hook_fn::{after_model_fn, after_tool_fn, before_model_fn, before_t
 /// The layer applies where it is registered, and is entered once per attempt of an outer retry.
 ///
 /// ```text
-/// // right: every attempt is timed apart
+/// // right: every attempt is timed separately
 /// builder.model_layer(retry).model_layer(from_fn(time_it))
-/// // wrong, if single attempts are meant: the time of all attempts and of the pauses between them
+/// // wrong for single attempts: measures all attempts and the delays between them
 /// builder.model_layer(from_fn(time_it)).model_layer(retry)
 /// ```
 ///

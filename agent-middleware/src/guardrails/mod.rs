@@ -69,9 +69,9 @@ const ANSWER: RunValue<Option<String>> = RunValue::new("guardrails", "answer");
 /// # Order
 ///
 /// ```text
-/// // right: guards see what is said, and not what they must not keep
+/// // right: guards see redacted content
 /// builder.middleware(Guardrails::new().guard(tone)).middleware(pii)
-/// // wrong: the guard's model is sent what was to be redacted
+/// // wrong: the guard's model receives content before its redaction
 /// builder.middleware(pii).middleware(Guardrails::new().guard(tone))
 /// ```
 ///

@@ -50,9 +50,9 @@ impl Default for ChatHistoryConfig {
 /// # Order
 ///
 /// ```text
-/// // right: who looks at the history when the run begins sees all of it
+/// // right: hooks that read the history when the run begins see all of it
 /// builder.middleware(ChatHistory::new(chats)).middleware(greet_new_users)
-/// // wrong: every user looks new
+/// // wrong: every user appears new
 /// builder.middleware(greet_new_users).middleware(ChatHistory::new(chats))
 /// ```
 ///

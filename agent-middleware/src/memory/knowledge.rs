@@ -38,9 +38,9 @@ impl Default for KnowledgeConfig {
 /// # Order
 ///
 /// ```text
-/// // right: the newest message that is kept is marked for the cache, and the passages come after it
+/// // right: the newest stored message has the cache mark, and the passages follow it
 /// builder.middleware(PromptCaching::new()).middleware(Knowledge::new(retriever))
-/// // wrong: the passages, which are others in the next run, are what the cache is asked to keep
+/// // wrong: the cache mark is on the passages, which change in the next run
 /// builder.middleware(Knowledge::new(retriever)).middleware(PromptCaching::new())
 /// ```
 ///

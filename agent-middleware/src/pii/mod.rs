@@ -70,9 +70,9 @@ pub use crate::scan::{Detector, Passage};
 /// stores or shows them belongs outside.
 ///
 /// ```text
-/// // right: what is logged, and what is archived, has been redacted
+/// // right: logged and archived content is redacted
 /// builder.middleware(Logging::new().content(200)).middleware(LongToolOutput::new()).middleware(pii)
-/// // wrong: both see what the model and the tools said
+/// // wrong: both see the original content
 /// builder.middleware(pii).middleware(Logging::new().content(200)).middleware(LongToolOutput::new())
 /// ```
 ///

@@ -60,9 +60,9 @@ impl Default for PromptCachingConfig {
 /// match the prompt that is sent.
 ///
 /// ```text
-/// // right: the marks are at the end of what is sent
+/// // right: the marks are at the end of the prompt that is sent
 /// builder.middleware(ContextCompaction::new()).middleware(PromptCaching::new())
-/// // wrong: what was marked is compacted afterwards, and the provider keeps a prompt that no call begins with
+/// // wrong: the marked prompt is compacted afterwards, so that no call has the cached prefix
 /// builder.middleware(PromptCaching::new()).middleware(ContextCompaction::new())
 /// ```
 ///

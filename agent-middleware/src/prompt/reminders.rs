@@ -49,9 +49,9 @@ const ROOM: u64 = 16_384;
 /// # Order
 ///
 /// ```text
-/// // right: the newest message that is kept is marked for the cache, and the reminder comes after it
+/// // right: the newest stored message has the cache mark, and the reminder follows it
 /// builder.middleware(PromptCaching::new()).middleware(Reminders::new().steps(20))
-/// // wrong: the reminder, another one each time, is what the cache is asked to keep
+/// // wrong: the cache mark is on the reminder, which changes in each call
 /// builder.middleware(Reminders::new().steps(20)).middleware(PromptCaching::new())
 /// ```
 ///

@@ -41,9 +41,9 @@ impl Default for RuntimeEnvironmentConfig {
 /// # Order
 ///
 /// ```text
-/// // right: the mark for the cache comes after the whole system prompt
+/// // right: the cache mark comes after the whole system prompt
 /// builder.middleware(RuntimeEnvironment::new()).middleware(PromptCaching::new())
-/// // wrong: the environment comes after the mark
+/// // wrong: the environment comes after the cache mark
 /// builder.middleware(PromptCaching::new()).middleware(RuntimeEnvironment::new())
 /// ```
 ///

@@ -73,7 +73,7 @@ pub enum TodoStatus {
 /// ```text
 /// // right
 /// builder.middleware(TodoList::new()).middleware(PromptCaching::new())
-/// // wrong: the words come after the mark for the cache
+/// // wrong: the instructions come after the cache mark
 /// builder.middleware(PromptCaching::new()).middleware(TodoList::new())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -82,9 +82,9 @@ use crate::{
 /// # Order
 ///
 /// ```text
-/// // right: outputs are labelled and fenced before anything shortens or archives them; a call is judged as it will run
+/// // right: outputs are labelled and delimited before they are truncated or archived; the checked call runs
 /// builder.middleware(LongToolOutput::new()).middleware(complete_paths).middleware(injection)
-/// // wrong: what LongToolOutput keeps was never fenced, and what runs is not what was judged
+/// // wrong: LongToolOutput archives undelimited outputs, and the call that runs was not checked
 /// builder.middleware(injection).middleware(complete_paths).middleware(LongToolOutput::new())
 /// ```
 ///

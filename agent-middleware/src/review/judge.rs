@@ -76,7 +76,7 @@ pub enum OnRejected {
 /// ```text
 /// // right: the redactor has changed the answer before it is judged
 /// builder.middleware(Judge::new(model)).middleware(redact_answers)
-/// // wrong: what is judged is not what the user gets
+/// // wrong: the judged answer is not the one that the user receives
 /// builder.middleware(redact_answers).middleware(Judge::new(model))
 /// ```
 ///

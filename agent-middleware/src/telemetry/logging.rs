@@ -63,9 +63,9 @@ pub struct LoggingConfig {
 /// it the call as a whole.
 ///
 /// ```text
-/// // right: secrets are taken out before the content is shown
+/// // right: secrets are redacted before the content is logged
 /// builder.middleware(Logging::new().content(200)).middleware(redactor)
-/// // wrong: what is shown is what the redactor has not seen yet
+/// // wrong: the logged content is not redacted yet
 /// builder.middleware(redactor).middleware(Logging::new().content(200))
 /// ```
 ///

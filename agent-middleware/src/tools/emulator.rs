@@ -42,9 +42,9 @@ type Answer = dyn Fn(&ToolRequest) -> ToolOutput + Send + Sync;
 /// # Order
 ///
 /// ```text
-/// // right: in the dry run, people are asked and limits hold as they will
+/// // right: approvals and limits apply in the dry run as in a real run
 /// builder.middleware(Approval::new().ask("*")).middleware(ToolEmulator::new().emulate("*").with_model(model))
-/// // wrong: nobody is asked, so nobody knows whether they would have been
+/// // wrong: approvals are skipped, so the dry run does not show them
 /// builder.middleware(ToolEmulator::new().emulate("*").with_model(model)).middleware(Approval::new().ask("*"))
 /// ```
 ///

@@ -16,9 +16,9 @@ type Format = dyn Fn(&ToolRequest, &Error) -> Option<String> + Send + Sync;
 /// # Order
 ///
 /// ```text
-/// // right: the last try's error is put into words
+/// // right: the error of the last attempt is rewritten
 /// builder.middleware(ToolErrors::new(words)).middleware(ToolRetry::new())
-/// // wrong: an answer in words is no error any more, and nothing is tried again
+/// // wrong: a rewritten error is an answer, so nothing is retried
 /// builder.middleware(ToolRetry::new()).middleware(ToolErrors::new(words))
 /// ```
 ///

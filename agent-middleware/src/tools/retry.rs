@@ -55,9 +55,9 @@ impl Default for ToolRetryConfig {
 /// # Order
 ///
 /// ```text
-/// // right: one approval for all tries, and a timeout for each
+/// // right: one approval for all attempts, and a timeout for each
 /// builder.middleware(Approval::new().ask("*")).middleware(ToolRetry::new()).tool_layer(TimeoutLayer::new(minute))
-/// // wrong: the timeout is for all tries together
+/// // wrong: the timeout covers all attempts together
 /// builder.tool_layer(TimeoutLayer::new(minute)).middleware(ToolRetry::new())
 /// ```
 ///

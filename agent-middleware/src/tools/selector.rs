@@ -76,9 +76,9 @@ impl<F: Fn(&ModelRequest, &[&ToolSpec]) -> Vec<String> + Send + Sync + 'static> 
 /// # Order
 ///
 /// ```text
-/// // right: what is marked for the provider's cache is what the model is shown
+/// // right: the cache mark is on a tool that the model is shown
 /// builder.middleware(ToolSelector::new(small)).middleware(PromptCaching::new())
-/// // wrong: the mark may be on a tool that is not picked
+/// // wrong: the cache mark may be on a tool that is not selected
 /// builder.middleware(PromptCaching::new()).middleware(ToolSelector::new(small))
 /// ```
 ///

@@ -1,4 +1,4 @@
-//! A person at the terminal.
+//! Approval at the terminal.
 
 use std::{
     io::{Read, Write},
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{Doubler, common::call, f, root};
 
-/// What was written on a terminal.
+/// Output of a terminal.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -40,7 +40,8 @@ impl Write for Screen {
     }
 }
 
-/// A keyboard: what is typed when a test says so. It is unplugged when the sender is gone. Counts how often it was read.
+/// A keyboard whose input the test controls. It is disconnected when the sender is dropped. Counts
+/// how often it was read.
 struct Keyboard(mpsc::Receiver<&'static str>, Arc<AtomicU32>);
 
 impl Read for Keyboard {
@@ -57,7 +58,8 @@ fn asking(input: impl Read + Send + 'static) -> (Approval, Screen) {
     (Approval::new().ask("*").decide_with(ConsoleApprover::on(input, screen.clone())), screen)
 }
 
-/// What becomes of the call of `f` with these arguments when this is typed, and what is shown.
+/// Returns the result of a call of `f` with these arguments for this input, the terminal's output,
+/// and how often the tool ran.
 async fn typed(lines: &'static str, args: Value) -> (ToolOutput, String, u32) {
     let (approval, screen) = asking(lines.as_bytes());
     let tool = Doubler::under(approval);
@@ -133,7 +135,7 @@ async fn an_answer_that_comes_too_late_is_none_and_does_not_answer_the_next_ques
 
     keys.send("y\n").expect("plugged in");
     while reads.load(Ordering::SeqCst) < 2 {
-        std::thread::yield_now(); // the terminal has the line when it reads on
+        std::thread::yield_now(); // the terminal has buffered the line when this continues
     }
     let again = tool.call(f(run.cx(), "c2")).await.expect("is told");
     assert!(again.is_error() && tool.ran() == 0, "what was typed before the question was shown is no answer to it");

@@ -1,4 +1,4 @@
-//! A person decides before tools run.
+//! Approval of tool calls by a person.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -28,7 +28,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-/// A tool that doubles `x`, and how often it ran.
+/// A tool that doubles `x`, with the number of its runs.
 struct Doubler {
     list: Middlewares,
     stack: ToolService,
@@ -59,7 +59,7 @@ fn f(cx: &RunCx, id: &str) -> ToolRequest {
     call(cx, id, "f", json!({"x": 3}))
 }
 
-/// Asks about the call `c1` of `f`, then goes on with `answer`.
+/// Asks about the call `c1` of `f`, then resumes with `answer`.
 async fn answered(tool: &Doubler, answer: Value) -> (RunDriver, Result<ToolOutput>) {
     let run = root(|_| {});
     let e = tool.call(f(run.cx(), "c1")).await.expect_err("must ask");

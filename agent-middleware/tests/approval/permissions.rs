@@ -1,4 +1,4 @@
-//! What rules make of a call.
+//! Decisions of permission rules.
 
 use std::sync::{Arc, Mutex};
 
@@ -163,7 +163,7 @@ async fn a_rule_file_keeps_rules_by_agent_and_says_so_if_it_is_none() {
     std::fs::remove_file(&path).expect("removes");
 }
 
-/// A pipe in the place of the file: who opens it waits until somebody writes.
+/// Uses a named pipe as the file: opening it blocks until somebody writes.
 #[cfg(unix)]
 #[test]
 fn a_rule_file_that_is_slow_to_read_holds_up_nobody_else() {

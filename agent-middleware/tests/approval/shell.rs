@@ -1,4 +1,4 @@
-//! Command lines, and the tricks by which a command gets past a rule.
+//! Command lines, and tricks to bypass a rule.
 
 use agent_middleware::{
     Permissions,
@@ -7,7 +7,8 @@ use agent_middleware::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What many would write: harmless programs are allowed, `rm` is denied, all else is asked about.
+/// Returns typical permissions: harmless programs are allowed, `rm` is denied, everything else is
+/// asked about.
 fn usual() -> Permissions {
     let harmless =
         ["ls", "cat", "echo", "find", "git log", "git status", "git branch", "git diff", "git", "sort", "wc"];
@@ -53,7 +54,7 @@ fn lines_of_allowed_commands_are_allowed() {
     }
 }
 
-/// Lines that a known framework let through with `rm` denied.
+/// Lines that a known framework allowed although `rm` was denied.
 #[test]
 fn the_known_ways_around_a_rule_are_not_ways_around() {
     for (line, wanted) in [
@@ -329,7 +330,8 @@ fn a_redirection_is_not_covered_by_the_programs_rule() {
     assert_eq!(policy, Policy::Deny, "a connection is written to as well");
 }
 
-/// Lines of which a shell runs `rm`, and a parser for another shell, or another stage of it, sees a mere text.
+/// Lines in which one shell runs `rm`, while a parser for another shell, or another stage of it,
+/// sees mere text.
 #[test]
 fn what_readers_of_a_shells_language_read_differently_is_never_allowed() {
     for line in [
@@ -395,7 +397,8 @@ fn a_line_of_any_depth_is_read_without_running_out_of_stack() {
 }
 
 proptest! {
-    /// Whatever stands around it: a line in which a shell would run `rm` as a command of its own is never allowed.
+    /// A line in which a shell would run `rm` as a separate command is never allowed, whatever
+    /// surrounds it.
     #[test]
     fn no_combination_of_pieces_hides_a_denied_command(
         pieces in prop::collection::vec(
@@ -406,7 +409,8 @@ proptest! {
             0..12,
         ),
     ) {
-        // Allowed must be what holds no 'rm' once it is added as a command after any line that is whole.
+        // An allowed complete line must contain no 'rm' after one is appended as a separate
+        // command.
         let before: String = pieces.concat();
         prop_assume!(!before.ends_with('\\')); // it would join the lines: then 'rm' is an argument
         let line = format!("{before}\nrm x");

@@ -1,4 +1,4 @@
-//! Programs that want to do harm: each is an error within the limits, and the process lives.
+//! Malicious programs: each fails within the limits, and the process survives.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use agent_middleware::CodeMode;
 
 use crate::world::result_with;
 
-/// Runs a program that must not end well, and gives what the model is told.
+/// Runs a program that must fail, and returns the text that the model receives.
 async fn told(code: &str) -> String {
     told_by(code, CodeMode::new()).await
 }

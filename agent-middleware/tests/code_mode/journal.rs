@@ -1,4 +1,4 @@
-//! What programs write into the journal.
+//! Journal entries of programs.
 
 use agent_core::{Effect, Journal, MemoryJournal, RunRequest, ToolOutput, testing::Turn};
 use agent_tools::{ToolExt, from_schema};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::world::{Outside, builder, code_mode, finished, program};
 
-/// The bytes of a run's journal whose program makes this many calls, each with this value.
+/// Returns the number of journal bytes of a run whose program makes this many calls, each with this
+/// value.
 async fn written(calls: usize, value: fn() -> Value) -> usize {
     let journal = MemoryJournal::default();
     let code = format!(
@@ -27,7 +28,8 @@ async fn written(calls: usize, value: fn() -> Value) -> usize {
 
 #[tokio::test]
 async fn what_a_step_writes_does_not_grow_with_the_steps_before_it() {
-    // A call's result has its text and its value. What a program has of it is kept once more only where the text lacks it.
+    // A call's result contains its text and its value. The program's copy is stored again only
+    // where the text lacks it.
     let told: fn() -> Value = || json!({"content": "short", "returnDisplay": 0, "data": {"text": "x".repeat(100_000)}});
     let hidden: fn() -> Value = || json!({"content": "short", "returnDisplay": {"text": "x".repeat(100_000)}});
     for value in [told, hidden] {

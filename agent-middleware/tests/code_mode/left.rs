@@ -1,4 +1,4 @@
-//! Programs that a run left in the middle: the next one finds a conversation without their steps.
+//! Programs that a run left in the middle: the next run finds a conversation without their steps.
 
 use agent_core::{
     Error, Flow, MemoryJournal, RunEnd, RunRequest, ToolOutput,
@@ -12,7 +12,7 @@ use crate::world::{Outside, builder, code_mode, finished, program, said, with_to
 
 const THREE: &str = "say('a')\nsay('b')\nsay('c')";
 
-/// An agent whose calls of this id meet `hook`.
+/// Builds an agent with `hook` before calls with this id.
 fn at_call(
     id: &'static str,
     turns: impl IntoIterator<Item = Turn>,
@@ -28,7 +28,7 @@ fn at_call(
     (agent.middleware(code_mode()).middleware(hook).store(journal.clone()).build().expect("builds"), model)
 }
 
-/// What the next run in the session is told.
+/// Returns the messages that the model receives in the next run of the session.
 async fn next(journal: &MemoryJournal) -> Vec<String> {
     let outside = Outside::default();
     let (agent, model) = at_call("none", [Turn::text("so")], &outside, journal, |_| Ok(()));

@@ -1,4 +1,4 @@
-//! What programs are given, and what they give.
+//! Inputs and results of programs.
 
 use agent_core::testing::Turn;
 use serde_json::json;
@@ -85,7 +85,7 @@ async fn the_model_is_offered_programs_and_what_they_do_not_call() {
     let mode = code_mode().tools("a*").tools("say").except("ask").tool_name("python");
     finished(agent.middleware(mode).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[0].tools, ["item", "fail", "ask", "python"]);
-    // What is hidden can be called all the same.
+    // Hidden tools can still be called.
     let (agent, model) = builder([Turn::call("c", "say", json!({"name": "x"})), Turn::text("so")], &outside);
     finished(agent.middleware(code_mode()).build().expect("builds").run("go").await);
     assert_eq!(model.requests()[1].results(), [("c".into(), "x".into())]);
@@ -136,7 +136,7 @@ async fn a_program_may_call_and_say_so_much() {
 
 #[tokio::test]
 async fn calls_that_are_never_awaited_are_not_made_and_the_model_is_told() {
-    // A call that was begun is made with the next one that is awaited.
+    // A call that was started is made together with the next awaited one.
     let (text, done) = result_of("add(1, 2)\nr = await say('x')\nr").await;
     assert_eq!(text, "x");
     assert_eq!(done, ["p.1: add {\"a\":1,\"b\":2}", "p.2: say {\"name\":\"x\"}"]);

@@ -1,4 +1,4 @@
-//! Programs in whose middle a person is asked.
+//! Programs with a question to a person in the middle.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,8 @@ fn waits(end: agent_core::Result<RunEnd>) -> Checkpoint {
     }
 }
 
-/// Goes on in another process, which has the model's other turns, with this answer to every question.
+/// Resumes in another process, which has the model's other turns, with this answer to every
+/// question.
 async fn answered(checkpoint: Checkpoint, agent: AgentBuilder, value: impl Fn(&str) -> Value) -> Vec<String> {
     let checkpoint: Checkpoint =
         serde_json::from_str(&serde_json::to_string(&checkpoint).expect("serialises")).expect("parses");
@@ -76,7 +77,7 @@ async fn approval_of_the_program_itself_is_asked_for_before_it_makes_a_call() {
     }
 }
 
-/// A tool whose effect nobody can look up, and which is cut off in its first call.
+/// A tool whose effect cannot be looked up, and which is cut off in its first call.
 fn pay(outside: &Outside, cut_off: bool) -> impl Tool {
     let outside = outside.clone();
     let parameters = json!({"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]});

@@ -1,4 +1,5 @@
-//! Programs of runs whose process died: they go on in the middle, and nothing that was finished is done again.
+//! Programs of runs whose process died: they resume in the middle, and no completed call is
+//! repeated.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::world::{Outside, code_mode, finished, program, said, with_tools};
 
 const SESSION: &str = "s";
 
-/// Programs that are made by chance.
+/// Generates a random program.
 fn generated(seed: u64) -> String {
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move |most: u64| {
@@ -43,7 +44,7 @@ fn generated(seed: u64) -> String {
     code + "x"
 }
 
-/// The answers of a model that writes programs, case by case.
+/// Returns the responses of a model that writes programs, case by case.
 fn cases() -> Vec<Vec<Turn>> {
     let one = |code: &str| vec![program("p", code), Turn::text("so")];
     let two_turns = vec![
@@ -81,7 +82,7 @@ fn cases() -> Vec<Vec<Turn>> {
     cases
 }
 
-/// How many answers of the model a journal has.
+/// Returns the number of model responses in a journal.
 async fn answers(journal: &MemoryJournal) -> usize {
     let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
     entries.iter().filter(|entry| matches!(entry.body, EntryBody::ModelFinished { .. })).count()
@@ -101,7 +102,7 @@ async fn whole(case: usize) -> (Finished, Vec<String>, u64) {
     (end, outside.done(), entries as u64)
 }
 
-/// The calls that a journal has an end of.
+/// Returns the calls that have an end in a journal.
 async fn ended(journal: &MemoryJournal) -> Vec<String> {
     let entries = journal.read(SESSION, 0, usize::MAX).await.expect("reads");
     let ended = entries.iter().filter_map(|entry| match &entry.body {
@@ -126,7 +127,8 @@ async fn a_run_that_died_at_any_entry_gives_what_one_gives_that_did_not_and_make
                 () = mortal.died() => {}
                 end = run => panic!("{about}: it lived: {end:?}"),
             }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await; // its aborted tasks are gone
+            // its aborted tasks are gone
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             let known = ended(&journal).await;
             let request = match journal.sessions().await.expect("reads").is_empty() {
                 true => RunRequest::user("go").session(SESSION),
@@ -141,7 +143,7 @@ async fn a_run_that_died_at_any_entry_gives_what_one_gives_that_did_not_and_make
                 (&whole.answer, whole.steps, &whole.tool_calls),
                 "{about}"
             );
-            // Ids are those of a run's calls, but for the case that has one twice.
+            // Ids are unique within a run, except in the case that uses one twice.
             let again = |line: &&String| known.iter().any(|id| line.starts_with(&format!("{id}:")));
             let again: Vec<_> = after.done().iter().filter(again).cloned().collect();
             assert!(again.is_empty() || case == 8, "{about}: {again:?} were done again");

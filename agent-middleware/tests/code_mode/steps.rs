@@ -1,4 +1,4 @@
-//! A program's calls as steps of the run: what else happens while it is under way.
+//! A program's calls as steps of the run, and other events during the program.
 
 use agent_core::{AssistantMessage, Block, ExitReason, Flow, Message, RunRequest, ToolOutput, testing::Turn};
 use agent_middleware::{Approval, before_model_fn, before_tool_fn};
@@ -81,7 +81,7 @@ async fn a_tool_that_ends_the_run_ends_it_in_a_program_too() {
     assert!(said.len() == 3 && said[2].starts_with("p!: The program was stopped: the run was over."), "{said:?}");
 }
 
-/// Replaces the conversation when the run comes to this step.
+/// Replaces the conversation at this step.
 fn shortens(step: u32, shorten: fn(Vec<Message>) -> Vec<Message>) -> impl agent_core::Middleware {
     before_model_fn("shortens", move |cx, _| {
         if cx.step() == step {

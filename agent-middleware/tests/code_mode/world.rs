@@ -1,4 +1,4 @@
-//! An agent whose tools write down what they did, and a model that writes the programs of a test.
+//! An agent whose tools record their effects, and a model that writes the programs of a test.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,7 +14,7 @@ use agent_middleware::CodeMode;
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
-/// What was done outside, in order.
+/// Effects on the outside world, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outside(Arc<Mutex<Vec<String>>>);
 
@@ -41,12 +41,12 @@ where
     from_schema(name, "", parameters, run).with_options(|options| options.effect(Effect::Idempotent))
 }
 
-/// Programs with more time than they take on a machine that is busy.
+/// Returns the middleware with more time than programs take on a busy machine.
 pub(crate) fn code_mode() -> CodeMode {
     CodeMode::new().time(Duration::from_secs(60))
 }
 
-/// The tools `add`, `item`, `say`, `fail` and `ask`.
+/// Adds the tools `add`, `item`, `say`, `fail` and `ask`.
 pub(crate) fn with_tools(mut builder: AgentBuilder, outside: &Outside) -> AgentBuilder {
     let numbers = json!({
         "type": "object",
@@ -59,7 +59,7 @@ pub(crate) fn with_tools(mut builder: AgentBuilder, outside: &Outside) -> AgentB
         Ok(ToolOutput::value((number("a") + number("b")).into()))
     }));
     builder = builder.tool(tool("item", name.clone(), outside, async |args, _| {
-        // As text this is the content alone.
+        // As text, this is only the content.
         Ok(ToolOutput::value(json!({"content": args["name"], "returnDisplay": {"for": "people"}})))
     }));
     builder = builder.tool(tool("say", name.clone(), outside, async |args, _| {
@@ -86,7 +86,7 @@ pub(crate) fn finished(end: Result<RunEnd>) -> Finished {
     end.expect("the run does not fail").finished().expect("the run finishes")
 }
 
-/// What a program gives, and what was done.
+/// Returns the result of a program, and its effects.
 pub(crate) async fn result_of(code: &str) -> (String, Vec<String>) {
     result_with(code, code_mode()).await
 }
@@ -101,7 +101,7 @@ pub(crate) async fn result_with(code: &str, mode: CodeMode) -> (String, Vec<Stri
     (results.remove(0).1, outside.done())
 }
 
-/// What is said in a conversation, with the ids of calls and results.
+/// Returns the messages of a conversation, with the ids of calls and results.
 pub(crate) fn said<'a>(history: impl IntoIterator<Item = &'a Message>) -> Vec<String> {
     let said = history.into_iter().map(|message| match message {
         Message::Assistant(answer) if answer.has_calls() => {

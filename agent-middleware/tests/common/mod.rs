@@ -1,4 +1,4 @@
-//! Runs without an executor, and the stacks that one would compose.
+//! Runs without an executor, and the stacks that an executor would compose.
 
 #![allow(dead_code, reason = "every test binary uses another part")]
 
@@ -19,27 +19,27 @@ use tower::{Layer, service_fn};
 
 static KEY: LazyLock<EngineKey> = LazyLock::new(EngineKey::new);
 
-/// A run of these tests, as an executor sees it.
+/// Returns the executor's view of a run of these tests.
 pub(crate) fn engine(cx: &RunCx) -> EngineCx<'_> {
     KEY.open(cx).expect("these tests made it")
 }
 
-/// A list of one.
+/// Returns a list of one middleware.
 pub(crate) fn alone(middleware: impl Middleware) -> Middlewares {
     Arc::new([Arc::new(middleware)])
 }
 
-/// A run at the top of a tree; `edit` may change what it is made of.
+/// Creates a root run; `edit` may change its parts.
 pub(crate) fn root(edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     run_of(RunIds::root("main", "s"), GlobalStorage::default(), edit)
 }
 
-/// A run of `ids` with this storage.
+/// Creates a run of `ids` with this storage.
 pub(crate) fn run_of(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     on_a_fresh_journal(ids, globals, edit)
 }
 
-/// The same run in another process: what was shared went through JSON.
+/// Creates the same run in another process: shared storage passes through JSON.
 pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let (cx, step) = (run.cx(), run.cx().step());
     let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
@@ -53,7 +53,7 @@ pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> Ru
     })
 }
 
-/// A child run of `above`.
+/// Creates a child run of `above`.
 pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let ids = Arc::new(above.ids().child("helper", None, None));
     let emitter =
@@ -89,7 +89,7 @@ fn build(
     RunDriver::new(parts)
 }
 
-/// The model stack that an executor would compose.
+/// Composes the model stack as an executor would.
 pub(crate) fn model_stack<F, Fut>(list: &Middlewares, model: F) -> ModelService
 where
     F: Fn(ModelRequest) -> Fut + Clone + Send + Sync + 'static,
@@ -99,7 +99,7 @@ where
     ModelService::from_boxed(ModelHooksLayer::new(list.clone()).layer(ModelService::from_boxed(wraps)))
 }
 
-/// The tool stack that an executor would compose.
+/// Composes the tool stack as an executor would.
 pub(crate) fn tool_stack<F, Fut>(list: &Middlewares, tool: F) -> ToolService
 where
     F: Fn(ToolRequest) -> Fut + Clone + Send + Sync + 'static,
@@ -123,7 +123,7 @@ pub(crate) async fn end(list: &Middlewares, cx: &RunCx, mut end: Result<RunEnd>)
     }
 }
 
-/// The end of a run that said "done".
+/// Returns the end of a run that said "done".
 pub(crate) fn finished(cx: &RunCx) -> Result<RunEnd> {
     let finished = Finished::new((**cx.ids()).clone(), "done", ExitReason::Text, cx.history());
     Ok(RunEnd::Finished(Box::new(finished)))
@@ -134,7 +134,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().expect("starts").block_on(future)
 }
 
-/// A tool call.
+/// Creates a tool call.
 pub(crate) fn call(cx: &RunCx, id: &str, tool: &str, args: Value) -> ToolRequest {
     let call = ToolCall { id: id.into(), name: tool.into(), arguments: args.to_string(), raw: None };
     ToolRequest::new(cx.clone(), call, args)

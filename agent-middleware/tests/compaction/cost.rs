@@ -1,4 +1,4 @@
-//! Below its threshold a compaction costs a step the same, however long the conversation is.
+//! Below its threshold, a compaction costs a step the same, however long the conversation is.
 
 use std::alloc::System;
 
@@ -14,7 +14,7 @@ use crate::{
 #[global_allocator]
 static ALLOCATIONS: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The fewest allocations of a step: other tests allocate beside this one.
+/// Returns the minimum number of allocations of a step: other tests allocate concurrently.
 async fn allocations(run: &RunDriver, compaction: &ContextCompaction) -> usize {
     let mut fewest = usize::MAX;
     for _ in 0..200 {

@@ -85,7 +85,7 @@ async fn readers_of_chunks_drop_what_the_refused_call_had_said() {
     assert_eq!(chunks.iter().filter(|chunk| **chunk == Chunk::Restart).count(), 1, "{chunks:?}");
 }
 
-/// Tries every call twice more, whatever the error.
+/// Retries every call twice, whatever the error.
 fn stubborn() -> impl agent_core::Middleware {
     struct Stubborn;
 
@@ -136,7 +136,7 @@ async fn a_retry_on_either_side_never_compacts_twice() {
         let expected: &[_] = if outside {
             &[CompactionMode::Regular, CompactionMode::Emergency]
         } else {
-            &[CompactionMode::Regular] // the retry inside went on by itself
+            &[CompactionMode::Regular] // the inner retry continued by itself
         };
         assert_eq!(modes, expected, "outside: {outside}");
         let sizes = attempts.lock().expect("free");

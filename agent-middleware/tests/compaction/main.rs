@@ -1,4 +1,4 @@
-//! Compaction: what strategies make of conversations, when, and what becomes of the run.
+//! Compaction: strategies, triggers, and effects on the run.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! What is too long, what is removed, and how it is found again.
+//! Long outputs, removed messages, and their retrieval.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::{
     world::{World, long, texts, turn},
 };
 
-/// What the tool `name` of `middleware` says.
+/// Returns the answer of the tool `name` of the middleware.
 async fn ask(world: &World, name: &str, args: Value) -> ToolOutput {
     let tool = world.list[0].tools().into_iter().find(|tool| tool.spec().name == name).expect("offered");
     tool.call(call(world.run.cx(), "c", name, args)).await.expect("answers")
 }
 
-/// The handle that stands in a text.
+/// Returns the handle in a text.
 fn handle(text: &str) -> String {
     text.split("handle \"").nth(1).and_then(|rest| rest.split('"').next()).expect("a handle").to_owned()
 }
@@ -58,7 +58,7 @@ async fn a_fact_that_was_removed_is_found_and_read() {
         assert!(whole.ends_with(fact), "{whole}");
         assert_eq!(ask(&world, "search_history", json!({"query": "unheard"})).await.to_text(), "Nothing was found.");
         assert!(ask(&world, "read_archived", json!({"handle": "?"})).await.is_error());
-        // Another agent of the same session has an archive of its own.
+        // Another agent of the same session has its own archive.
         let other = agent_core::testing::detached_run(History::default());
         assert!(archive.search(other.cx(), "launch", 5).await.expect("searched").is_empty());
     }
@@ -72,13 +72,13 @@ async fn what_the_session_archived_is_there_after_a_restart() {
     assert_eq!(SessionArchive.search(later.cx(), "needle", 5).await.expect("searched").len(), 1);
 }
 
-/// The bytes of a picture that is told from others by its last byte.
+/// Returns the bytes of a picture that differs from others in its last byte.
 fn picture(last: u8) -> Part {
     let data = ["AAAA", "AAAB", "AAAC"][usize::from(last)];
     Part::Image(Media::base64(data, "image/png"))
 }
 
-/// Three turns, each with another picture as its result, and nothing else to tell them apart.
+/// Returns three turns that differ only in the picture in their results.
 fn pictures() -> History {
     let result = |at: u8| ToolMessage::new(at.to_string(), "look", vec![picture(at)].into(), false);
     let turns = (0..3).map(|at| (turn(&at.to_string(), "look", "")[0].clone(), Message::Tool(result(at))));
@@ -121,7 +121,8 @@ async fn files_of_an_archive_say_what_each_round_removed_and_outlive_the_process
     let archive = || DirectoryArchive::new(place.path());
     archive().put(run.cx(), vec![text("one"), text("two")]).await.expect("kept");
     archive().put(run.cx(), vec![text("two")]).await.expect("it is there already");
-    let table = Part::Document(Media::base64("AAAA", "application/json")); // whose file is no text of the archive
+    // its file is not a text of the archive
+    let table = Part::Document(Media::base64("AAAA", "application/json"));
     let third = text("three").with_media([picture(0), Part::text("no picture"), table.clone()]);
     archive().put(run.cx(), vec![third]).await.expect("kept");
     let rounds = std::fs::read_to_string(archive().directory(run.cx()).join("rounds.jsonl")).expect("written");
@@ -146,7 +147,7 @@ async fn a_full_archive_forgets_the_oldest() {
     assert_eq!(found.iter().map(|hit| &hit.excerpt[..8]).collect::<Vec<_>>(), ["new text"]);
 }
 
-/// A text of more than 2,000 bytes that begins like this.
+/// Returns a text of more than 2,000 bytes with this beginning.
 fn long_text(begins: &str) -> Archived {
     Archived::new("user", format!("{begins}{}", " ".repeat(2_000)))
 }
@@ -202,7 +203,7 @@ async fn cleared_and_offloaded_results_name_the_handle_that_gives_them_back() {
     }
 }
 
-/// Keeps nothing.
+/// An archive that stores nothing.
 struct Broken;
 
 #[async_trait]
@@ -230,7 +231,7 @@ async fn an_archive_that_fails_is_reported_and_the_run_goes_on() {
     assert!(world.events.lock().expect("free").iter().any(warned));
 }
 
-/// What the model is shown of an output.
+/// Returns an output as the model receives it.
 async fn shown(
     middleware: LongToolOutput,
     tool: &str,

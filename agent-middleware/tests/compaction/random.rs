@@ -1,4 +1,4 @@
-//! Whatever is compacted however, every provider takes it.
+//! Every provider accepts every compacted conversation.
 
 use agent_core::{
     ErrorKind, History, Message, ModelRequest, event::CompactionMode, model::ApproximateCounter, testing::detached_run,
@@ -17,7 +17,7 @@ use crate::{
     world::World,
 };
 
-/// A few hundred; with `COMPACTIONS=100000` as many as that.
+/// Returns the number of cases: a few hundred, or `COMPACTIONS` if set.
 fn cases() -> u32 {
     std::env::var("COMPACTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(300)
 }
@@ -48,8 +48,8 @@ proptest! {
         }
     }
 
-    /// A conversation that grows while it is compacted, again and again, and by the emergency path where the provider takes
-    /// less than is believed.
+    /// A conversation that grows while it is compacted repeatedly, and by the emergency path if the
+    /// provider accepts less than expected.
     #[test]
     fn no_run_sends_or_keeps_what_a_provider_refuses(
         turns in turns(),
@@ -71,7 +71,7 @@ proptest! {
         let (cx, kept) = (world.run.cx(), world.kept());
         let mut last = History::default();
         for sent in world.sent().into_iter().chain([kept]) {
-            // What only grew is as it was.
+            // An extended conversation keeps its valid prefix.
             let refused = if sent.continues(&last) && !last.is_empty() { Vec::new() } else { wrong(cx, &sent) };
             prop_assert!(refused.is_empty(), "{refused:?}\n{sent:?}");
             last = sent;
@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-/// Each turn of the model is a step.
+/// Runs a step for each turn of the model.
 async fn live(world: &World, turns: Vec<Vec<Message>>, fits: u64) {
     for turn in turns {
         let mut turn = turn.into_iter();

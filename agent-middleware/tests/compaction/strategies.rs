@@ -1,4 +1,4 @@
-//! What each strategy makes of a conversation.
+//! Effects of each strategy on a conversation.
 
 use agent_core::{AssistantMessage, Block, History, Media, Message, Part, UserMessage, event::CompactionMode};
 use agent_middleware::{

@@ -1,4 +1,4 @@
-//! Old messages in a model's words.
+//! Summaries of old messages by a model.
 
 use agent_core::{
     Error, ErrorKind, EventKind, History, Media, Message, Part, UserMessage,
@@ -107,7 +107,8 @@ async fn a_summary_is_paid_for_once_even_if_the_process_dies_after_it() {
     let before = world.kept();
     world.step(u64::MAX).await.expect("answers");
     assert_eq!((model.calls(), world.run.cx().usage().total()), (1, 110), "the summary's own usage counts");
-    // It died before what was kept was replaced: the decision is there, the new history is not.
+    // It died before the stored history was replaced: the decision is there, the new history is
+    // not.
     let run = restarted(&world.run, |parts| {
         parts.log.seed(before);
         parts.step = 0;

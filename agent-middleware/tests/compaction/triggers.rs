@@ -1,4 +1,4 @@
-//! When a conversation is compacted, and what the run is told.
+//! Triggers of compaction, and their reports.
 
 use std::{
     sync::{Arc, Mutex},
@@ -47,7 +47,7 @@ async fn below_the_trigger_nothing_happens() {
     assert_eq!(world.sent()[0], world.kept());
 }
 
-/// A compaction that comes to nothing, and how often that was tried.
+/// Returns an unsuccessful compaction, with the number of attempts.
 fn useless() -> (ContextCompaction, Arc<Mutex<u32>>) {
     let tried = Arc::new(Mutex::new(0));
     let count = tried.clone();
@@ -77,7 +77,7 @@ async fn a_compaction_that_does_not_shrink_replaces_nothing_and_is_not_tried_aga
 async fn when_there_is_more_it_is_tried_again_whatever_was_learned_of_the_tokens_meanwhile() {
     let (compaction, tried) = useless();
     let world = World::new(compaction, long(10, 400));
-    // A provider for whom it is a third of what was estimated.
+    // A provider that counts a third of the estimate.
     let provider = model_stack(&world.list, |req: ModelRequest| async move {
         Ok(ModelResponse::new("ok").with_usage(Usage::new(tokens(&req.messages) / 3, 1)))
     });
@@ -141,7 +141,7 @@ async fn after_a_gap_the_cache_is_cold_and_the_conversation_is_compacted() {
     world.step(u64::MAX).await.expect("answers");
     assert!(world.compactions().is_empty());
     *now.lock().expect("free") += Duration::from_secs(360);
-    // Another process goes on: the time of the answer is the session's.
+    // Another process continues: the time of the last response belongs to the session.
     let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
     let later = World::of(alone(compaction()), run);
     later.step(u64::MAX).await.expect("answers");

@@ -1,4 +1,4 @@
-//! Conversations of every kind, and strategies to compact them with.
+//! Conversations of every kind, and strategies to compact them.
 
 use std::sync::{Arc, LazyLock};
 
@@ -32,7 +32,7 @@ pub(crate) static CODECS: LazyLock<[Arc<dyn Codec>; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// Why a conversation is not one, or which provider would refuse it.
+/// Returns the repairs that a conversation needs, and the errors of providers that would refuse it.
 pub(crate) fn wrong(cx: &RunCx, history: &History) -> Vec<String> {
     let (_, repairs) = History::import(history.iter().cloned());
     let mut wrong: Vec<_> = repairs.iter().map(|repair| format!("{repair:?}")).collect();
@@ -83,7 +83,7 @@ fn one() -> Any<Arc<dyn Strategy>> {
     .boxed()
 }
 
-/// Every strategy, and tiers of them.
+/// Every strategy, and cascades of them.
 pub(crate) fn strategy() -> Any<Arc<dyn Strategy>> {
     let tiers = list(one(), 1..4)
         .prop_map(|tiers| Arc::new(tiers.into_iter().fold(Tiers::new(), Tiers::then)) as Arc<dyn Strategy>);
@@ -94,7 +94,7 @@ fn words() -> Any<String> {
     "[a-z]{1,12}( [a-z]{1,12}){0,30}".boxed()
 }
 
-/// Text, and perhaps a picture or a document.
+/// Text, and possibly a picture or a document.
 fn parts() -> Any<Vec<Part>> {
     let media = |kind| {
         let inline = |mime| Media::base64("aGk=", mime);
@@ -110,7 +110,7 @@ fn parts() -> Any<Vec<Part>> {
         .boxed()
 }
 
-/// The message with an answer to each of its calls.
+/// Returns the message with an answer to each of its calls.
 fn answered(message: AssistantMessage, results: &[(Vec<Part>, bool)]) -> Vec<Message> {
     let answers = message.calls().zip(results).map(|(call, (parts, failed))| {
         Message::Tool(ToolMessage::new(call.id.clone(), call.name.clone(), Arc::new(parts.clone()), *failed))
@@ -119,7 +119,8 @@ fn answered(message: AssistantMessage, results: &[(Vec<Part>, bool)]) -> Vec<Mes
     std::iter::once(Message::Assistant(message)).chain(answers).collect()
 }
 
-/// What the model says in this framework's own terms: perhaps thoughts, perhaps words, and calls.
+/// Returns a model message in this framework's own format: possibly reasoning, possibly text, and
+/// calls.
 fn own(thinks: bool, said: Option<String>, results: &[(Vec<Part>, bool)]) -> Vec<Message> {
     let thought = thinks.then(|| {
         let signature = Some("signed".to_owned());
@@ -130,7 +131,8 @@ fn own(thinks: bool, said: Option<String>, results: &[(Vec<Part>, bool)]) -> Vec
     answered(AssistantMessage::new(thought.into_iter().chain(said.map(Block::text)).chain(calls).collect()), results)
 }
 
-/// What the provider of a wire says, with what its servers did themselves: kept as it came.
+/// Returns a provider's response in its wire format, including its server-side tools: stored
+/// unchanged.
 fn provided(wire: usize, said: &str, results: &[(Vec<Part>, bool)]) -> Vec<Message> {
     let with_calls = |first: Value, of: fn(usize) -> Value| {
         let calls = (0..results.len()).map(of);
@@ -189,7 +191,7 @@ fn provided(wire: usize, said: &str, results: &[(Vec<Part>, bool)]) -> Vec<Messa
     answered(read.message, results)
 }
 
-/// Somebody speaks: a user, or the model, with calls or without.
+/// A turn of a user, or of the model, with or without calls.
 fn turn() -> Any<Vec<Message>> {
     let results = || list((parts(), any::<bool>()).boxed(), 0..4);
     prop_oneof![

@@ -1,4 +1,4 @@
-//! Conversations, and an agent's model calls over them.
+//! Conversations, and an agent's model calls with them.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,13 +15,13 @@ use tower::ServiceExt;
 
 use crate::common::{alone, model_stack, root};
 
-/// A call of `tool` with its result.
+/// Returns a call of `tool` with its result.
 pub(crate) fn turn(id: &str, tool: &str, result: &str) -> [Message; 2] {
     let call = AssistantMessage::new(vec![Block::tool_call(id, tool, format!(r#"{{"of":"{id}"}}"#))]);
     [Message::Assistant(call), Message::Tool(ToolMessage::text(id, tool, result, false))]
 }
 
-/// A user's task and `n` iterations, each with a result of so many characters.
+/// Returns a user's task and `n` iterations, each with a result of this many characters.
 pub(crate) fn long(n: usize, characters: usize) -> History {
     let turns = (0..n).flat_map(|at| turn(&format!("c{at}"), "look", &format!("{at}:{}", "x".repeat(characters))));
     History::from_messages([Message::user("Do it.")].into_iter().chain(turns)).expect("paired")
@@ -31,7 +31,7 @@ pub(crate) fn tokens(history: &History) -> u64 {
     ApproximateCounter.history(history)
 }
 
-/// What `strategy` makes of `history`.
+/// Applies `strategy` to `history`.
 pub(crate) async fn compacted(strategy: &impl Strategy, history: &History, edit: fn(Task<'_>) -> Task<'_>) -> History {
     let run = root(|_| {});
     let task = edit(Task::new(run.cx(), &ApproximateCounter, 0));
@@ -43,14 +43,14 @@ pub(crate) fn texts(history: &History) -> Vec<String> {
     history.iter().map(Message::text).collect()
 }
 
-/// A run with this history under one middleware, whose events are noted.
+/// A run with this history and one middleware, which records its events.
 pub(crate) struct World {
     pub(crate) list: Middlewares,
     pub(crate) run: RunDriver,
     pub(crate) events: Arc<Mutex<Vec<EventKind>>>,
-    /// What the provider was sent.
+    /// Histories sent to the provider.
     pub(crate) sent: Arc<Mutex<Vec<History>>>,
-    /// The context window that is known of the model.
+    /// Known context window of the model.
     pub(crate) window: Option<u64>,
 }
 
@@ -74,7 +74,8 @@ impl World {
         Self { list, run, events, sent: Arc::default(), window: Some(1_000) }
     }
 
-    /// A step's model call, which a provider answers that takes prompts of up to `fits` tokens.
+    /// Makes a step's model call, answered by a provider that accepts prompts of up to `fits`
+    /// tokens.
     pub(crate) async fn step(&self, fits: u64) -> Result<ModelResponse> {
         self.run.next_step();
         let sent = self.sent.clone();

@@ -1,4 +1,4 @@
-//! What must not go further does not: personal data, injected instructions, and what guards object to.
+//! Blocked content: personal data, injected instructions, and objections of guards.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -13,7 +13,8 @@ use agent_core::{
 use common::model_stack;
 use tower::ServiceExt;
 
-/// What readers hear of a model call under `list` whose model says these chunks, and what is kept of it.
+/// Returns the chunks that readers receive of a model call with `list` whose model streams these
+/// chunks, and the final response.
 async fn speak(list: &Middlewares, cx: &RunCx, chunks: Vec<Chunk>) -> (Vec<Chunk>, Result<ModelResponse>) {
     let model = model_stack(list, move |req: ModelRequest| {
         let chunks = chunks.clone();
@@ -34,7 +35,7 @@ async fn speak(list: &Middlewares, cx: &RunCx, chunks: Vec<Chunk>) -> (Vec<Chunk
     (std::mem::take(&mut *heard.lock().expect("free")), response)
 }
 
-/// The texts of the blocks that chunks make.
+/// Returns the message that the chunks form.
 fn folded(chunks: &[Chunk]) -> AssistantMessage {
     let mut message = MessageBuilder::default();
     chunks.iter().for_each(|chunk| message.push(chunk));

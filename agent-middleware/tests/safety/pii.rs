@@ -1,4 +1,4 @@
-//! Personal data on the other ways: to the model, to tools, from tools, and in answers that came whole.
+//! Personal data outside of streams: to the model, to tools, from tools, and in complete answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ fn redacts_mail() -> Pii {
     Pii::builder().redact(PiiKind::Email).build().expect("sound")
 }
 
-/// The messages that a model is sent under `list`, and what the run keeps.
+/// Returns the messages that a model receives with `list`, and those that the run stores.
 async fn sent(list: &Middlewares, messages: &[Message]) -> (Vec<String>, Vec<String>) {
     let run = root(|_| {});
     let seen = Arc::new(Mutex::new(Vec::new()));

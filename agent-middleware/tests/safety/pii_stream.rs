@@ -1,4 +1,4 @@
-//! However a text is split into chunks, nothing of what is found in it is let out.
+//! However a text is split into chunks, no part of a finding is released.
 
 use agent_core::{Block, Chunk, message::Reasoning};
 use agent_middleware::{
@@ -13,7 +13,8 @@ use crate::{
     folded, speak, text,
 };
 
-/// Each kind with texts in which it stands at the beginning, within, at the end, beside others and twice.
+/// Returns each kind with texts in which it occurs at the beginning, in the middle, at the end,
+/// next to others and twice.
 fn subjects() -> Vec<(PiiKind, Vec<&'static str>)> {
     let pattern = |name, regex, scope| PiiKind::Pattern(PiiPattern::new(name, regex).within(scope));
     vec![
@@ -44,7 +45,8 @@ fn pii(kinds: impl IntoIterator<Item = PiiKind>) -> Pii {
     kinds.into_iter().fold(Pii::builder(), PiiBuilder::redact).build().expect("sound")
 }
 
-/// The kept text, if at every moment what was heard is a beginning of it.
+/// Returns the final text, after checking that the streamed text was a prefix of it at every
+/// moment.
 fn kept(pii: Pii, pieces: &[&str]) -> String {
     let run = root(|_| {});
     let chunks = pieces.iter().map(|piece| text(piece)).chain([END]).collect();
@@ -62,7 +64,7 @@ fn kept(pii: Pii, pieces: &[&str]) -> String {
     kept
 }
 
-/// The places between the characters of a text.
+/// Returns the character boundaries of a text.
 fn borders(text: &str) -> Vec<usize> {
     (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect()
 }
@@ -186,7 +188,7 @@ fn what_is_blocked_ends_the_call_before_any_of_it_is_heard() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Text of all that detectors look at, split anywhere: as if it had come whole.
+    /// A text with all kinds of data, split anywhere, is rewritten like the whole text.
     #[test]
     fn a_text_in_pieces_is_rewritten_as_the_whole(
         words in prop::collection::vec(prop::sample::select(vec![

@@ -1,4 +1,5 @@
-//! Every name of the conventions for spans and metrics: each is told, or known not to be. Events are in `content` and `told`.
+//! Every name of the conventions for spans and metrics is either used, or listed as unused. Events
+//! are in `content` and `told`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::{
     world::finished,
 };
 
-/// What the spans' own lists do not name: kinds of spans, what tools give, and metrics.
+/// Names missing from the lists per span: kinds of spans, tool attributes, and metrics.
 const REST: [&str; 21] = [
     "invoke_agent",
     "chat",
@@ -39,7 +40,7 @@ const REST: [&str; 21] = [
     "gen_ai.token.type",
 ];
 
-/// What nothing here knows or does; the guide to telemetry says why of each.
+/// Unused names; the guide to telemetry explains each.
 const NOT_TOLD: [&str; 28] = [
     "create_agent",
     "embeddings",

@@ -1,4 +1,4 @@
-//! What is captured, and what never is.
+//! Captured content, and content that is never captured.
 
 use agent_core::{
     AssistantMessage, Block, Media, Message, Part, RunRequest, UserMessage,
@@ -20,7 +20,8 @@ use crate::{
 
 const SECRET: &str = "hunter2";
 
-/// A run in which the secret is everywhere: prompt, system prompt, arguments, result, answer, an error's text.
+/// Runs an agent with the secret everywhere: prompt, system prompt, arguments, result, answer, an
+/// error's text.
 async fn run_with_secrets(telemetry: Telemetry) {
     let calls = [("c1", "lookup", json!({"key": SECRET, SECRET: [42]})), ("c2", "broken", json!({"at": SECRET}))];
     let answer = AssistantMessage::new(vec![Block::reasoning(SECRET), Block::text(format!("It is {SECRET}."))]);
@@ -34,7 +35,7 @@ async fn run_with_secrets(telemetry: Telemetry) {
     finished(agent.run(format!("What is {SECRET}?")).await);
 }
 
-/// Everything that left the process, as text.
+/// Returns everything that was exported, as text.
 fn all(recorder: &Recorder) -> String {
     let events = recorder.events("gen_ai.client.inference.operation.details");
     format!("{:?} {:?}", recorder.spans().0, events)

@@ -1,4 +1,4 @@
-//! The context goes where the work goes.
+//! Propagation of the trace context.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Spans end, however their run does, and say what became of it.
+//! Spans end however their run ends, with its outcome.
 
 use std::time::Duration;
 

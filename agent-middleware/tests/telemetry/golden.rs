@@ -1,4 +1,4 @@
-//! Every name of the conventions that belongs to what there is, on one run with everything in it.
+//! Every applicable name of the conventions, on one run that uses every feature.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
     world::{Named, broken, finished, lookup, used},
 };
 
-/// What a request asks for, on the spans of runs and model calls.
+/// Request attributes on the spans of runs and model calls.
 pub(crate) const ASKED: [&str; 11] = [
     "gen_ai.output.type",
     "gen_ai.request.choice.count",
@@ -35,11 +35,11 @@ pub(crate) const ASKED: [&str; 11] = [
     "gen_ai.request.top_p",
 ];
 
-/// What is captured of them, if wanted.
+/// Captured content of them, if enabled.
 pub(crate) const CONTENT: [&str; 4] =
     ["gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions", "gen_ai.tool.definitions"];
 
-/// What the span of a run says beside that.
+/// Further attributes of a run's span.
 pub(crate) const AGENT: [&str; 17] = [
     "agent.budget.settled.cost_micros",
     "agent.budget.settled.tokens",
@@ -60,7 +60,7 @@ pub(crate) const AGENT: [&str; 17] = [
     "gen_ai.response.finish_reasons",
 ];
 
-/// What the span of a model call says beside that.
+/// Further attributes of a model call's span.
 pub(crate) const CHAT: [&str; 16] = [
     "agent.budget.reserved.cost_micros",
     "agent.budget.reserved.tokens",
@@ -80,7 +80,7 @@ pub(crate) const CHAT: [&str; 16] = [
     "gen_ai.usage.reasoning.output_tokens",
 ];
 
-/// What the span of a tool call says, whatever comes of it.
+/// Attributes of a tool call's span, whatever its result.
 pub(crate) const TOOL: [&str; 7] = [
     "agent.step",
     "gen_ai.operation.name",
@@ -106,7 +106,8 @@ fn params() -> ModelParams {
     params.extra("frequency_penalty", 0.1).extra("presence_penalty", 0.2)
 }
 
-/// A planner that calls three tools at once, one that fails and one that is an agent, and then answers in a stream.
+/// Builds a planner that calls three tools concurrently, one that fails and one that is an agent,
+/// and then streams an answer.
 pub(crate) fn planner(name: &str, telemetry: Telemetry) -> Agent {
     let helper = Named::new(
         &format!("{name}-small"),
@@ -137,7 +138,7 @@ pub(crate) fn planner(name: &str, telemetry: Telemetry) -> Agent {
         .expect("builds")
 }
 
-/// Runs it, and gives back what the journal says that its runs used.
+/// Runs the agent, and returns its end and the usage in the journal.
 async fn run(agent: &Agent) -> (Finished, Usage) {
     let mut run = agent.start(RunRequest::user("What are a and b?").streaming(true).session("session-1"));
     let mut journalled = Usage::default();
@@ -248,7 +249,7 @@ async fn attributes_have_the_values_of_the_conventions() {
     is("gen_ai.conversation.id", "session-1");
     is("gen_ai.response.finish_reasons", r#"["stop"]"#);
     is("gen_ai.request.stop_sequences", r#"["END"]"#);
-    is("gen_ai.usage.input_tokens", "140"); // with what was read from and written to the cache
+    is("gen_ai.usage.input_tokens", "140"); // including tokens read from and written to the cache
     is("gen_ai.usage.cache_read.input_tokens", "100");
     is("gen_ai.usage.cache_creation.input_tokens", "20");
     is("gen_ai.usage.output_tokens", "4");

@@ -1,4 +1,5 @@
-//! Telemetry: the names of the conventions, the shape of traces, what is captured, and how it leaves the process.
+//! Telemetry: the names of the conventions, the structure of traces, captured content, and the
+//! export.
 
 mod checklist;
 mod content;

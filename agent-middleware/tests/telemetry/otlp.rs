@@ -1,4 +1,4 @@
-//! To a collector, over HTTP and HTTPS.
+//! Export to a collector, over HTTP and HTTPS.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -23,10 +23,10 @@ use crate::world::{Named, finished};
 
 type Received = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
-/// What the collector shows, and its key.
+/// The collector's certificate and key.
 const PEM: &[u8] = include_bytes!("collector.pem");
 
-/// A collector that takes everything: paths and bodies.
+/// Starts a collector that accepts everything and records paths and bodies.
 fn collector(scheme: &str) -> (String, Received) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("{scheme}://{}", listener.local_addr().expect("bound"));

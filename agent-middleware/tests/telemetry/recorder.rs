@@ -1,4 +1,4 @@
-//! What left through OpenTelemetry, kept in memory: spans and events of one test, metrics of the process.
+//! In-memory OpenTelemetry exporters: spans and events of one test, metrics of the process.
 
 use std::{
     collections::BTreeMap,
@@ -57,13 +57,13 @@ impl Recorder {
         Self { traces, spans, logs, events, _guard: guard }
     }
 
-    /// The spans that ended so far.
+    /// Returns the spans that have ended.
     pub(crate) fn spans(&self) -> Spans {
         self.traces.force_flush().expect("flushes");
         Spans(self.spans.get_finished_spans().expect("readable"))
     }
 
-    /// The events of this name.
+    /// Returns the events of this name.
     pub(crate) fn events(&self, name: &str) -> Vec<SdkLogRecord> {
         self.logs.force_flush().expect("flushes");
         let events = self.events.get_emitted_logs().expect("readable").into_iter();
@@ -74,7 +74,7 @@ impl Recorder {
 pub(crate) struct Spans(pub(crate) Vec<SpanData>);
 
 impl Spans {
-    /// The only span of this name.
+    /// Returns the only span of this name.
     pub(crate) fn one(&self, name: &str) -> &SpanData {
         let all = self.all(name);
         assert_eq!(all.len(), 1, "spans '{name}' among:\n{}", self.tree());
@@ -85,12 +85,12 @@ impl Spans {
         self.0.iter().filter(|span| span.name == name).collect()
     }
 
-    /// The name of the span above.
+    /// Returns the name of the parent span.
     pub(crate) fn above(&self, span: &SpanData) -> Option<&str> {
         self.0.iter().find(|s| s.span_context.span_id() == span.parent_span_id).map(|s| &*s.name)
     }
 
-    /// All names, indented by their place, in the order in which they began.
+    /// Returns all names, indented by depth, in the order in which the spans began.
     pub(crate) fn tree(&self) -> String {
         let mut text = String::new();
         let known = |id| self.0.iter().any(|span| span.span_context.span_id() == id);
@@ -109,14 +109,14 @@ impl Spans {
     }
 }
 
-/// The value of an attribute, as text.
+/// Returns the value of an attribute, as text.
 pub(crate) fn attribute(span: &SpanData, name: &str) -> Option<String> {
     let found: Vec<_> = span.attributes.iter().filter(|kv| kv.key.as_str() == name).collect();
     assert!(found.len() < 2, "'{name}' stands twice on '{}': {found:?}", span.name);
     found.first().map(|kv| kv.value.to_string())
 }
 
-/// The value of an attribute that is a number; 0 if it is not there.
+/// Returns the value of a numeric attribute; 0 if it is missing.
 pub(crate) fn number(span: &SpanData, name: &str) -> i64 {
     span.attributes.iter().find(|kv| kv.key.as_str() == name).map_or(0, |kv| match kv.value {
         Value::I64(number) => number,
@@ -124,14 +124,14 @@ pub(crate) fn number(span: &SpanData, name: &str) -> i64 {
     })
 }
 
-/// The names of a span's attributes, sorted.
+/// Returns the names of a span's attributes, sorted.
 pub(crate) fn names(span: &SpanData) -> Vec<&str> {
     let mut names: Vec<_> = span.attributes.iter().map(|kv| kv.key.as_str()).collect();
     names.sort_unstable();
     names
 }
 
-/// An event's attributes, as text.
+/// Returns an event's attributes, as text.
 pub(crate) fn fields(event: &SdkLogRecord) -> BTreeMap<String, String> {
     let text = |value: &opentelemetry::logs::AnyValue| match value {
         opentelemetry::logs::AnyValue::String(text) => text.to_string(),
@@ -151,13 +151,14 @@ pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) labels: BTreeMap<String, String>,
-    /// Measurements; for a counter 1.
+    /// Number of measurements; 1 for a counter.
     pub(crate) count: u64,
     pub(crate) sum: f64,
     pub(crate) bounds: Vec<f64>,
 }
 
-/// What was measured so far, of series with this label: tests of one process are told apart by their models and agents.
+/// Returns the series with this label that were measured so far: models and agents distinguish the
+/// tests of one process.
 pub(crate) fn measured(label: &str, value: &str) -> Vec<Series> {
     let meters = METERS.lock().unwrap_or_else(PoisonError::into_inner);
     meters.1.reset();

@@ -1,4 +1,4 @@
-//! What other layers decide is told by its names, as events of the run.
+//! Decisions of other layers, as named events of the run.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,7 +17,8 @@ use crate::{
     world::{Named, finished, tool},
 };
 
-/// Runs an agent whose tool is busy at first, whose conversation is compacted and whose answer is sent back once.
+/// Runs an agent whose tool is busy at first, whose conversation is compacted and whose answer is
+/// revised once.
 async fn run(capture: Capture) {
     let tries = AtomicU32::new(0);
     let busy = tool("flaky", move |_| {

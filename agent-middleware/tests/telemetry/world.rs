@@ -35,7 +35,7 @@ impl Model for Named {
 
 type Body = Box<dyn Fn(ToolRequest) -> BoxFuture<'static, Result<ToolOutput>> + Send + Sync>;
 
-/// A tool of a closure, that takes anything.
+/// A tool made from a closure, which accepts any arguments.
 pub(crate) struct FnTool(&'static str, Body);
 
 pub(crate) fn tool<F, Fut>(name: &'static str, body: F) -> FnTool
@@ -72,7 +72,7 @@ impl Tool for FnTool {
     }
 }
 
-/// Usage with something in each field.
+/// Returns usage with a value in each field.
 pub(crate) fn used(input: u64, output: u64) -> Usage {
     let mut usage = Usage::new(input, output);
     (usage.cached, usage.cache_write, usage.reasoning) = (100, 20, 3);

@@ -1,4 +1,4 @@
-//! Answers in the place of tools.
+//! Emulated tools.
 
 use agent_core::{
     Effect, Tool, ToolMessage, ToolOutput, ToolRequest,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{finished, results, run, says, tool};
 
-/// A tool that must never run.
+/// Returns a tool that must never run.
 fn forbidden(name: &'static str) -> impl Tool {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let body = move |_: Value, _: ToolRequest| async move { Err::<String, _>(panicked(name)) };

@@ -1,4 +1,4 @@
-//! What runs are told of documents, and memories that are found by their meaning.
+//! Document passages in runs, and memories found by meaning.
 
 use agent_core::{
     Checkpoint, Result, RunRequest, Usage, async_trait,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{asks, finished, says};
 
-/// Knows what is about food.
+/// An embedder that recognises food.
 struct Food;
 
 #[async_trait]

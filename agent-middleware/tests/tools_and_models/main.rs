@@ -1,4 +1,4 @@
-//! Middleware about what a model is offered, what it remembers and how its answers are looked at: in whole runs.
+//! Middleware for the selection of tools, memory and the review of answers, in whole runs.
 
 mod emulator;
 mod knowledge;
@@ -22,14 +22,14 @@ use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use agent_tools::{ToolExt, from_schema};
 use serde_json::{Value, json};
 
-/// A tool that says its own name.
+/// Returns a tool that returns its own name.
 fn tool(name: &'static str, description: &str) -> impl Tool {
     let anything = json!({"type": "object", "additionalProperties": true});
     from_schema(name, description, anything, move |_: Value, _: ToolRequest| async move { name })
         .with_options(|options| options.effect(Effect::Pure))
 }
 
-/// A tool that waits for an answer and gives it.
+/// Returns a tool that waits for an answer and returns it.
 fn asks(name: &str) -> impl Tool {
     let anything = json!({"type": "object", "additionalProperties": true});
     from_schema(name, "Asks somebody.", anything, move |_: Value, req: ToolRequest| async move {
@@ -42,17 +42,17 @@ fn finished(end: Result<RunEnd>) -> Finished {
     end.expect("the run does not fail").finished().expect("the run finishes")
 }
 
-/// A model that says these texts, one a call.
+/// Returns a model with these texts, one per call.
 fn says(texts: &[&str]) -> ScriptedModel {
     ScriptedModel::new(texts.iter().map(|text| Turn::text(*text)))
 }
 
-/// The tools that the model was offered, call by call.
+/// Returns the tools that the model was offered, call by call.
 fn offered(model: &ScriptedModel) -> Vec<Vec<String>> {
     model.requests().into_iter().map(|seen| seen.tools).collect()
 }
 
-/// The results of the newest turn that the model was shown.
+/// Returns the results of the newest turn that the model received.
 fn results(model: &ScriptedModel) -> Vec<String> {
     let requests = model.requests();
     requests.last().expect("was asked").results().into_iter().map(|(_, text)| text).collect()
@@ -62,7 +62,7 @@ async fn run(agent: &Agent) -> Finished {
     finished(agent.run("Go.").await)
 }
 
-/// What was warned of.
+/// Returns a recorder of warnings.
 fn warnings() -> (Arc<Mutex<Vec<String>>>, Events) {
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let heard = warnings.clone();

@@ -1,4 +1,4 @@
-//! What runs remember of each other.
+//! Memory from one run to the next.
 
 use agent_core::{
     Checkpoint, Error, ErrorKind, Message, Middleware, Result, RunCx, RunRequest, async_trait,
@@ -34,7 +34,7 @@ async fn texts(store: &InMemoryMemoryStore, user: &str, query: &str) -> Vec<Stri
     found.into_iter().map(|found| found.memory.text).collect()
 }
 
-/// Takes the run to its end in another process.
+/// Resumes the run in another process and drives it to its end.
 async fn answered(agent: &Agent, checkpoint: &Checkpoint) -> agent_core::Finished {
     let checkpoint = Checkpoint::from_json(&checkpoint.to_json().expect("serialises")).expect("parses");
     let answers = checkpoint.questions.iter().map(|q| (q.id.clone(), json!("well"))).collect::<Vec<_>>();
@@ -133,7 +133,7 @@ async fn a_run_that_goes_on_elsewhere_is_told_the_same_and_keeps_its_exchange_on
     assert_eq!(kept, ["The user said: What of bees?\nThe answer was: Honey."]);
 }
 
-/// Finds nothing and keeps nothing.
+/// A store that finds nothing and stores nothing.
 struct Broken;
 
 #[async_trait]
@@ -219,7 +219,7 @@ async fn a_run_that_goes_on_elsewhere_has_its_history_once_and_is_kept_once() {
     assert_eq!(store.count("s").await.expect("counts"), 6);
 }
 
-/// Forgets everything before the newest message.
+/// Removes everything before the newest message.
 struct Forgets;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Runs that are replayed, and runs whose process died: what was decided is not decided again.
+//! Replayed runs, and runs whose process died: no decision is made again.
 
 use agent_core::{
     Budget, Caps, ExitReason, MemoryJournal, RunRequest, Window,
@@ -24,7 +24,8 @@ fn builder(model: &ScriptedModel, journal: &MemoryJournal) -> AgentBuilder {
         .store(journal.clone())
 }
 
-/// Runs once, then replays the run: it ends alike, and no model is asked again, whether the agent's or `aside`.
+/// Runs once, then replays the run: it ends in the same way, and neither the agent's model nor
+/// `aside` is called again.
 async fn is_replayed(turns: Vec<Turn>, aside: &ScriptedModel, with: impl Fn(AgentBuilder) -> AgentBuilder) {
     let (journal, model) = (MemoryJournal::default(), ScriptedModel::new(turns));
     let agent = || with(builder(&model, &journal)).build().expect("builds");

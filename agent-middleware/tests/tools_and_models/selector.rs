@@ -1,4 +1,4 @@
-//! Tools that are picked for a call.
+//! Tools that are selected for a call.
 
 use agent_core::{
     Checkpoint, Error, ErrorKind, ModelRequest, RunRequest, ToolSpec,

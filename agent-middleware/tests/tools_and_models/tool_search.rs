@@ -184,7 +184,7 @@ fn the_configuration_is_data_and_refuses_what_it_does_not_know() {
     assert!(serde_json::from_value::<ToolSearchConfig>(json!({"tool": []})).is_err());
 }
 
-/// What is shown before each of these searches and after the last.
+/// Returns the tools that are shown before each of these searches and after the last.
 async fn shown_between(queries: Vec<String>) -> Vec<Vec<String>> {
     let deferred = ToolSearch::new().defer("x*").max_results(2);
     let names = ["xa", "look", "xab", "xbc", "search_tools", "xc", "xca", "stay"];

@@ -31,9 +31,9 @@ use crate::{
 /// Middlewares and layers are registered outermost first.
 ///
 /// ```text
-/// // right: the timeout is inside the retry, so each try has its own time
+/// // right: the timeout is inside the retry, so each attempt has its own
 /// builder.model_layer(retry).model_layer(TimeoutLayer::new(minute))
-/// // wrong: one minute for all tries together, and the retry never sees the timeout
+/// // wrong: one minute for all attempts together, and the retry never sees the timeout
 /// builder.model_layer(TimeoutLayer::new(minute)).model_layer(retry)
 /// ```
 #[derive(Clone)]

@@ -33,7 +33,7 @@ use crate::{
 /// ```text
 /// // right: the redactor sees the whole output before it is archived
 /// builder.middleware(LongToolOutput::new()).middleware(redactor)
-/// // wrong: what is archived is what the redactor never saw
+/// // wrong: the archived output is not redacted
 /// builder.middleware(redactor).middleware(LongToolOutput::new())
 /// ```
 ///

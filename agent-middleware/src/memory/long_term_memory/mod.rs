@@ -38,9 +38,9 @@ use crate::tags::tagged;
 /// # Order
 ///
 /// ```text
-/// // right: the newest message that is kept is marked for the cache, and the memories come after it
+/// // right: the newest stored message has the cache mark, and the memories follow it
 /// builder.middleware(PromptCaching::new()).middleware(LongTermMemory::new(store))
-/// // wrong: the memories, which are others in the next run, are what the cache is asked to keep
+/// // wrong: the cache mark is on the memories, which change in the next run
 /// builder.middleware(LongTermMemory::new(store)).middleware(PromptCaching::new())
 /// ```
 ///

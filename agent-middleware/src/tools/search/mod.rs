@@ -41,9 +41,9 @@ const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 /// Outside a [`ToolSelector`](crate::ToolSelector), which must always include the search tool.
 ///
 /// ```text
-/// // right: what is marked for the provider's cache is what the model is shown
+/// // right: the cache mark is on a tool that the model is shown
 /// builder.middleware(ToolSearch::new().defer("jira_*")).middleware(PromptCaching::new())
-/// // wrong: the mark is on a tool that is hidden afterwards
+/// // wrong: the cache mark is on a tool that is hidden afterwards
 /// builder.middleware(PromptCaching::new()).middleware(ToolSearch::new().defer("jira_*"))
 /// ```
 ///
