@@ -94,7 +94,7 @@ pub enum ErrorKind {
     Unexpected,
 }
 
-/// Retry advice: tells whether repeating the operation may succeed.
+/// Retry advice of an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,5 @@
-//! Durations in configurations as a number of seconds, for `#[serde(with =
-//! "agent_core::seconds")]`.
+//! Durations in configurations as a number of seconds, for
+//! `#[serde(with = "agent_core::seconds")]`.
 //!
 //! ```
 //! use std::time::Duration;
@@ -18,8 +18,8 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
-//! The JSON Schema of such a field is that of [`Seconds`]: `#[schemars(with =
-//! "Option<agent_core::seconds::Seconds>")]`.
+//! The JSON Schema of such a field is that of [`Seconds`]:
+//! `#[schemars(with = "Option<agent_core::seconds::Seconds>")]`.
 
 use std::{collections::BTreeMap, time::Duration};
 

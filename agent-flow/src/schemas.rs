@@ -158,9 +158,9 @@ impl MemoryVerification {
         format
     }
 
-    /// Parses an answer: JSON, or text, in which the last line `Conclusion: STOP` or `Conclusion:
-    /// CONTINUE` counts. Without either the result is to continue: one more step costs little, and
-    /// a stray word is not a verdict.
+    /// Parses an answer: JSON, or text, in which the last line `Conclusion: STOP` or
+    /// `Conclusion: CONTINUE` counts. Without either the result is to continue: one more step costs
+    /// little, and a stray word is not a verdict.
     pub fn read(text: &str) -> Self {
         if let Some(object) = object_with(text, &["stop_signal"]) {
             let stop_signal = match object.get("stop_signal") {

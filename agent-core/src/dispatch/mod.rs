@@ -90,7 +90,7 @@ impl RunAddress {
     }
 }
 
-/// Outcome of a dispatch: tells whether the job was new.
+/// Outcome of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

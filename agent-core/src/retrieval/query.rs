@@ -18,7 +18,7 @@ const DEPTH: usize = 100;
 
 /// A search query: a text, a vector, or both.
 ///
-///  given | result |
+/// | given | result |
 /// | --- | --- |
 /// | a text | records with at least one of its words, ranked by BM25 |
 /// | a vector | records ranked by the cosine similarity of their vectors |

@@ -107,9 +107,9 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Valu
 /// * A text is used unchanged.
 /// * An object with only `content` or `result` is replaced by that field; `returnDisplay` is for
 ///   people and omitted.
-/// * An object with `status` and a body (`stdout`, `output`, `content`, `result`; on `status:
-///   error` first `error`, `traceback`, `stderr`) becomes a Markdown list of its other fields,
-///   followed by the body.
+/// * An object with `status` and a body (`stdout`, `output`, `content`, `result`; on
+///   `status: error` first `error`, `traceback`, `stderr`) becomes a Markdown list of its other
+///   fields, followed by the body.
 /// * Anything else is compact JSON.
 pub fn value_to_text(value: &Value) -> String {
     match value {

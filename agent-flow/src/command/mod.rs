@@ -65,9 +65,9 @@ impl ToolCommand {
         format
     }
 
-    /// Parses a command: JSON with `calls`; or Python of the form `execution =
-    /// tool.execute(query="..")`, as the JSON field `command`, in a code fence, or as plain text.
-    /// The Python is parsed for literals and never executed.
+    /// Parses a command: JSON with `calls`; or Python of the form
+    /// `execution = tool.execute(query="..")`, as the JSON field `command`, in a code fence, or as
+    /// plain text. The Python is parsed for literals and never executed.
     ///
     /// # Errors
     /// A description of the problem. A command without calls is an error too.

@@ -38,8 +38,8 @@ use crate::{
 /// *from its beginning*, under the same run id: every step with a result returns it, and the run
 /// continues at the first step without one. Requirements for such an engine:
 ///
-/// * Persist the `Ok` results of bodies under [`Step::name`], in any format; [`StepResult`] is
-///   serde. Errors are not persisted.
+/// * Persist the `Ok` results of bodies under [`Step::name`], in any format; [`StepResult`]
+///   implements serde's traits. Errors are not persisted.
 /// * Run one attempt at a run at a time, each with a unique nonce.
 /// * Let a step begin while the body of another is running: a tool call makes decisions.
 ///

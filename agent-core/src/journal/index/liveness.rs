@@ -1,4 +1,4 @@
-//! Liveness of runs: tells whether a checkpoint of a run is still the newest.
+//! Liveness of runs: a checkpoint is live if it is the run's newest.
 
 use std::sync::Arc;
 
