@@ -27,7 +27,7 @@ pub(crate) fn tools(specs: impl IntoIterator<Item = ToolSpec>, taken: &[ToolSpec
         spec.parameters = open(spec.parameters);
         let name = spec.name.clone();
         if taken.iter().any(|own| own.name == name) || tools.contains_key(&name) {
-            let message = format!("there is a tool '{name}' already: give yours another name");
+            let message = format!("duplicate tool '{name}': rename the client's tool");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
         tools.insert(name, spec);

@@ -62,13 +62,13 @@ impl ApiError {
 
     /// 422: the idempotency key was used with another request.
     pub(crate) fn idempotency_mismatch() -> Self {
-        let message = "this Idempotency-Key came with another request before: take a new key";
+        let message = "this Idempotency-Key was used with another request: use a new key";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_mismatch", message)
     }
 
     /// 500: an internal error, whose cause is only logged.
     pub fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed: its log says why")
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error: see the server's log")
     }
 
     /// Sets the delay of the `Retry-After` header.
@@ -151,7 +151,7 @@ impl ApiError {
             ErrorKind::Stopped | ErrorKind::Cancelled => Self::conflict("over", message()),
             ErrorKind::Store => {
                 tracing::error!(error = %error, "the store failed");
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", "the store failed: the server's log says why")
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", "the store failed: see the server's log")
             }
             _ => {
                 tracing::error!(error = %error, "a request failed");

@@ -28,24 +28,24 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         let kind =
             request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !is_json(kind) {
-            let message = "the body must be JSON: 'Content-Type: application/json'";
+            let message = "the body must be JSON with 'Content-Type: application/json'";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
         }
         let body = body(request, state).await?;
         if is_deeper(&body, DEPTH) {
-            return Err(ApiError::invalid(format!("the body is nested more than {DEPTH} deep")));
+            return Err(ApiError::invalid(format!("the body is nested too deeply: at most {DEPTH} levels are allowed")));
         }
         let value =
-            serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("the body is not right: {e}")))?;
+            serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("invalid body: {e}")))?;
         Ok(Self(value))
     }
 }
 
 /// Reads a whole body within the limits on size and time.
 pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
-    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body broke off, or came too slowly");
+    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body was incomplete or arrived too slowly");
     let large =
-        || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is larger than this server takes");
+        || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body exceeds the server's size limit");
     // A body whose declared length exceeds the limit is rejected at once.
     let said = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let request = request.with_limited_body();
@@ -79,7 +79,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
-    key.map(Some).ok_or_else(|| ApiError::invalid("an Idempotency-Key has 1 to 200 visible letters"))
+    key.map(Some).ok_or_else(|| ApiError::invalid("invalid Idempotency-Key: it must have 1 to 200 visible ASCII characters"))
 }
 
 fn is_json(kind: &str) -> bool {

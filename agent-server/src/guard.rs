@@ -43,7 +43,7 @@ impl Guard {
             let name = without_port(host);
             let is_known = is_loopback(name) || hosts.iter().any(|known| known == name || known == host);
             if !is_known {
-                let message = "the server is not known by this name: allow it (--host NAME), or use 127.0.0.1";
+                let message = "unknown host name: allow it (--host NAME), or use 127.0.0.1";
                 return Err(ApiError::new(StatusCode::MISDIRECTED_REQUEST, "unknown_host", message));
             }
         }
@@ -53,7 +53,7 @@ impl Guard {
         if is_own || self.0.origins.iter().any(|known| known == origin) {
             return Ok(());
         }
-        Err(ApiError::forbidden("pages of this origin may not ask here: allow it (--origin ORIGIN)"))
+        Err(ApiError::forbidden("requests from this origin are not allowed: allow it (--origin ORIGIN)"))
     }
 }
 

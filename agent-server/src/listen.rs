@@ -43,7 +43,7 @@ pub(crate) async fn serve(
                 // For example no file descriptors: retry until connections close.
                 Err(error) => {
                     let error: io::Error = error;
-                    tracing::warn!(%error, "a connection was not taken");
+                    tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }

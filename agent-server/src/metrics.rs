@@ -64,12 +64,12 @@ impl Default for Metrics {
             streams: Gauge::default(),
         };
         let registry = &mut metrics.registry;
-        registry.register("runs_started", "Runs that began or went on", metrics.started.clone());
-        registry.register("runs_ended", "Runs that ended or stopped, by how", metrics.ended.clone());
-        registry.register("tokens", "Tokens that finished runs used, with those below them", metrics.tokens.clone());
-        registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
+        registry.register("runs_started", "Runs that began or resumed", metrics.started.clone());
+        registry.register("runs_ended", "Runs that ended or were suspended, by status", metrics.ended.clone());
+        registry.register("tokens", "Tokens used by ended runs, including their sub-agents", metrics.tokens.clone());
+        registry.register("http_requests", "Answered HTTP requests", metrics.requests.clone());
         registry.register("runs_under_way", "Runs under way", metrics.runs.clone());
-        registry.register("streams_open", "Streams of events that somebody reads", metrics.streams.clone());
+        registry.register("streams_open", "Open event streams", metrics.streams.clone());
         metrics
     }
 }
@@ -114,8 +114,8 @@ fn money(balances: &[(Allowance, Spent)]) -> Registry {
     }
     let mut registry = Registry::with_prefix("agent");
     let (spent_help, left_help) = (
-        "What keys and tenants spent in this day or month of UTC",
-        "What they may spend in it still, without what is set aside for calls under way",
+        "Spending of keys and tenants in the current day or month (UTC)",
+        "Remaining amount of the limit, without the amount reserved for active calls",
     );
     registry.register_with_unit("spent", spent_help, Unit::Other("dollars".into()), spent);
     registry.register_with_unit("unspent", left_help, Unit::Other("dollars".into()), left);

@@ -70,11 +70,11 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
 }
 
 async fn unknown() -> ApiError {
-    ApiError::not_found("there is nothing under this path: /openapi.json says what there is")
+    ApiError::not_found("unknown path: see /openapi.json")
 }
 
 async fn not_allowed() -> ApiError {
-    let message = "this path takes another method: /openapi.json says which";
+    let message = "method not allowed: see /openapi.json";
     ApiError::new(http::StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 

@@ -130,7 +130,7 @@ impl Allowance {
         let (whose, limit, window) = (self.of.as_str(), dollars(self.limit), self.per.as_str());
         let until = from_millis(spent.until).format(&Rfc3339).unwrap_or_default();
         let message = format!(
-            "the {whose} has spent what it may in a {window} ({limit}): come back at {until}, or ask whoever runs this server for a higher 'cost_per_{window}'"
+            "the spending limit of the {whose} per {window} ({limit}) is reached: retry at {until}, or ask the operator for a higher 'cost_per_{window}'"
         );
         let wait = Duration::from_millis(spent.until.saturating_sub(now()));
         ApiError::too_many("spent", message, wait)

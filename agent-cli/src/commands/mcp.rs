@@ -33,7 +33,7 @@ pub(crate) async fn mcp(wanted: Mcp, global: &Global) -> Result<End> {
         }
         server = server.tools(tools.into_iter().fold(ToolSet::new("tools"), ToolSet::shared));
     } else {
-        let about = loaded.description.as_deref().or(global.system.as_deref()).unwrap_or("Answers what it is asked.");
+        let about = loaded.description.as_deref().or(global.system.as_deref()).unwrap_or("Answers questions.");
         server = server.agent(SubAgent::new(agent.name(), about, agent.clone()));
     }
     let Some(address) = wanted.http else {

@@ -33,7 +33,7 @@ pub(super) async fn of_server(
     match (agents.next(), agents.next()) {
         (Some(agent), None) => Ok(Json(card(&agent, &headers, app.webhook_secret(&caller).is_some()))),
         _ => Err(ApiError::not_found(
-            "there are many agents here: each has its card at /a2a/NAME/.well-known/agent-card.json",
+            "this server has several agents: get a card from /a2a/{agent}/.well-known/agent-card.json",
         )),
     }
 }

@@ -116,7 +116,7 @@ impl Desk {
         caller.require(Scope::Answer)?;
         let run = self.of_agent(id).await?;
         let open = run.checkpoint().await?.filter(|open| !open.questions.is_empty());
-        let over = || RpcError::unsupported("the task waits for nothing: send a message without its id");
+        let over = || RpcError::unsupported("the task is not waiting for input: send a message without its id");
         let answers = said.answers(&open.ok_or_else(over)?.questions)?;
         let answers = answers.into_iter().map(|(id, answer)| (id, answer.by(caller.subject()))).collect();
         let after = follow::at_rest(app, &run).await?;
@@ -162,11 +162,11 @@ impl Desk {
         let run = self.app.run(&self.caller, id, None).await?;
         match run.agent() == self.agent {
             true => Ok(run),
-            false => Err(ApiError::not_found(format!("there is no task '{id}'")).into()),
+            false => Err(ApiError::not_found(format!("unknown task '{id}'")).into()),
         }
     }
 }
 
 fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, RpcError> {
-    T::deserialize(params).map_err(|e| RpcError::params(format!("the parameters are not right: {e}")))
+    T::deserialize(params).map_err(|e| RpcError::params(format!("invalid parameters: {e}")))
 }

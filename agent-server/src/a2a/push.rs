@@ -63,7 +63,7 @@ impl Set {
     pub(super) async fn apply(&self, app: &App, run: &FoundRun) -> Result<Value, RpcError> {
         let hook = self.push_notification_config.hook();
         if hook.id.contains('/') || hook.id.len() > 200 {
-            return Err(RpcError::params("the id of a configuration has at most 200 letters, and no '/'"));
+            return Err(RpcError::params("the id of a configuration must have at most 200 bytes and no '/'"));
         }
         app.check_hook(&hook).await?;
         app.hook(run, vec![hook]).await?;
@@ -81,7 +81,7 @@ pub(super) async fn list(app: &App, run: &FoundRun) -> Result<Value, RpcError> {
 pub(super) async fn get(app: &App, run: &FoundRun, id: Option<&str>) -> Result<Value, RpcError> {
     let configs = app.hooks_of(run).await?.into_iter().filter_map(PushConfig::of);
     let mut fitting = configs.filter(|config| id.is_none() || config.id.as_deref() == id);
-    let config = fitting.next().ok_or_else(|| RpcError::params("nobody is told under this id"))?;
+    let config = fitting.next().ok_or_else(|| RpcError::params("unknown push notification configuration"))?;
     Ok(shown(run, &config))
 }
 

@@ -28,7 +28,7 @@ impl RpcError {
     }
 
     pub(super) fn unknown_method(method: &str) -> Self {
-        Self::new(-32601, format!("there is no method '{method}'"))
+        Self::new(-32601, format!("unknown method '{method}'"))
     }
 
     pub(super) fn params(message: impl Into<String>) -> Self {
@@ -40,7 +40,7 @@ impl RpcError {
     }
 
     pub(super) fn no_push() -> Self {
-        Self::new(-32003, "this agent sends no notifications: follow the task")
+        Self::new(-32003, "push notifications are not supported: poll or stream the task")
     }
 
     pub(super) fn unsupported(message: impl Into<String>) -> Self {

@@ -49,7 +49,8 @@ pub(super) struct Context {
     pub(super) value: Value,
 }
 
-/// Message of the front end, as far as it is read. Assistant messages come from the journal only.
+/// Message of the front end, with the fields that are read. Assistant messages come from the
+/// journal only.
 #[derive(Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum MessageInput {

@@ -20,7 +20,7 @@ impl RunAgentInput {
         let mut turn = Turn::default();
         for (at, message) in self.messages.iter().enumerate() {
             let read = MessageInput::deserialize(message);
-            match read.map_err(|e| ApiError::invalid(format!("message {at} cannot be read: {e}")))? {
+            match read.map_err(|e| ApiError::invalid(format!("message {at} is invalid: {e}")))? {
                 MessageInput::User { id, content } => turn.said.push(Saying { id, parts: content.parts() }),
                 MessageInput::Tool { tool_call_id, content, error } => {
                     turn.said.clear();

@@ -78,7 +78,7 @@ fn place(id: &str) -> Result<Position, ApiError> {
     let numbers = id.split_once('.').unwrap_or((id, "0"));
     match (numbers.0.parse(), numbers.1.parse()) {
         (Ok(seq), Ok(after)) => Ok(Position { seq, after }),
-        _ => Err(ApiError::invalid("the id of an event is a number, a point and a number, such as 12.3")),
+        _ => Err(ApiError::invalid("invalid event id: expected two numbers with a point, such as 12.3")),
     }
 }
 

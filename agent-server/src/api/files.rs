@@ -66,7 +66,7 @@ async fn first_file(request: Request) -> Result<(Option<String>, String, Bytes),
             return Ok((name, kind, field.bytes().await.map_err(broken)?));
         }
     }
-    Err(ApiError::invalid("the form has no file in it"))
+    Err(ApiError::invalid("the form contains no file"))
 }
 
 async fn read(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Response, ApiError> {

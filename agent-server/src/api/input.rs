@@ -49,7 +49,7 @@ impl Input {
         };
         let says_nothing = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
         if parts.iter().all(says_nothing) {
-            return Err(ApiError::invalid("'input' says nothing"));
+            return Err(ApiError::invalid("'input' is empty"));
         }
         Ok(Message::User(UserMessage::new(parts)))
     }
@@ -70,12 +70,12 @@ impl Source {
     fn into_media(self) -> Result<Media, ApiError> {
         let source = match (self.url, self.base64) {
             (Some(url), None) if url.starts_with("https://") || url.starts_with("http://") => MediaSource::Url(url),
-            (Some(_), None) => return Err(ApiError::invalid("an 'url' begins with https:// or http://")),
+            (Some(_), None) => return Err(ApiError::invalid("invalid 'url': it must begin with https:// or http://")),
             (None, Some(_)) if self.mime.is_none() => {
-                return Err(ApiError::invalid("a part with 'base64' needs its 'mime', such as image/png"));
+                return Err(ApiError::invalid("a part with 'base64' requires a 'mime' type, such as image/png"));
             }
             (None, Some(base64)) => MediaSource::Base64(base64),
-            _ => return Err(ApiError::invalid("an image or a document has either 'url' or 'base64'")),
+            _ => return Err(ApiError::invalid("an image or document must have exactly one of 'url' and 'base64'")),
         };
         let mut media = Media::new(source);
         (media.mime, media.name) = (self.mime, self.name);
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn what_is_none_is_told() {
         for (json, told) in [
-            (r#""  ""#, "says nothing"),
-            ("[]", "says nothing"),
+            (r#""  ""#, "is empty"),
+            ("[]", "is empty"),
             ("7", "a text, or a list of parts"),
             (r#"[{"image": {"url": "file:///etc/passwd"}}]"#, "https://"),
             (r#"[{"image": {"base64": "AAAA"}}]"#, "mime"),

@@ -73,13 +73,13 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
 impl Given {
     fn value(&self, question: &Question) -> Result<Value, ApiError> {
         if self.reason.is_some() && self.allow != Some(false) {
-            return Err(ApiError::invalid("a 'reason' goes with \"allow\": false"));
+            return Err(ApiError::invalid("'reason' requires \"allow\": false"));
         }
         match (self.allow, &self.arguments, &self.value) {
             (Some(allow), None, None) => Ok(decision(question, allow, self.reason.as_deref())),
             (None, Some(arguments), None) => Ok(json!({"decision": "edit", "arguments": arguments})),
             (None, None, Some(value)) => Ok(value.clone()),
-            _ => Err(ApiError::invalid("an answer has one of 'allow', 'arguments' and 'value'")),
+            _ => Err(ApiError::invalid("an answer must have exactly one of 'allow', 'arguments' and 'value'")),
         }
     }
 }
@@ -114,7 +114,7 @@ async fn answer(
             None if was_given(&app, &run, one).await? => {}
             None => {
                 let ids: Vec<_> = open.iter().map(|question| question.id.as_str()).collect();
-                let message = format!("the run asks no question '{}' now; it asks: {}", one.question, ids.join(", "));
+                let message = format!("the run has no open question '{}'; open questions: {}", one.question, ids.join(", "));
                 return Err(ApiError::conflict("answer_refused", message).details(json!({"questions": open})));
             }
         }

@@ -56,7 +56,7 @@ struct Wanted {
 
 /// Webhooks of the new run.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "an address, or {\"url\": .., \"events\": [..]}")]
+#[serde(untagged, expecting = "a URL, or {\"url\": .., \"events\": [..]}")]
 enum Told {
     All(String),
     Some(Webhook),
@@ -79,7 +79,7 @@ impl Wanted {
         if self.params.as_ref().is_some_and(|params| !params.extra.is_empty()) {
             // `extra` is merged into the provider's request and overrides the model, its tools and
             // the account to bill.
-            return Err(ApiError::invalid("'params.extra' is for the server's own side: leave it out"));
+            return Err(ApiError::invalid("'params.extra' is not allowed in requests: remove it"));
         }
         request.params = self.params.map(Box::new);
         request.when_waiting = self.when_waiting;
@@ -196,7 +196,7 @@ async fn stopped(run: &FoundRun, is_stopped: bool) -> Shown {
     match view.status {
         _ if is_stopped => Ok((StatusCode::ACCEPTED, Json(view))),
         RunStatus::Stopped | RunStatus::Queued => {
-            let message = "another process has the run, or goes on with it in a moment: ask there, or ask again";
+            let message = "the run is active in another process, or about to resume: retry the request";
             Err(ApiError::conflict("elsewhere", message))
         }
         _ => Ok((StatusCode::OK, Json(view))),
@@ -226,7 +226,7 @@ async fn steer(
     caller.require(Scope::Run)?;
     let message = app.with_files(&caller, said.input.into_message()?).await?;
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
-    let over = || ApiError::conflict("over", "the run is not under way: start another one in its session");
+    let over = || ApiError::conflict("over", "the run is not active: start another one in its session");
     if !run.tell_run(Signal::Steer(message)).await? {
         return Err(over());
     }

@@ -17,7 +17,7 @@ pub(super) fn router() -> Router<App> {
 /// Returns the secret that signs the messages to this tenant.
 async fn told(State(app): State<App>, caller: Caller) -> Result<Json<Value>, ApiError> {
     caller.require(Scope::Run)?;
-    let none = || ApiError::not_found("this server sends no webhooks: its operator has set no secret for them");
+    let none = || ApiError::not_found("webhooks are disabled: the server has no webhook secret");
     let secret = app.webhook_secret(&caller).ok_or_else(none)?;
     Ok(Json(json!({"secret": secret, "events": HookEvent::ALL})))
 }

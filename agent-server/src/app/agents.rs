@@ -68,7 +68,7 @@ impl Agents {
     pub(super) fn replace(&self, served: Served) -> Result<()> {
         let mut agents = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let Some(versions) = agents.get_mut(served.name()) else {
-            let why = format!("no agent '{}' is served: an agent keeps its name while it is served", served.name());
+            let why = format!("unknown agent '{}': an agent keeps its name while it is served", served.name());
             return Err(Error::config(why));
         };
         if versions.len() > FORMER {

@@ -52,7 +52,7 @@ pub fn answer_of(job: &Job, agent: &Agent, answers: BTreeMap<String, Answer>) ->
 }
 
 fn brought(job: &Job) -> Result<Brought> {
-    let unreadable = |e| Error::config(format!("the job '{}' is none of a server's: {e}", job.at.run));
+    let unreadable = |e| Error::config(format!("the job '{}' was not created by a server: {e}", job.at.run));
     Brought::deserialize(&job.extra).map_err(unreadable)
 }
 
@@ -67,7 +67,7 @@ impl App {
     pub(super) fn check_busy(&self, busy: Option<WhenBusy>) -> Result<(), ApiError> {
         match (&self.0.queue, busy) {
             (Some(_), Some(WhenBusy::Reject | WhenBusy::Steer | WhenBusy::Fork)) => Err(ApiError::invalid(
-                "over workers a run waits for the one that its session is busy with: send it without when_busy, or steer that one (POST /api/runs/{run}/steer)",
+                "with workers a run waits until its session is free: remove when_busy, or steer the active run (POST /api/runs/{run}/steer)",
             )),
             _ => Ok(()),
         }
@@ -102,7 +102,7 @@ impl App {
                     tracing::warn!(
                         run = found.id(),
                         error = error.message(),
-                        "what was noted of a run that was refused stays"
+                        "the webhooks of a rejected run could not be deleted"
                     );
                 }
                 return Err(error.into());
@@ -218,7 +218,7 @@ impl FoundRun {
                 Some(handle) => Ok(handle.steer(message).map(|()| true)?),
                 None => Ok(false),
             },
-            _ => Err(ApiError::invalid("this release does not know that signal")),
+            _ => Err(ApiError::invalid("unsupported signal")),
         }
     }
 

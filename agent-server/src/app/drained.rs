@@ -43,7 +43,7 @@ impl App {
             let Some(begun) = run.begun().filter(|_| !run.is_stopped()) else { return };
             match mark(&**self.journal(), &begun.session, &run.id, true).await {
                 Ok(()) => run.set_marked(),
-                Err(error) => tracing::warn!(run = &*run.id, %error, "a run was not marked before it was told to stop"),
+                Err(error) => tracing::warn!(run = &*run.id, %error, "a run could not be marked for resumption before it was stopped"),
             }
         });
         // Runs that are not marked by then are marked when they have stopped.

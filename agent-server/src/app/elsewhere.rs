@@ -105,7 +105,7 @@ impl FoundRun {
             let mut pause = LOOK.0;
             while let Err(error) = run.tell(&hub).await {
                 // Readers wait meanwhile: ending the stream would look like the end of the run.
-                tracing::warn!(run = run.id(), %error, "what comes of a run elsewhere cannot be read now; trying again");
+                tracing::warn!(run = run.id(), %error, "the state of a run in another process could not be read; trying again");
                 tokio::select! {
                     () = sleep(pause) => pause = (pause * 2).min(LOOK.1),
                     () = run.app().ends() => break,

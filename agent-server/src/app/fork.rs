@@ -48,7 +48,7 @@ impl App {
         fork: Checkpoint,
     ) -> Result<FoundRun, ApiError> {
         if self.0.queue.is_none() {
-            let message = "whoever runs the agents here keeps its sessions itself, and takes no fork: send what was said as a new session's input";
+            let message = "the execution backend stores its own sessions and does not support forks: start a new session with the history as input";
             return Err(ApiError::invalid(message));
         }
         let session = fork.ids.session.clone();
@@ -62,7 +62,7 @@ impl App {
         if handed_over.is_err()
             && let Err(error) = self.journal().delete(&session).await
         {
-            tracing::warn!(%session, %error, "a fork that nobody runs stays where it was written: delete its session");
+            tracing::warn!(%session, %error, "an abandoned fork could not be removed: delete its session");
         }
         handed_over
     }

@@ -47,7 +47,7 @@ impl App {
     /// # Errors
     /// 404 if the caller's tenant has no such run; the errors of the store.
     pub async fn run(&self, caller: &Caller, id: &str, session: Option<&str>) -> Result<FoundRun, ApiError> {
-        let unknown = || ApiError::not_found(format!("there is no run '{id}'"));
+        let unknown = || ApiError::not_found(format!("unknown run '{id}'"));
         let live = self.0.live.find(id).filter(|run| *run.tenant == *caller.tenant());
         if let Some(live) = live.filter(|run| run.is_known() || !run.is_over()) {
             return if caller.may_use(&live.agent) {
@@ -219,7 +219,7 @@ impl FoundRun {
             return;
         }
         if let Err(error) = self.rests().await {
-            tracing::warn!(run = self.id(), %error, "whether a run is at rest was not read");
+            tracing::warn!(run = self.id(), %error, "the state of a run could not be read");
         }
     }
 
@@ -244,7 +244,7 @@ impl FoundRun {
         let since = stream::once(async move {
             let after = Position { seq: last.load(Ordering::Relaxed), after: u32::MAX };
             run.elsewhere(after).await.unwrap_or_else(|error| {
-                tracing::error!(run = run.id(), %error, "what came of a run elsewhere was not read");
+                tracing::error!(run = run.id(), %error, "the events of a run in another process could not be read");
                 stream::empty().boxed()
             })
         });

@@ -33,7 +33,7 @@ impl App {
         let newest = self.agent(caller, run.agent())?;
         let brings_answers = !answers.is_empty();
         let untaken =
-            || ApiError::conflict("busy", "the run goes on already, without these answers: look what it asks now");
+            || ApiError::conflict("busy", "the run already resumed without these answers: check its open questions");
         if run.handle().is_some() {
             return if brings_answers { Err(untaken()) } else { Ok(run.clone()) };
         }

@@ -172,7 +172,7 @@ impl App {
     /// 429 if the limit is reached.
     pub(crate) fn stream(&self) -> Result<OpenStream, ApiError> {
         let permit = self.0.streams.clone().try_acquire_owned().map_err(|_| {
-            let message = "more streams are open than this server takes: close one, or come back later";
+            let message = "too many open event streams: close one, or retry later";
             ApiError::too_many("too_many_streams", message, Duration::from_secs(10))
         })?;
         self.0.metrics.streams.inc();
@@ -184,7 +184,7 @@ impl App {
     /// # Errors
     /// 404 if uploads are disabled.
     pub(crate) fn files(&self) -> Result<&Files, ApiError> {
-        let none = || ApiError::not_found("this server takes no files: send them in the message");
+        let none = || ApiError::not_found("uploads are disabled: send files inline in the message");
         self.0.files.as_ref().ok_or_else(none)
     }
 
@@ -223,7 +223,7 @@ impl App {
     /// 404 if the caller may not use such an agent.
     pub fn agent(&self, caller: &Caller, name: &str) -> Result<Served, ApiError> {
         let served = self.0.agents.find(name).filter(|_| caller.may_use(name));
-        served.ok_or_else(|| ApiError::not_found(format!("there is no agent '{name}'")))
+        served.ok_or_else(|| ApiError::not_found(format!("unknown agent '{name}'")))
     }
 
     /// Replaces the agent of the same name for all new runs. Active and suspended runs keep the

@@ -46,7 +46,7 @@ impl Named {
 /// Validates a session name.
 pub(super) fn check(session: &str) -> Result<(), ApiError> {
     if session.is_empty() || session.len() > LONGEST || session.chars().any(char::is_control) {
-        let message = format!("a session's name has 1 to {LONGEST} bytes and no control characters");
+        let message = format!("invalid session name: it must have 1 to {LONGEST} bytes and no control characters");
         return Err(ApiError::invalid(message));
     }
     Ok(())

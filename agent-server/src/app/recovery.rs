@@ -40,7 +40,7 @@ impl App {
             let is_held = match self.recover(&permits, &mut looked).await {
                 Ok(is_held) => is_held,
                 Err(error) => {
-                    tracing::warn!(%error, "the store was not searched for runs that stopped");
+                    tracing::warn!(%error, "the store could not be searched for stopped runs");
                     true
                 }
             };
@@ -65,7 +65,7 @@ impl App {
                 let mut is_quiet = true;
                 // An unreadable session must not prevent the others from being resumed.
                 let stopped = self.stopped(&id).await.unwrap_or_else(|error| {
-                    tracing::warn!(session = &*name, %error, "a session was not searched for runs that stopped");
+                    tracing::warn!(session = &*name, %error, "a session could not be searched for stopped runs");
                     is_quiet = false;
                     Vec::new()
                 });
@@ -102,7 +102,7 @@ impl App {
         match recovered {
             Ok(None) => true,
             Ok(Some(run)) => {
-                tracing::info!(run = run.id(), agent = run.agent(), "a run that had stopped goes on");
+                tracing::info!(run = run.id(), agent = run.agent(), "a stopped run was resumed");
                 tokio::spawn(async move {
                     run.ended_here().await;
                     drop(permit);
@@ -111,7 +111,7 @@ impl App {
             }
             Err(error) if error.code() == "busy" => false,
             Err(error) => {
-                tracing::warn!(run, %error, "a run that had stopped does not go on");
+                tracing::warn!(run, %error, "a stopped run could not be resumed");
                 true
             }
         }
@@ -161,7 +161,7 @@ impl Stopped {
     }
 }
 
-/// Derives the caller of a run, as far as it is recorded.
+/// Derives the caller of a run from the recorded tenant and user.
 fn on_behalf_of(session: &SessionId, user: Option<&str>) -> Caller {
     let subject = user.and_then(SessionId::parse).map_or_else(|| "recovery".to_owned(), |id| id.session().to_owned());
     Caller::new(session.user(), subject)

@@ -13,7 +13,7 @@ pub(super) async fn keep(live: &Live, run: &LiveRun, session: &str) {
     let Some(kept) = run.kept().filter(|_| !run.is_kept()) else { return };
     match kept.keep(live.journal(), session, &run.id).await {
         Ok(()) => run.set_kept(),
-        Err(error) => tracing::error!(run = &*run.id, %error, "what a request brought was not kept"),
+        Err(error) => tracing::error!(run = &*run.id, %error, "the options of a request could not be persisted"),
     }
 }
 
@@ -25,7 +25,7 @@ pub(super) async fn settle(live: &Live, run: &LiveRun, end: &Result<RunEnd>) {
         false => never_began(live, run, end).await,
     };
     if let Err(error) = settled {
-        tracing::error!(run = &*run.id, %error, "what the next process has to know of a run was not kept");
+        tracing::error!(run = &*run.id, %error, "the state of a stopped run could not be persisted");
     }
 }
 

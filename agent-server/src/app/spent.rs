@@ -57,7 +57,7 @@ impl App {
         for allowance in allowances {
             match spending.spent(&allowance, now()).await {
                 Ok(spent) => balances.push((allowance, spent)),
-                Err(error) => tracing::warn!(%error, "what is spent was not read: the figures lack it"),
+                Err(error) => tracing::warn!(%error, "the spending could not be read: it is missing from the metrics"),
             }
         }
         balances
@@ -65,7 +65,7 @@ impl App {
 
     fn spending(&self) -> Result<&Spending, ApiError> {
         self.0.spending.as_ref().ok_or_else(|| {
-            tracing::error!("a key has a limit of money in a day or a month, and this server counts none");
+            tracing::error!("a key has a daily or monthly money limit, but the server does not count spending");
             ApiError::internal()
         })
     }

@@ -166,7 +166,7 @@ impl App {
     ) -> Result<Option<FoundRun>, ApiError> {
         let (has_key, busy) = (start.key.is_some(), start.request.when_busy);
         if has_key && matches!(busy, Some(WhenBusy::Steer | WhenBusy::Fork)) {
-            let message = "what steers or forks a run is another request each time: it takes no Idempotency-Key";
+            let message = "Idempotency-Key cannot be combined with when_busy 'steer' or 'fork'";
             return Err(ApiError::invalid(message));
         }
         if busy == Some(WhenBusy::Steer)
@@ -203,7 +203,7 @@ impl App {
                 // The run of this key began in another process, or long ago.
                 Err(error) if error.kind() == ErrorKind::Stale && has_key => self.run(caller, &named.run, None).await,
                 Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
-                Ok(_) => Err(ApiError::conflict("busy", "another run took the messages in its place")),
+                Ok(_) => Err(ApiError::conflict("busy", "another run has taken the messages")),
             },
             _ => Ok(FoundRun::of_live(self.clone(), live.clone()).started()),
         }
@@ -269,14 +269,14 @@ impl App {
 
 impl From<TooMany> for ApiError {
     fn from(TooMany(most): TooMany) -> Self {
-        let message = format!("{most} runs are under way, and the key allows no more: wait for one to end");
+        let message = format!("the key's limit of {most} active runs is reached: wait for one to end");
         Self::too_many("too_many_runs", message, Duration::from_secs(5))
     }
 }
 
 /// 503: the server is draining.
 fn draining() -> ApiError {
-    let message = "the server is about to end: ask another one, or come back in a moment";
+    let message = "the server is shutting down: retry the request in a moment";
     ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "draining", message).after(Duration::from_secs(2))
 }
 

@@ -74,7 +74,7 @@ impl Key {
     /// numbers.
     pub fn generate(name: impl Into<String>, tenant: impl Into<String>) -> Result<(String, Self)> {
         let mut bytes = [0; 32];
-        let failed = |_| Error::config("the operating system gives no random numbers");
+        let failed = |_| Error::config("the operating system provides no random numbers");
         SystemRandom::new().fill(&mut bytes).map_err(failed)?;
         let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
         let key = Self::of(&secret, name, tenant);
@@ -221,11 +221,11 @@ impl Keys {
     pub fn add(&mut self, row: Key) -> Result<()> {
         let is_hash = row.sha256.len() == 64 && row.sha256.bytes().all(|b| b.is_ascii_hexdigit());
         let problem = if row.tenant.is_empty() || row.name.is_empty() {
-            Some("a key has a 'name' and a 'tenant'".to_owned())
+            Some("a key requires a 'name' and a 'tenant'".to_owned())
         } else if !is_hash {
             Some(format!("the 'sha256' of key '{}' is not 64 hexadecimal digits", row.name))
         } else if self.callers.insert(row.sha256.to_ascii_lowercase(), (row.caller(), row.expires)).is_some() {
-            Some(format!("key '{}' is there twice", row.name))
+            Some(format!("duplicate key '{}'", row.name))
         } else {
             None
         };
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(keys.caller(&secret).expect("known").subject(), "ada");
         assert!(keys.caller("agent_key_other").is_none() && keys.caller("").is_none());
 
-        assert!(Keys::new([key.clone(), key.clone()]).expect_err("twice").message().contains("twice"));
+        assert!(Keys::new([key.clone(), key.clone()]).expect_err("twice").message().contains("duplicate"));
         let short = Key { sha256: "ab".into(), ..key.clone() };
         assert!(Keys::new([short]).expect_err("no hash").message().contains("64"));
         let old = Keys::new([key.clone().expires(1)]).expect("keys");

@@ -61,9 +61,9 @@ impl Known {
             Ok(keys) => {
                 looked.1 = now;
                 *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
-                tracing::info!(target: AUDIT, file = %file.display(), "the keys were read again");
+                tracing::info!(target: AUDIT, file = %file.display(), "the key file was reloaded");
             }
-            Err(error) => tracing::error!(%error, "the keys were not read again: they are as they were"),
+            Err(error) => tracing::error!(%error, "the key file could not be reloaded: the current keys stay valid"),
         }
     }
 }

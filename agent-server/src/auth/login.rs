@@ -40,8 +40,8 @@ async fn login(
     JsonBody(said): JsonBody<Login>,
 ) -> Result<Response, ApiError> {
     let Some(caller) = auth.0.keys.as_ref().and_then(|keys| keys.caller(&said.key)) else {
-        tracing::warn!(target: AUDIT, "a login was refused");
-        return Err(ApiError::unauthenticated("this server does not know that key"));
+        tracing::warn!(target: AUDIT, "login rejected");
+        return Err(ApiError::unauthenticated("invalid or expired key"));
     };
     tracing::info!(target: AUDIT, tenant = caller.tenant(), subject = caller.subject(), "logged in");
     let secure = if is_https(&headers) { "; Secure" } else { "" };

@@ -76,7 +76,7 @@ impl Auth {
             return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL));
         }
         let refused =
-            || ApiError::unauthenticated("say who you are: 'Authorization: Bearer KEY', with a key of this server");
+            || ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>' with a key of this server");
         let secret = bearer(headers).or_else(|| login::cookie(headers)).ok_or_else(refused)?;
         if let Some(caller) = self.0.keys.as_ref().and_then(|keys| keys.caller(secret)) {
             return Ok(caller);
@@ -84,8 +84,8 @@ impl Auth {
         #[cfg(feature = "oidc")]
         if let Some(oidc) = &self.0.oidc {
             let known = oidc.caller(secret).await.map_err(|error| {
-                tracing::error!(%error, "the issuer of tokens was not reached");
-                let message = "the issuer of tokens cannot be reached: the server's log says why";
+                tracing::error!(%error, "the token issuer could not be reached");
+                let message = "the token issuer cannot be reached: see the server's log";
                 ApiError::new(http::StatusCode::SERVICE_UNAVAILABLE, "issuer", message)
             })?;
             return known.ok_or_else(refused);
@@ -112,7 +112,7 @@ pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request,
     if let Err(wait) = auth.0.rates.take(&caller) {
         let (tenant, subject, path) = (caller.tenant(), caller.subject(), request.uri().path());
         tracing::warn!(target: AUDIT, tenant, subject, method = %request.method(), path, status = 429, "refused");
-        return ApiError::too_many("rate_limited", "too many requests: slow down", wait).into_response();
+        return ApiError::too_many("rate_limited", "too many requests: retry after the given time", wait).into_response();
     }
     request.extensions_mut().insert(caller.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());

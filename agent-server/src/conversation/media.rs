@@ -32,7 +32,7 @@ fn check(media: &Media) -> Result<(), ApiError> {
     if is_fine {
         Ok(())
     } else {
-        Err(ApiError::invalid("send media in the message, or by an address of the web (https://..)"))
+        Err(ApiError::invalid("media must be inline in the message or at an https:// or http:// URL"))
     }
 }
 

@@ -94,10 +94,10 @@ impl Turn {
             return Ok(Began { run, after: Some(after) });
         }
         if !self.resume.is_empty() {
-            return Err(ApiError::conflict("answer_refused", "nothing waits in this conversation"));
+            return Err(ApiError::conflict("answer_refused", "there is no open interrupt in this conversation"));
         }
         let Some((key, said)) = said else {
-            let message = "there is nothing new: the messages end with the agent's, and no call is open";
+            let message = "the request contains no new message: the last one is the agent's, and no call is open";
             return Err(ApiError::invalid(message));
         };
         let mut request = shape(RunRequest::new(messages));

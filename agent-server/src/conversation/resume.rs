@@ -41,7 +41,7 @@ pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(Strin
     for given in resume.iter().filter(|given| given.interrupt_id != PAUSED) {
         let question = open.questions.iter().find(|question| interrupt_id(question) == given.interrupt_id);
         let Some(question) = question else {
-            let message = "nothing waits for that interrupt: it was answered, or asked anew about something else";
+            let message = "the interrupt is not open: it was answered, or replaced by another question";
             return Err(ApiError::conflict("answer_refused", message));
         };
         let value = match given.status {

@@ -54,7 +54,7 @@ fn part(part: &Part) -> String {
         Part::Text(text) => text.text.clone(),
         Part::Image(media) => format!("*(image {})*", media.name.as_deref().unwrap_or_default()),
         Part::Document(media) => format!("*(document {})*", media.name.as_deref().unwrap_or_default()),
-        _ => "*(content of the provider's own)*".into(),
+        _ => "*(provider-specific content)*".into(),
     }
 }
 

@@ -55,7 +55,7 @@ async fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::new(ErrorKind::Store, "the folder of the files failed").with_source(error)
+    Error::new(ErrorKind::Store, "access to the folder of uploaded files failed").with_source(error)
 }
 
 /// Maps a missing file to `None`.
@@ -81,7 +81,7 @@ async fn infos(folder: &Path) -> Result<Vec<FileInfo>> {
 
 async fn read_info(path: &Path) -> Result<Option<FileInfo>> {
     let Some(text) = there(fs::read(path).await)? else { return Ok(None) };
-    let unreadable = |e| Error::new(ErrorKind::Store, "what is known of a file cannot be read").with_source(e);
+    let unreadable = |e| Error::new(ErrorKind::Store, "the metadata of a file cannot be decoded").with_source(e);
     serde_json::from_slice(&text).map(Some).map_err(unreadable)
 }
 

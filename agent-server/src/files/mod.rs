@@ -105,7 +105,7 @@ impl Files {
             return Err(ApiError::invalid("the file is empty"));
         }
         if bytes.len() > self.largest {
-            return Err(too_large(format!("a file has at most {} bytes", self.largest)));
+            return Err(too_large(format!("the file is too large: at most {} bytes are allowed", self.largest)));
         }
         let info = FileInfo {
             id: Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -118,7 +118,7 @@ impl Files {
             let used = self.store.usage(caller.tenant()).await?;
             if used.files >= self.most || used.bytes + info.bytes > self.room {
                 return Err(too_large(format!(
-                    "there is no room for the file: {} files with {} bytes are kept, of {} with {}: delete some",
+                    "the tenant's file quota is exceeded: {} files with {} bytes are stored, of at most {} files with {} bytes; delete some",
                     used.files, used.bytes, self.most, self.room
                 )));
             }
@@ -132,7 +132,7 @@ impl Files {
     /// # Errors
     /// 404 if no file has this id; the errors of the store.
     pub(crate) async fn info(&self, caller: &Caller, id: &str) -> Result<FileInfo, ApiError> {
-        let unknown = || ApiError::not_found(format!("there is no file '{id}'"));
+        let unknown = || ApiError::not_found(format!("unknown file '{id}'"));
         if !is_id(id) {
             return Err(unknown());
         }
@@ -146,7 +146,7 @@ impl Files {
     pub(crate) async fn read(&self, caller: &Caller, id: &str) -> Result<(FileInfo, Bytes), ApiError> {
         let info = self.info(caller, id).await?;
         let bytes = self.store.read(caller.tenant(), id).await?;
-        Ok((info, bytes.ok_or_else(|| ApiError::not_found(format!("there is no file '{id}'")))?))
+        Ok((info, bytes.ok_or_else(|| ApiError::not_found(format!("unknown file '{id}'")))?))
     }
 
     /// Deletes a file.
@@ -164,8 +164,8 @@ impl Files {
         let before = now().saturating_sub(u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX));
         match self.store.sweep(before).await {
             Ok(0) => {}
-            Ok(files) => tracing::info!(files, "files were let go of: they were uploaded too long ago"),
-            Err(error) => tracing::warn!(%error, "the store of files was not searched for old ones"),
+            Ok(files) => tracing::info!(files, "expired files were deleted"),
+            Err(error) => tracing::warn!(%error, "the file store could not be searched for expired files"),
         }
     }
 

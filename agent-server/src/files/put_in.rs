@@ -47,7 +47,7 @@ impl PutIn {
         let bytes = if is_id(id) { self.0.store.read(tenant, id).await? } else { None };
         let name = media.name.as_deref().unwrap_or("file");
         let Some(bytes) = bytes else {
-            return Ok(Part::text(format!("[The file \"{name}\" was sent here, and is not kept any more.]")));
+            return Ok(Part::text(format!("[The file \"{name}\" was sent here, but is no longer available.]")));
         };
         let mime = media.mime.as_deref().unwrap_or_default();
         if let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| kind::is_text(mime)) {

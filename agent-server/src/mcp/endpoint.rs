@@ -59,7 +59,7 @@ impl Doors {
 }
 
 fn server(app: &App, caller: &Caller, served: &Served) -> Result<Server, ApiError> {
-    let about = if served.about().is_empty() { "Answers what it is asked." } else { served.about() };
+    let about = if served.about().is_empty() { "Answers questions." } else { served.about() };
     let runs = Runs { app: app.clone(), caller: caller.clone(), agent: served.name().into() };
     let agent = SubAgent::new(served.name(), about, runs);
     Ok(Server::builder(served.name()).version(env!("CARGO_PKG_VERSION")).agent(agent).build()?)

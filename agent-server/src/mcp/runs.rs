@@ -69,11 +69,11 @@ async fn end_elsewhere(run: &FoundRun) -> Result<RunEnd> {
         (Ending::Failed { kind, message }, _) => Err(Error::new(kind, message)),
         (Ending::Cancelled, None) => Err(Error::tool(match run.record().await.map_err(told)? {
             None => "The agent's run was cancelled before it began.",
-            Some(_) => "The agent's run was cancelled. What it had done by then is done.",
+            Some(_) => "The agent's run was cancelled. The effects of its earlier steps remain.",
         })),
         // Calling again would repeat all effects.
         _ => Err(Error::tool(format!(
-            "The agent's run '{}' is not at its end, and goes on without this call: ask how it ended before you call the agent for the same again.",
+            "The agent's run '{}' has not ended and continues without this call: check its result before calling the agent again for the same task.",
             run.id()
         ))),
     }

@@ -51,7 +51,7 @@ pub(super) async fn begin(
         }
     }
     let named =
-        headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("'agent-session' is no text")));
+        headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("header 'agent-session' must be ASCII text")));
     let session = match (named.transpose()?, previous(asked)) {
         (Some(name), _) => Some(name.to_owned()),
         (None, Some(run)) => Some(after_previous(app, caller, &run).await?),
@@ -59,7 +59,7 @@ pub(super) async fn begin(
     };
     let messages = if session.is_some() { &asked.newest } else { &asked.messages };
     if messages.is_empty() {
-        return Err(ApiError::invalid("there is nothing to answer: send a message").into());
+        return Err(ApiError::invalid("the request contains no new message: send one").into());
     }
     let start = Start::new(&asked.agent, shape(RunRequest::new(messages.clone())));
     let start = session.into_iter().fold(start, Start::session);
@@ -97,7 +97,7 @@ async fn after_previous(app: &App, caller: &Caller, run: &str) -> Result<String,
     let newest = session.runs().await?.pop();
     if newest.is_none_or(|newest| *newest.run_id != *run.id()) {
         let message =
-            "'previous_response_id' must be that of the session's newest response: what came later would be lost";
+            "'previous_response_id' must be that of the session's newest response: later messages would be lost";
         return Err(ApiError::conflict("stale", message));
     }
     Ok(run.session().to_string())

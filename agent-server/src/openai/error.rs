@@ -75,7 +75,7 @@ pub(super) fn failure(ending: &Ending, run: &str) -> Option<(ErrorKind, String)>
         Ending::Interrupted(questions) => {
             let kinds: Vec<_> = questions.iter().map(|question| question.kind.as_str()).collect();
             let message =
-                format!("the run '{run}' waits for answers ({}): answer them over the Runs API", kinds.join(", "));
+                format!("the run '{run}' waits for answers ({}): answer them through the Runs API", kinds.join(", "));
             Some((ErrorKind::Interrupted, message))
         }
         Ending::Paused => Some((ErrorKind::Stopped, format!("the run '{run}' was paused"))),

@@ -47,7 +47,7 @@ impl Wire {
     /// Parses a body.
     pub(super) fn read(self, body: Map<String, Value>) -> Result<Asked, OpenAiError> {
         if body.get("n").is_some_and(|n| n.as_u64() != Some(1)) {
-            return Err(ApiError::invalid("'n' must be 1: an agent gives one answer").into());
+            return Err(ApiError::invalid("'n' must be 1: an agent returns one answer").into());
         }
         let parsed = self.decode(&body)?;
         let items = Items::of(body.get(self.field()));
@@ -88,7 +88,7 @@ impl Wire {
 /// Converts a tool of the client; rejects tools that only OpenAI executes.
 fn plain(spec: &ToolSpec) -> Result<ToolSpec, OpenAiError> {
     if spec.is_server_side() || spec.server.is_some() {
-        let message = format!("the tool '{}' runs at OpenAI: bring functions, or give the agent the tool", spec.name);
+        let message = format!("the tool '{}' is executed by OpenAI: use functions, or add the tool to the agent", spec.name);
         return Err(ApiError::invalid(message).into());
     }
     Ok(ToolSpec::new(spec.name.clone(), spec.description.clone(), spec.parameters.clone()))

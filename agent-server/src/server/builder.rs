@@ -218,7 +218,7 @@ impl ServerBuilder {
     /// [`spending`](Self::spending), or the webhook settings are invalid.
     pub fn build(self) -> Result<Server> {
         if self.agents.is_empty() && self.journal.is_none() {
-            return Err(Error::config("a server needs an agent: give it one with agent(..)"));
+            return Err(Error::config("the server has no agents: add one with agent(..)"));
         }
         let journal = self.journal.map_or_else(|| store(&self.agents), Ok)?;
         let drain = Drain::new();
@@ -226,16 +226,16 @@ impl ServerBuilder {
         for served in self.agents {
             let name = served.name();
             if agents.iter().any(|other: &Served| other.name() == name) {
-                return Err(Error::config(format!("two agents are named '{name}': give one another name")));
+                return Err(Error::config(format!("two agents are named '{name}': rename one of them")));
             }
             agents.push(served.on(&journal, &drain, self.files.as_ref())?);
         }
         if self.keys.as_ref().is_some_and(Keys::is_empty) {
-            return Err(Error::config("there are keys without a row: nobody could ask"));
+            return Err(Error::config("the key list is empty: no client could authenticate"));
         }
         if self.spending.is_none() && self.keys.as_ref().is_some_and(|keys| !keys.allowances().is_empty()) {
             return Err(Error::config(
-                "keys have 'cost_per_day' or 'cost_per_month', which nobody counts: set spending(..)",
+                "keys have 'cost_per_day' or 'cost_per_month', but spending is not counted: set spending(..)",
             ));
         }
         let auth = Auth::new(
@@ -277,7 +277,7 @@ fn store(agents: &[Served]) -> Result<Arc<dyn Journal>> {
     if theirs.iter().all(|one| Arc::ptr_eq(one, &journal)) {
         return Ok(journal);
     }
-    Err(Error::config("the agents have stores of their own: give the server its store, and the agents none"))
+    Err(Error::config("the agents have different stores: set the server's store and remove theirs"))
 }
 
 impl fmt::Debug for ServerBuilder {

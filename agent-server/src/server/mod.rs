@@ -112,7 +112,7 @@ impl Server {
         let drained = async {
             shutdown.await;
             let drained = self.drain(within).await;
-            tracing::info!(?drained, "no run is under way any more");
+            tracing::info!(?drained, "all runs are drained");
         };
         let served = listen::serve(listener, self.router(), self.connections, drained).await;
         recovering.abort();

@@ -61,7 +61,7 @@ impl Ending {
         let message = match error.kind() {
             ErrorKind::Store | ErrorKind::Middleware | ErrorKind::NonDeterminism | ErrorKind::Unexpected => {
                 tracing::error!(error = %error, "a run failed");
-                "the run failed: the server's log says why".to_owned()
+                "the run failed: see the server's log".to_owned()
             }
             _ => error.message().to_owned(),
         };

@@ -96,7 +96,7 @@ impl Program {
             "agent.stream" => self.stream(&request).await,
             "agent.query" => self.query(&request).await,
             "agent.stop" => self.stop(&request),
-            other => Err(Refusal(NO_METHOD, format!("there is no method '{other}'"))),
+            other => Err(Refusal(NO_METHOD, format!("unknown method '{other}'"))),
         };
         self.reply(&request.id, answered).await;
     }
@@ -166,7 +166,7 @@ impl Messages {
         match said.iter().all(|text| text.trim().is_empty()) {
             true => Err(Refusal(
                 INVALID,
-                "'messages' says nothing: give a text, or messages of which the last is the user's".into(),
+                "'messages' contains no new message: send a text, or messages that end with the user's".into(),
             )),
             false => Ok(said.into_iter().map(Message::user).collect()),
         }
@@ -188,7 +188,7 @@ fn text(content: &Value) -> String {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
-    T::deserialize(params).map_err(|e| Refusal(INVALID, format!("the parameters are not right: {e}")))
+    T::deserialize(params).map_err(|e| Refusal(INVALID, format!("invalid parameters: {e}")))
 }
 
 /// Renames the members of an event to the protocol's convention.

@@ -50,12 +50,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return Ok(match self.0.next().await {
                 None => None,
                 Some(Ok(line)) if line.trim().is_empty() => continue,
-                Some(Ok(line)) => Some(serde_json::from_str(&line).map_err(|e| format!("this is no JSON: {e}"))),
+                Some(Ok(line)) => Some(serde_json::from_str(&line).map_err(|e| format!("invalid JSON: {e}"))),
                 Some(Err(LinesCodecError::MaxLineLengthExceeded)) => {
-                    Some(Err(format!("a line has at most {LONGEST} bytes")))
+                    Some(Err(format!("the line is too long: at most {LONGEST} bytes are allowed")))
                 }
                 Some(Err(LinesCodecError::Io(error))) => {
-                    return Err(Error::new(ErrorKind::Transport, "the client cannot be heard").with_source(error));
+                    return Err(Error::new(ErrorKind::Transport, "reading from the client failed").with_source(error));
                 }
             });
         }

@@ -31,7 +31,7 @@ struct Page;
 /// against the server of another release.
 pub(super) fn serve(name: &str, asked: &HeaderMap) -> Response {
     let Some(file) = Page::get(name) else {
-        return (StatusCode::NOT_FOUND, "there is no such file in the studio").into_response();
+        return (StatusCode::NOT_FOUND, "unknown file").into_response();
     };
     let tag = tag(&file.metadata.sha256_hash());
     let known = asked.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());

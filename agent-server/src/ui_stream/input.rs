@@ -46,7 +46,7 @@ struct UiMessage {
     parts: Vec<UiPart>,
 }
 
-/// Part of a message, as far as it is read.
+/// Part of a message, with the fields that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct UiPart {

@@ -32,7 +32,7 @@ impl Secrets {
     pub(super) fn new(secret: &str) -> Result<Self> {
         if secret.len() < SHORTEST {
             return Err(Error::config(format!(
-                "the secret of the webhooks has at least {SHORTEST} bytes that nobody guesses"
+                "the webhook secret must be a random text of at least {SHORTEST} bytes"
             )));
         }
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -67,7 +67,7 @@ impl Secrets {
     /// numbers.
     pub(crate) fn seal(&self, hook: &Hook) -> Result<String> {
         let mut nonce = [0; NONCE_LEN];
-        let no_numbers = |_| Error::config("the operating system gives no random numbers");
+        let no_numbers = |_| Error::config("the operating system provides no random numbers");
         SystemRandom::new().fill(&mut nonce).map_err(no_numbers)?;
         let mut sealed = serde_json::to_vec(hook).expect("a webhook has texts for keys");
         let nonce_of = Nonce::assume_unique_for_key(nonce);

@@ -46,7 +46,7 @@ async fn the_document_has_every_route_and_every_route_of_it_is_there() {
             let answer =
                 client.answer(client.request(method.clone(), &path).body(Full::default()).expect("a request")).await;
             assert_ne!(answer.status, 405, "{method} {path}");
-            let is_unknown = answer.status == 404 && answer.text.contains("nothing under this path");
+            let is_unknown = answer.status == 404 && answer.text.contains("unknown path");
             assert!(!is_unknown, "{method} {path}");
         }
     }

@@ -96,7 +96,7 @@ async fn a_model_is_told_of_a_file_that_is_gone() {
     let fork = client.post("/api/sessions/garden/fork", &json!({"step": 0, "into": "later"})).await;
     assert!(fork.status < 300, "{}", fork.text);
     let run = client.rest(&fork.json()).await;
-    assert!(run["answer"].as_str().is_some_and(|answer| answer.contains("not kept any more")), "{run}");
+    assert!(run["answer"].as_str().is_some_and(|answer| answer.contains("no longer available")), "{run}");
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn title(
 ) -> Result<StatusCode, ApiError> {
     caller.require(Scope::Run)?;
     if wanted.title.len() > LONGEST_TITLE || wanted.title.chars().any(char::is_control) {
-        return Err(ApiError::invalid(format!("a title has at most {LONGEST_TITLE} bytes, on one line")));
+        return Err(ApiError::invalid(format!("a title must be a single line of at most {LONGEST_TITLE} bytes")));
     }
     let found = Found::whole(&app, &caller, &name).await?;
     app.sessions().set_title(&found.id, wanted.title).await?;
@@ -116,7 +116,7 @@ async fn fork(
     if let Some(edit) = wanted.edit {
         let is_user = |message: &Message| matches!(message, Message::User(_));
         let last = fork.history.iter().enumerate().filter(|(_, message)| is_user(message)).map(|(at, _)| at).last();
-        let nothing = || ApiError::invalid("the user had said nothing at that step: fork at a later one");
+        let nothing = || ApiError::invalid("there is no user message at that step: fork at a later one");
         let at = edit.message.or(last).ok_or_else(nothing)?;
         fork.edit(at, Message::user(edit.text))?;
     }

@@ -34,13 +34,13 @@ struct Found {
 impl Found {
     /// Finds the session of this name in the caller's tenant.
     async fn new(app: &App, caller: &Caller, name: &str, agent: Option<&str>) -> Result<Self, ApiError> {
-        let unknown = || ApiError::not_found(format!("there is no session '{name}'"));
+        let unknown = || ApiError::not_found(format!("unknown session '{name}'"));
         let id = app.session_id(caller, name);
         let info = app.journal().info(&id.to_string()).await?.ok_or_else(unknown)?;
         let agents = info.agents.iter().filter(|agent| caller.may_use(agent));
         let agent = match agent {
             Some(named) => agents.clone().find(|agent| ***agent == *named).ok_or_else(|| {
-                let message = format!("agent '{named}' has no side of session '{name}'");
+                let message = format!("agent '{named}' did not take part in session '{name}'");
                 ApiError::not_found(message)
             })?,
             None => agents.clone().next().ok_or_else(unknown)?,
@@ -54,7 +54,7 @@ impl Found {
         let found = Self::new(app, caller, name, None).await?;
         match found.info.agents.iter().find(|agent| !caller.may_use(agent)) {
             Some(other) => {
-                let message = format!("the session is of agent '{other}', too, which the key may not use");
+                let message = format!("the session also belongs to agent '{other}', which this key must not use");
                 Err(ApiError::forbidden(message))
             }
             None => Ok(found),

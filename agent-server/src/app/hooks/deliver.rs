@@ -61,7 +61,7 @@ impl App {
         tokio::spawn(async move {
             run.ended().await;
             if let Err(error) = app.tell(&run).await {
-                tracing::warn!(run = run.id(), %error, "nobody was told what became of a run; it is tried again when its session is looked at");
+                tracing::warn!(run = run.id(), %error, "webhooks of a run could not be delivered; they are retried when its session is searched");
             }
         });
     }
@@ -90,7 +90,7 @@ impl App {
     async fn act_on(self, hooks: Arc<Hooks>, key: String, run: FoundRun) {
         loop {
             if let Err(error) = self.send_all(&hooks, &key, &run).await {
-                tracing::warn!(run = run.id(), %error, "the store failed while somebody was to be told of a run");
+                tracing::warn!(run = run.id(), %error, "the store failed while a webhook was being delivered");
             }
             if hooks.release(&key) {
                 return;
@@ -109,7 +109,7 @@ impl App {
                 return Ok(());
             }
             let Some(hook) = hooks.teller.secrets.open(&note.sealed) else {
-                tracing::warn!(run = run.id(), "a webhook was set under another secret: nobody is told");
+                tracing::warn!(run = run.id(), "a webhook was encrypted with another secret and cannot be delivered");
                 return self.note(run.store_name(), BTreeMap::from([(key.to_owned(), None)])).await;
             };
             let sent = match hook.wants(happened.event) {
@@ -124,7 +124,7 @@ impl App {
                 }
             }
             if !matches!(sent, Sent::Taken) {
-                tracing::warn!(run = run.id(), hook = hook.id, event = ?happened.event, "a webhook does not take what it is told: given up");
+                tracing::warn!(run = run.id(), hook = hook.id, event = ?happened.event, "a webhook rejected its message: delivery abandoned");
             }
             if self.note_at(key, run).await?.is_none() {
                 return Ok(()); // the session is gone, or the webhook was removed
@@ -162,12 +162,12 @@ impl Hooks {
                     run = run.id(),
                     hook = hook.id,
                     status = answer.status().as_u16(),
-                    "a webhook did not take what it was told"
+                    "a webhook rejected its message"
                 );
                 Sent::Later(after.map(Duration::from_secs))
             }
             Err(error) => {
-                tracing::debug!(run = run.id(), hook = hook.id, %error, "a webhook was not reached");
+                tracing::debug!(run = run.id(), hook = hook.id, %error, "a webhook could not be reached");
                 match error.retry() {
                     Retry::Temporary(after) => Sent::Later(after),
                     _ => Sent::Refused,

@@ -94,7 +94,7 @@ impl App {
     /// # Errors
     /// 400 if webhooks are disabled.
     fn hooks(&self) -> Result<&Arc<Hooks>, ApiError> {
-        let none = || ApiError::invalid("this server sends no webhooks: its operator has set no secret for them");
+        let none = || ApiError::invalid("webhooks are disabled: the server has no webhook secret");
         self.0.hooks.as_ref().ok_or_else(none)
     }
 
@@ -132,7 +132,7 @@ impl App {
     }
 
     /// Persists these webhooks of a run and the caller's default ones, unless they are already
-    /// persisted. Returns `false` if there are none.
+    /// persisted. Returns `false` if the run has no webhooks.
     ///
     /// # Errors
     /// The errors of [`hook`](Self::hook).

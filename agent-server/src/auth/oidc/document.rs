@@ -45,7 +45,7 @@ impl Documents {
             .redirect(reqwest::redirect::Policy::none())
             .timeout(LONGEST)
             .build()
-            .map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))?;
+            .map_err(|e| Error::config("the HTTP client cannot be created").with_source(e))?;
         Ok(Self { issuer: issuer.to_owned(), discovery, client })
     }
 
@@ -53,7 +53,7 @@ impl Documents {
     pub(super) async fn keys(&self) -> Result<Vec<Jwk>> {
         let said: Discovery = self.read(self.discovery.clone()).await?;
         if said.issuer != self.issuer {
-            let message = format!("the issuer '{}' calls itself '{}': name it so", self.issuer, said.issuer);
+            let message = format!("the issuer '{}' identifies itself as '{}': configure that name", self.issuer, said.issuer);
             return Err(Error::config(message));
         }
         let Keys { keys } = self.read(address(&said.jwks_uri)?).await?;
@@ -78,12 +78,12 @@ impl Documents {
 
 /// Parses a URL, which must use HTTPS or a local host.
 fn address(text: &str) -> Result<Url> {
-    let url = Url::parse(text).map_err(|e| Error::config(format!("'{text}' is no address: {e}")))?;
+    let url = Url::parse(text).map_err(|e| Error::config(format!("invalid URL '{text}': {e}")))?;
     let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
     if url.scheme() == "https" || (url.scheme() == "http" && is_here) {
         return Ok(url);
     }
-    Err(Error::config(format!("'{text}' must be reached by HTTPS")))
+    Err(Error::config(format!("'{text}' must use HTTPS")))
 }
 
 /// TLS with ring and the machine's root certificates.

@@ -48,7 +48,7 @@ impl Jwks {
                 }
                 // Cached keys stay valid while the issuer cannot be reached.
                 Err(error) if kept.keys.contains_key(id) => {
-                    tracing::warn!(%error, "the keys of the issuer of tokens were not read again");
+                    tracing::warn!(%error, "the keys of the token issuer could not be refreshed");
                 }
                 Err(error) => return Err(error),
             }

@@ -129,7 +129,7 @@ impl OidcBuilder {
     /// local host, or the audience is empty.
     pub fn build(self) -> Result<Oidc> {
         if self.audience.is_empty() {
-            return Err(Error::config("tokens need an audience: say which is this server's"));
+            return Err(Error::config("the audience must not be empty: set the one of this server"));
         }
         let jwks = Jwks::new(Documents::of(&self.issuer)?);
         Ok(Oidc(Arc::new(Inner { terms: self, jwks })))

@@ -15,7 +15,7 @@ use super::desk::Refusal;
 pub(super) fn message(blocks: &[Value]) -> Result<Message, Refusal> {
     let parts = blocks.iter().map(part).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().all(|part| part.as_text().is_some_and(|text| text.trim().is_empty())) {
-        return Err(Refusal::invalid("the prompt says nothing"));
+        return Err(Refusal::invalid("the prompt is empty"));
     }
     Ok(Message::User(UserMessage::new(parts)))
 }
@@ -36,6 +36,6 @@ fn part(block: &Value) -> Result<Part, Refusal> {
                 None => Part::text(format!("<file name=\"{name}\">\n{}\n</file>", text(&resource["text"]))),
             }
         }
-        other => return Err(Refusal::invalid(format!("there is no content of type '{other}'"))),
+        other => return Err(Refusal::invalid(format!("unsupported content type '{other}'"))),
     })
 }

@@ -44,7 +44,7 @@ impl Refusal {
     }
 
     fn no_method(method: &str) -> Self {
-        Self { code: -32601, message: format!("there is no method '{method}'") }
+        Self { code: -32601, message: format!("unknown method '{method}'") }
     }
 }
 
@@ -157,7 +157,7 @@ impl Editor {
         let kept = self.app.sessions().session(&id, &*self.agent);
         let history = kept.history().await.map_err(ApiError::from)?;
         if history.is_empty() {
-            return Err(Refusal::invalid(format!("there is no session '{session_id}': begin a new one")));
+            return Err(Refusal::invalid(format!("unknown session '{session_id}': create a new one")));
         }
         for message in history.iter() {
             for update in told::before(message) {
@@ -174,7 +174,7 @@ impl Editor {
         {
             let mut turns = lock(&self.turns);
             if turns.contains_key(&session_id) {
-                return Err(Refusal::invalid("a turn of this session is under way: cancel it, or wait for its end"));
+                return Err(Refusal::invalid("the session has an active turn: cancel it, or wait for its end"));
             }
             turns.insert(session_id.clone(), turn.clone());
         }
@@ -197,5 +197,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
-    T::deserialize(params).map_err(|e| Refusal::invalid(format!("the parameters are not right: {e}")))
+    T::deserialize(params).map_err(|e| Refusal::invalid(format!("invalid parameters: {e}")))
 }

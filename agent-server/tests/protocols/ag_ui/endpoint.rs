@@ -120,7 +120,7 @@ async fn calls_of_the_front_ends_tools_wait_for_their_results() {
     front_end.tools[0]["name"] = "weather".into();
     let taken = front_end.says("color").post("r3", json!(null)).await;
     assert_eq!(taken.status, 400, "{taken:?}");
-    assert!(taken.body.contains("there is a tool 'weather' already"), "{}", taken.body);
+    assert!(taken.body.contains("duplicate tool 'weather'"), "{}", taken.body);
 }
 
 #[tokio::test]
