@@ -221,8 +221,8 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        let mut caller =
-            caller.ok_or_else(|| ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>'"))?;
+        let mut caller = caller
+            .ok_or_else(|| ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>'"))?;
         caller.traceparent = traceparent(&parts.headers);
         Ok(caller)
     }

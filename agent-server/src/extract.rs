@@ -33,17 +33,19 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
         }
         let body = body(request, state).await?;
         if is_deeper(&body, DEPTH) {
-            return Err(ApiError::invalid(format!("the body is nested too deeply: at most {DEPTH} levels are allowed")));
+            return Err(ApiError::invalid(format!(
+                "the body is nested too deeply: at most {DEPTH} levels are allowed"
+            )));
         }
-        let value =
-            serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("invalid body: {e}")))?;
+        let value = serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("invalid body: {e}")))?;
         Ok(Self(value))
     }
 }
 
 /// Reads a whole body within the limits on size and time.
 pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiError> {
-    let slow = || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body was incomplete or arrived too slowly");
+    let slow =
+        || ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body was incomplete or arrived too slowly");
     let large =
         || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body exceeds the server's size limit");
     // A body whose declared length exceeds the limit is rejected at once.
@@ -79,7 +81,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| !key.is_empty() && key.len() <= 200);
-    key.map(Some).ok_or_else(|| ApiError::invalid("invalid Idempotency-Key: it must have 1 to 200 visible ASCII characters"))
+    key.map(Some)
+        .ok_or_else(|| ApiError::invalid("invalid Idempotency-Key: it must have 1 to 200 visible ASCII characters"))
 }
 
 fn is_json(kind: &str) -> bool {

@@ -88,7 +88,8 @@ impl Said {
             ([], [question], None) => Ok(vec![question.answer(answer(question, self.message()?.text()))]),
             ([], _, _) => {
                 let ids: Vec<_> = questions.iter().map(|question| question.id.as_str()).collect();
-                let message = format!("ambiguous answer: send a data part with an object with the fields {}", ids.join(", "));
+                let message =
+                    format!("ambiguous answer: send a data part with an object with the fields {}", ids.join(", "));
                 Err(RpcError::params(message))
             }
             _ => Ok(answers),

@@ -114,7 +114,8 @@ async fn answer(
             None if was_given(&app, &run, one).await? => {}
             None => {
                 let ids: Vec<_> = open.iter().map(|question| question.id.as_str()).collect();
-                let message = format!("the run has no open question '{}'; open questions: {}", one.question, ids.join(", "));
+                let message =
+                    format!("the run has no open question '{}'; open questions: {}", one.question, ids.join(", "));
                 return Err(ApiError::conflict("answer_refused", message).details(json!({"questions": open})));
             }
         }

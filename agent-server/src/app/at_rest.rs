@@ -40,7 +40,9 @@ impl FoundRun {
     async fn end_as_cancelled(&self) -> Result<bool, ApiError> {
         let journal = self.app().journal();
         let writer = journal.open(self.store_name(), self.agent()).await.map_err(|error| match error.kind() {
-            ErrorKind::Busy => ApiError::conflict("elsewhere", "another process is resuming the run: retry the request"),
+            ErrorKind::Busy => {
+                ApiError::conflict("elsewhere", "another process is resuming the run: retry the request")
+            }
             _ => error.into(),
         })?;
         let Some(record) = self.record().await?.filter(|record| is_open(record.status.as_ref())) else {

@@ -75,8 +75,11 @@ impl Auth {
         if self.is_open() {
             return Ok(Caller::new("local", "local").scopes(crate::Scope::ALL));
         }
-        let refused =
-            || ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>' with a key of this server");
+        let refused = || {
+            ApiError::unauthenticated(
+                "authentication required: send 'Authorization: Bearer <key>' with a key of this server",
+            )
+        };
         let secret = bearer(headers).or_else(|| login::cookie(headers)).ok_or_else(refused)?;
         if let Some(caller) = self.0.keys.as_ref().and_then(|keys| keys.caller(secret)) {
             return Ok(caller);
@@ -112,7 +115,8 @@ pub(crate) async fn authenticate(State(auth): State<Auth>, mut request: Request,
     if let Err(wait) = auth.0.rates.take(&caller) {
         let (tenant, subject, path) = (caller.tenant(), caller.subject(), request.uri().path());
         tracing::warn!(target: AUDIT, tenant, subject, method = %request.method(), path, status = 429, "refused");
-        return ApiError::too_many("rate_limited", "too many requests: retry after the given time", wait).into_response();
+        return ApiError::too_many("rate_limited", "too many requests: retry after the given time", wait)
+            .into_response();
     }
     request.extensions_mut().insert(caller.clone());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());

@@ -50,8 +50,9 @@ pub(super) async fn begin(
             return Ok((Began { run, after: Some(after) }, gone));
         }
     }
-    let named =
-        headers.get(SESSION).map(|name| name.to_str().map_err(|_| ApiError::invalid("header 'agent-session' must be ASCII text")));
+    let named = headers
+        .get(SESSION)
+        .map(|name| name.to_str().map_err(|_| ApiError::invalid("header 'agent-session' must be ASCII text")));
     let session = match (named.transpose()?, previous(asked)) {
         (Some(name), _) => Some(name.to_owned()),
         (None, Some(run)) => Some(after_previous(app, caller, &run).await?),

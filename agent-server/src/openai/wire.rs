@@ -88,7 +88,8 @@ impl Wire {
 /// Converts a tool of the client; rejects tools that only OpenAI executes.
 fn plain(spec: &ToolSpec) -> Result<ToolSpec, OpenAiError> {
     if spec.is_server_side() || spec.server.is_some() {
-        let message = format!("the tool '{}' is executed by OpenAI: use functions, or add the tool to the agent", spec.name);
+        let message =
+            format!("the tool '{}' is executed by OpenAI: use functions, or add the tool to the agent", spec.name);
         return Err(ApiError::invalid(message).into());
     }
     Ok(ToolSpec::new(spec.name.clone(), spec.description.clone(), spec.parameters.clone()))

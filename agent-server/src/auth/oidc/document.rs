@@ -53,7 +53,8 @@ impl Documents {
     pub(super) async fn keys(&self) -> Result<Vec<Jwk>> {
         let said: Discovery = self.read(self.discovery.clone()).await?;
         if said.issuer != self.issuer {
-            let message = format!("the issuer '{}' identifies itself as '{}': configure that name", self.issuer, said.issuer);
+            let message =
+                format!("the issuer '{}' identifies itself as '{}': configure that name", self.issuer, said.issuer);
             return Err(Error::config(message));
         }
         let Keys { keys } = self.read(address(&said.jwks_uri)?).await?;
