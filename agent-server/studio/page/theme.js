@@ -1,4 +1,4 @@
-// Runs before the page is drawn, so that it never flashes in the other colours.
+// Runs before the first paint, so that the page does not flash in the wrong colours.
 (() => {
   const chosen = localStorage.getItem("agent-studio-theme");
   if (chosen) document.documentElement.dataset.theme = chosen;

@@ -1,5 +1,5 @@
-// The page as it is on disk, before the reading half of the runs API over recordings (for a session that is larger than a test can make by
-// running an agent) or before a real server.
+// Serves the page from disk, before a mock of the read-only Runs API over recordings (for a session
+// that is too large to create by running an agent) or before a real server.
 import { readFile } from "node:fs/promises";
 import { createServer, request as ask } from "node:http";
 import { extname } from "node:path";
@@ -8,7 +8,7 @@ import { entries, folded, large } from "./recordings/read.mjs";
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
 const POLICY = "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Serves the page; what `api(request, response, url)` does not answer is a file of it. */
+/** Serves the page; requests that `api(request, response, url)` does not answer are files of it. */
 async function serve(api, port) {
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://studio");
@@ -27,11 +27,11 @@ async function serve(api, port) {
   return { url: `http://127.0.0.1:${server.address().port}/studio/`, close };
 }
 
-/** The page on disk before a real server: a change of the page needs no build. */
+/** Serves the page from disk before a real server: changes of the page need no build. */
 export const before = (real) =>
   serve((request, response, url) => {
     if (!url.pathname.startsWith("/api/") && !url.pathname.endsWith("config.json")) return false;
-    // The server takes requests of its own origin alone.
+    // The server accepts requests of its own origin only.
     const { host, origin, referer, ...headers } = request.headers;
     const forward = ask(new URL(request.url, real), { method: request.method, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);

@@ -1,5 +1,6 @@
-// A model that follows a script, behind the wire of OpenAI's chat completions: `node model.mjs [PORT]` prints its base URL. What it does is
-// chosen by a word of the newest message of the user, and how far it is by the results since then.
+// Scripted model behind OpenAI's chat completions API: `node model.mjs [PORT]` prints its base URL.
+// A word of the newest user message selects the script, and the number of results since then its
+// position.
 import { createServer } from "node:http";
 
 const call = (name, args) => ({ calls: [{ name, args }] });
@@ -35,7 +36,7 @@ const scripts = [
   [/plan/i, [{ calls: ["A-1", "A-2", "A-3"].map((number) => ({ name: "look_up", args: { number } })) }, say("All three were looked up.")]],
 ];
 
-/** What comes next in this conversation. */
+/** Returns the next message of this conversation. */
 function next(messages) {
   const at = messages.findLastIndex((message) => message.role === "user");
   const said = textOf(messages[at]);

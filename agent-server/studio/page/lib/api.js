@@ -1,10 +1,10 @@
-// The runs API of the server that this page came from.
+// Client for the Runs API of the server that this page was loaded from.
 import { framesOf } from "./sse.js";
 
 const KEY = "agent-studio-key";
 const name = encodeURIComponent;
 
-/** What the server refused, or why it was not reached. */
+/** Error response of the server, or the reason why it could not be reached. */
 export class ApiError extends Error {
   constructor(status, code, message, more = {}) {
     super(message);
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Kept for this tab alone, and gone when it is closed. */
+/** Stored for this tab only, until the tab is closed. */
 export const key = {
   get: () => sessionStorage.getItem(KEY),
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
@@ -52,7 +52,7 @@ const ask = async (method, path, options) => {
 const get = (path, options) => ask("GET", path, options);
 const post = (path, body, headers) => ask("POST", path, { body: body ?? {}, headers });
 
-/** `?a=1&b=2` of what is set. */
+/** Builds `?a=1&b=2` from the parameters that are set. */
 function query(values) {
   const set = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return set.length ? `?${new URLSearchParams(set)}` : "";
@@ -62,7 +62,7 @@ const session = (it) => `/api/sessions/${name(it)}`;
 const run = (it) => `/api/runs/${name(it)}`;
 
 export const api = {
-  /** What this studio may do; served beside the page. */
+  /** Capabilities of this studio; served beside the page. */
   config: () => get("config.json"),
   agents: () => get("/api/agents").then((all) => all.agents),
   sessions: (wanted = {}, signal) => get(`/api/sessions${query(wanted)}`, { signal }),
@@ -71,7 +71,7 @@ export const api = {
   runs: (wanted = {}) => get(`/api/runs${query(wanted)}`).then((all) => all.runs),
   questions: (wanted = {}) => get(`/api/questions${query(wanted)}`).then((all) => all.questions),
 
-  /** A file that the server keeps, as a picture's source: an address cannot carry the key. */
+  /** Content of an uploaded file as an image source: a URL cannot carry the key. */
   picture: (path, signal) => send("GET", path, { signal }).then((response) => response.blob()),
   upload: (file) => ask("POST", `/api/files${query({ name: file.name })}`, { file }),
   start: (agent, body) => post(`/api/agents/${name(agent)}/runs`, body, { "idempotency-key": crypto.randomUUID() }),
@@ -85,10 +85,10 @@ export const api = {
   title: (it, title) => ask("PUT", `${session(it)}/title`, { body: { title } }),
   remove: (it) => ask("DELETE", session(it)),
 
-  /** A session as text, for saving: a link cannot carry the key. */
+  /** A session as text for saving: a link cannot carry the key. */
   export: (it, format) => send("GET", `${session(it)}/export${query({ format })}`).then((response) => response.blob()),
 
-  /** The frames of a run's events after a place, until it is at rest. */
+  /** Event frames of a run after a position, until the run stops. */
   async *events(it, { after, of, signal }) {
     yield* framesOf(await send("GET", `${run(it)}/events${query({ after, session: of })}`, { signal, headers: { accept: "text/event-stream" } }));
   },

@@ -1,4 +1,4 @@
-// A message that is put together from the chunks of a stream.
+// Message that is assembled from the chunks of a stream.
 
 export class MessageBuilder {
   #blocks = [];

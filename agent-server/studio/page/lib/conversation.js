@@ -1,8 +1,9 @@
-// What the model was told: an agent's history as it grew. A request names the list and how much of it there was, so that keeping all
-// requests of a run costs no more than keeping the conversation.
+// History of an agent as the model received it, as it grew. A request refers to the list and its
+// length at that time, so that keeping all requests of a run costs no more than keeping the
+// conversation.
 import { calls } from "./messages.js";
 
-/** A list that only grows; whatever replaces messages makes a new list. */
+/** Append-only list; replacing messages creates a new list. */
 class Grown {
   constructor(messages = []) {
     this.messages = messages;
@@ -13,7 +14,7 @@ export class Conversation {
   #list = new Grown();
   #turn = null;
 
-  /** The conversation as it is now: what a model that is called now is told. */
+  /** Current conversation: the messages that a model call receives now. */
   request() {
     return { list: this.#list, length: this.#list.messages.length };
   }
@@ -56,11 +57,12 @@ export class Conversation {
   }
 }
 
-/** The messages of a request. */
+/** Returns the messages of a request. */
 export const told = (request) => request.list.messages.slice(0, request.length);
 
 /**
- * What a request has that the one before had not: how many messages are as they were, those that are gone and those that are new.
+ * Compares a request with the previous one: the number of unchanged messages, and the removed and
+ * the added ones.
  */
 export function news(before, now) {
   const messages = told(now);

@@ -1,12 +1,15 @@
-// Where two texts differ, as rows for the page.
+// Line differences of two texts, as rows for display.
 import { diffLines } from "../vendor/diff/diff/line.js";
 
-/** Lines around a change that are shown. */
+/** Lines of context around a change. */
 const AROUND = 3;
 
-/** `[{sign, text}]`; what is the same far from any change is one row `{sign: "skipped", count}`. */
+/**
+ * Returns `[{sign, text}]`; unchanged lines far from any change are one row
+ * `{sign: "skipped", count}`.
+ */
 export function difference(before, now) {
-  // Without a bound, two large texts that have nothing in common would hold up the page.
+  // Limited: two large texts without common lines would block the page.
   const parts = diffLines(before, now, { timeout: 800 }) ?? [{ removed: true, value: before }, { added: true, value: now }];
   return parts.flatMap((part, at) => {
     const all = part.value.replace(/\n$/, "").split("\n");
@@ -24,7 +27,9 @@ function folded(all, follows, precedes) {
   return [...same(all.slice(0, head)), { sign: "skipped", count: all.length - head - tail }, ...same(all.slice(all.length - tail))];
 }
 
-/** The same rows in two columns, `{left, right}`: what is gone beside what came in its place. */
+/**
+ * Returns the same rows in two columns, `{left, right}`: removed lines beside their replacements.
+ */
 export function columns(rows) {
   const paired = [];
   let [gone, fresh] = [[], []];
@@ -44,7 +49,10 @@ export function columns(rows) {
   return paired;
 }
 
-/** Two runs, block by block by their titles: `[{title, same, left, right}]`; null where one of them has no such block. */
+/**
+ * Compares two runs block by block, matched by title: `[{title, same, left, right}]`; null where a
+ * run lacks the block.
+ */
 export function sideBySide(left, right) {
   const [ones, twos] = [left, right].map((blocks) => new Map(blocks.map((block) => [block.title, block.text])));
   return [...new Set([...ones.keys(), ...twos.keys()])].map((title) => {

@@ -1,16 +1,18 @@
-// Where each span of a flame chart stands: its times, and the lane that it has alone for as long as it lasts.
+// Layout of a flame chart: the times and the lane of each span.
 
 const SPANS = new Set(["run", "model", "tool", "wait", "retry", "compaction"]);
 
 /**
- * Lays spans out: `{spans: [{node, start, end, lane}], lanes, start, end}`, times in milliseconds. What runs at the same time is in
- * different lanes, and what belongs to a span is below it. `now` ends what is still open.
+ * Lays out spans: `{spans: [{node, start, end, lane}], lanes, start, end}`, times in milliseconds.
+ * Concurrent spans are in different lanes, and children are below their parents. `now` is the end
+ * of open spans.
  */
 export function layout(roots, now) {
   const spans = [];
   const below = (children) => children.flatMap((node) => (SPANS.has(node.kind) ? [node] : below(node.children)));
 
-  // Gives the lanes that a node and what is below it take, and puts them at `top` later, when that is known.
+  // Returns the lanes that a node and its descendants need, and places them at `top` once that is
+  // known.
   const measure = (node) => {
     const start = node.start;
     const end = Math.max(start, node.open ? now : node.end ?? start);
@@ -28,7 +30,7 @@ export function layout(roots, now) {
   return spans.length ? { spans, lanes: placed.height, start, end: Math.max(end, start + 1) } : { spans, lanes: 0, start: 0, end: 1 };
 }
 
-/** Puts each box into the first lanes that are free when it begins. */
+/** Places each box into the first lanes that are free when it begins. */
 function pack(boxes) {
   const free = [];
   boxes.sort((one, two) => one.start - two.start);
@@ -45,7 +47,7 @@ function pack(boxes) {
   return { boxes, height: free.length, until: boxes.reduce((most, box) => Math.max(most, box.until), 0) };
 }
 
-/** Round steps of a time axis, about `wanted` of them. */
+/** Returns round tick positions of a time axis, about `wanted` of them. */
 export function ticks(from, to, wanted = 6) {
   const rough = (to - from) / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));

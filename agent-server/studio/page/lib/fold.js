@@ -1,33 +1,34 @@
-// A session's journal, folded entry by entry into what the page shows: the tree, the chat, the requests, the questions and the changes of
-// state. An entry costs the same whether it is the tenth or the fifty-thousandth.
+// Folds a session's journal, entry by entry, into the view model: tree, chat, requests, questions
+// and state changes. Folding an entry takes constant time, independent of the length of the
+// journal.
 import { Conversation, told } from "./conversation.js";
 import { add, line, status } from "./format.js";
 import { calls, lines, outputText, textOf, pieces } from "./messages.js";
 import { Tree } from "./tree.js";
 
-/** What each kind of entry changes; made in the class, since it reaches into it. */
+/** Handlers by entry kind; defined in the class, whose private fields they access. */
 let folds;
 
 export class Fold {
   tree = new Tree();
-  /** By id. */
+  /** Runs by id. */
   runs = new Map();
-  /** What a person who talks with the agents sees, in order. */
+  /** Items of the chat, in order. */
   chat = [];
-  /** Values of states and of the storage, as they changed. */
+  /** Values of states and of the storage, with their changes. */
   changes = [];
-  /** Questions by the run and their id, as long as they are open. */
+  /** Open questions, by run and question id. */
   questions = new Map();
   usage = {};
   title = null;
-  /** The newest entry. */
+  /** Newest entry. */
   seq = 0;
   first = 0;
   last = 0;
-  /** Counts the entries that were folded, so that a view knows when it is out of date. */
+  /** Number of folded entries, by which views detect that they are out of date. */
   version = 0;
   #conversations = new Map();
-  /** The call that a run below was started by, as far as its run has not begun. */
+  /** Call that started a sub-agent's run, while that run has not begun. */
   #links = new Map();
   #values = new Map();
 
@@ -46,7 +47,10 @@ export class Fold {
     run.before = entry.time;
   }
 
-  /** An event that no entry tells of: it is seen as long as this page is open. It has no time of its own: it is what came `now`. */
+  /**
+   * Applies a transient event, which has no entry: it is shown while this page is open. It has no
+   * timestamp, so it gets the time `now`.
+   */
   passing(id, event, now = Date.now()) {
     const run = this.runs.get(id);
     const [kind, body] = Object.entries(event)[0];
@@ -58,7 +62,7 @@ export class Fold {
     this.#note(run, { time, seq: null }, look, { passing: true, end: time + lasts * 1000, ...fields });
   }
 
-  /** The newest run of an agent at the top. */
+  /** Newest top-level run of an agent. */
   newest() {
     return [...this.runs.values()].findLast((run) => !run.ids.parent_run_id) ?? null;
   }
@@ -67,7 +71,7 @@ export class Fold {
     const known = this.runs.get(entry.run);
     if (known) {
       if (!resumed) return;
-      // A wait for an answer is told by its question.
+      // A wait for an answer is shown by its question.
       if (known.node.status?.word !== "waiting") this.#note(known, entry, "wait", { label: "waited", start: known.node.end ?? entry.time, end: entry.time });
       Object.assign(known.node, { end: null, open: true, status: null, error: null });
       return;
@@ -97,7 +101,7 @@ export class Fold {
     if (!run.ids.parent_run_id) this.chat.push({ run: run.id, agent: run.ids.agent, ...item });
   }
 
-  /** The node of a step; a step begins with its model call. */
+  /** Node of a step; a step begins with its model call. */
   #step(run, number, time, seq) {
     if (run.step?.number === number) return run.step;
     if (run.step) run.step.end ??= time;
@@ -258,7 +262,7 @@ export class Fold {
   }
 }
 
-/** What events tell that are in no journal. */
+/** Handlers of transient events. */
 const passing = {
   retry: ({ attempt, delay, kind, error }) => ({ kind: "retry", lasts: delay, label: `retry ${attempt}`, detail: line(`in ${delay} s, after ${kind}: ${error}`) }),
   failover: ({ from, to, error }) => ({ kind: "retry", label: "failover", detail: line(`${from} → ${to}: ${error}`) }),
@@ -271,10 +275,10 @@ const passing = {
   custom: ({ name, value }) => ({ label: name, detail: line(JSON.stringify(value)) }),
 };
 
-/** The system prompt, if what was decided at a run's beginning is one. */
+/** Returns the system prompt, if a decision at the beginning of a run is one. */
 const systemOf = (value) => (typeof value === "string" ? value : value?.system);
 
-/** A run as blocks of text, what it was asked and then its steps: what two runs are compared by. */
+/** Returns a run as blocks of text for comparison: its input, and then its steps. */
 export function transcript(run) {
   const blocks = [{ title: "Asked", text: asked(run).map(lines).join("\n") }];
   for (const step of run.steps) {
@@ -289,7 +293,10 @@ export function transcript(run) {
   return blocks;
 }
 
-/** What the run was asked: the messages that it brought, or for a fork the newest of the user that it was given. */
+/**
+ * Returns the input of a run: the messages that it started with, or for a fork the newest user
+ * message of its history.
+ */
 function asked(run) {
   const brought = run.node.children.filter((node) => node.kind === "message").map((node) => node.message);
   if (brought.length) return brought;

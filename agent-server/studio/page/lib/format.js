@@ -1,4 +1,4 @@
-// Figures and times for people.
+// Formatting of numbers and times.
 
 const counts = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat("en");
@@ -6,14 +6,14 @@ const whole = new Intl.NumberFormat("en");
 export const count = (number) => (number < 10_000 ? whole.format(number) : counts.format(number));
 export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-/** Millionths of a US dollar. */
+/** Formats millionths of a US dollar. */
 export function money(micros) {
   if (!micros) return "$0";
   const dollars = micros / 1e6;
   return dollars >= 0.01 ? `$${dollars.toFixed(2)}` : `$${dollars.toPrecision(2)}`;
 }
 
-/** Milliseconds. */
+/** Formats milliseconds. */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -36,7 +36,7 @@ export const moment = (time) => `${new Date(time).toISOString().slice(0, 10)} ${
 
 export const prompt = (usage) => usage.input + usage.cached + usage.cache_write;
 
-/** Tokens in and out, and money where prices are known. */
+/** Formats input and output tokens, and the cost where prices are known. */
 export function used(usage) {
   if (!usage?.calls) return "";
   const cost = usage.priced ? ` · ${money(usage.cost)}` : "";
@@ -48,13 +48,16 @@ export function add(sum, usage) {
   return sum;
 }
 
-/** The first line of a text, and no more of it than a row shows. */
+/** Returns the first line of a text, limited to the length of a row. */
 export const line = (text, most = 200) => {
   const start = String(text ?? "").slice(0, most * 2).replace(/\s+/g, " ").trim();
   return start.length > most ? `${start.slice(0, most - 1)}…` : start;
 };
 
-/** `{"finished": "text"}` and `"paused"` in one word, with the reason if there is one. */
+/**
+ * Formats a status such as `{"finished": "text"}` or `"paused"` as one word, with the reason if
+ * there is one.
+ */
 export function status(value) {
   if (value === null || value === undefined) return { word: "running" };
   if (typeof value === "string") return { word: value === "interrupted" ? "waiting" : value };

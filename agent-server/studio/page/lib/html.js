@@ -1,4 +1,4 @@
-// One place that binds the library, so that views import from here alone.
+// Binds htm to Preact, so that views import from here alone.
 import { h, render, createContext } from "../vendor/preact/preact.js";
 import { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact/hooks.js";
 import htm from "../vendor/htm/htm.js";

@@ -1,4 +1,4 @@
-// Markdown of models and people, as HTML that can do nothing.
+// Safe HTML from Markdown of models and users.
 import { Marked } from "../vendor/marked/marked.js";
 
 const escaped = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
@@ -7,19 +7,19 @@ const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
-    // The policy of the page loads nothing from elsewhere: a picture is a link to it.
+    // The page's policy loads nothing from elsewhere: an image becomes a link.
     image: ({ href, text }) => (/^data:image\/(png|jpeg|gif|webp);/.test(href) ? `<img src="${escaped(href)}" alt="${escaped(text)}">` : `<a href="${escaped(href)}">${escaped(text || href)}</a>`),
     code: ({ text, lang }) => {
       const language = /^[\w+#.-]{1,20}/.exec(lang ?? "")?.[0] ?? "";
       const caption = `<span>${escaped(language || "text")}</span><button type="button" class="bare" data-copy>Copy</button>`;
       return `<figure class="code"><figcaption>${caption}</figcaption><pre tabindex="0"><code>${escaped(text)}</code></pre></figure>`;
     },
-    // Whatever claims to be HTML is shown as the text that it is.
+    // HTML in the source is shown as text.
     html: ({ text }) => escaped(text),
   },
 });
 
-/** HTML that is not yet cleaned. */
+/** Returns HTML before sanitising. */
 export const rendered = (text) => marked.parse(text);
 
 const rules = {
@@ -30,12 +30,12 @@ const rules = {
   ADD_ATTR: ["data-copy", "tabindex"],
 };
 
-/** HTML for the page; `purify` is DOMPurify over the page's window. */
+/** Returns sanitised HTML; `purify` is DOMPurify for the page's window. */
 export function clean(purify, text) {
   return purify.sanitize(rendered(text), rules);
 }
 
-/** Links go to a page of their own, which learns nothing of this one. */
+/** Links open in a new page without access to this one. */
 export function hardenLinks(purify) {
   purify.addHook("afterSanitizeAttributes", (node) => {
     if (node.tagName === "A" && node.hasAttribute("href")) {

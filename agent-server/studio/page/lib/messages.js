@@ -1,16 +1,17 @@
-// Reading messages as the journal keeps them: `{"user": {..}}`, `{"assistant": {..}}`, `{"tool": {..}}`, `{"system": {..}}`.
+// Parsing of messages in the journal's form: `{"user": {..}}`, `{"assistant": {..}}`,
+// `{"tool": {..}}`, `{"system": {..}}`.
 
 export const role = (message) => Object.keys(message)[0];
 
 export const content = (message) => message[role(message)];
 
-/** The pieces of a message, each `{kind, ..}`, whatever the role. */
+/** Returns the pieces of a message, each `{kind, ..}`, for any role. */
 export function pieces(message) {
   const inner = content(message) ?? {};
   return (inner.blocks ?? inner.parts ?? []).map(piece);
 }
 
-/** A part or block as `{kind, ..its fields}`. */
+/** Returns a part or block as `{kind, ..its fields}`. */
 export function piece(block) {
   const [kind, inner] = Object.entries(block)[0];
   return { kind, ...(typeof inner === "object" && inner !== null ? inner : { value: inner }) };
@@ -21,10 +22,10 @@ export const textOf = (pieces) =>
 
 export const calls = (message) => pieces(message).filter((piece) => piece.kind === "tool_call");
 
-/** The text of a tool's output, as the model is shown it. */
+/** Returns the text of a tool's output, as the model receives it. */
 export const outputText = (output) => textOf((output?.parts ?? []).map(piece));
 
-/** JSON text laid out over lines, for people; a text that is no JSON stays as it is. */
+/** Pretty-prints JSON text; any other text stays unchanged. */
 export function pretty(json) {
   try {
     return JSON.stringify(typeof json === "string" ? JSON.parse(json) : json, null, 2);
@@ -33,7 +34,7 @@ export function pretty(json) {
   }
 }
 
-/** A message as lines, for comparing. */
+/** Returns a message as lines, for comparison. */
 export function lines(message) {
   const inner = content(message) ?? {};
   const head = role(message) === "tool" ? `result of ${inner.name}` : role(message);
@@ -47,8 +48,8 @@ export function lines(message) {
 }
 
 /**
- * Where the bytes of an image are: a `data:` URL, a file that the server keeps, or an address that the page may not load and only names. Kinds that a browser
- * could run, such as SVG, are not shown.
+ * Returns the source of an image: a `data:` URL, an uploaded file, or a URL that the page may not
+ * load and only shows as text. Types that a browser could execute, such as SVG, are not shown.
  */
 export function imageUrl(media) {
   const mime = media.mime ?? "image/png";

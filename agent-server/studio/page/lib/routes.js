@@ -1,4 +1,5 @@
-// Addresses within the page: `#/session/NAME/trace?at=12`. What is in them can be shared; the key never is.
+// Routes within the page: `#/session/NAME/trace?at=12`. They can be shared; the key is never part
+// of them.
 
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
@@ -16,7 +17,7 @@ export const go = (...place) => {
   location.hash = link(...place);
 };
 
-/** Changes the address without a step in the browser's history. */
+/** Changes the route without an entry in the browser's history. */
 export const settle = (...place) => {
   history.replaceState(null, "", link(...place));
 };

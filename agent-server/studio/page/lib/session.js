@@ -1,22 +1,22 @@
-// One session as it is and as it grows: its journal in pages, and the events of the run that is under way.
+// A session with live updates: its journal in pages, and the events of the active run.
 import { api } from "./api.js";
 import { MessageBuilder } from "./chunks.js";
 import { Fold } from "./fold.js";
 
-/** Entries of the first page, so that something is seen at once, and of the others. */
+/** Entries of the first page, which is small so that content appears quickly, and of the others. */
 const FIRST = 300;
 const PAGE = 2000;
 const PAUSE = 2000;
 
 export class Session {
   fold = new Fold();
-  /** What runs are saying that is in no entry yet, by run. */
+  /** Streamed messages without an entry yet, by run. */
   streams = new Map();
   loading = true;
   error = null;
   #stop = new AbortController();
   #wake = null;
-  /** Somebody wants a look; it may be that one is under way, which began too early. */
+  /** True if a reload was requested, even while one is running that began too early. */
   #poked = false;
   #drawn = 0;
 
@@ -36,7 +36,7 @@ export class Session {
     this.#wake?.();
   }
 
-  /** Looks at once, such as after an answer. */
+  /** Reloads at once, such as after an answer. */
   poke() {
     this.#poked = true;
     this.#wake?.();
@@ -71,7 +71,10 @@ export class Session {
     });
   }
 
-  /** Reads what the journal has beyond what is folded. A page is folded in one go; the page is drawn between two. */
+  /**
+   * Reads new entries of the journal. Each page is folded at once; the browser renders between two
+   * pages.
+   */
   async #pull() {
     for (;;) {
       const { entries, after } = await api.entries(this.name, this.fold.seq, this.fold.seq ? PAGE : FIRST, this.#stop.signal);
@@ -86,11 +89,11 @@ export class Session {
     this.changed();
   }
 
-  /** Follows a run that is under way until it is at rest. */
+  /** Follows an active run until it stops. */
   async #stream(run) {
     let pulling = null;
     let again = false;
-    // An event of the journal says that there are entries to read; those that come meanwhile are read in one go.
+    // A durable event means that there are entries to read; events meanwhile share one read.
     const pull = () => {
       if (pulling) again = true;
       else

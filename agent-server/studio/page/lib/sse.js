@@ -1,12 +1,13 @@
-// Server-sent events over `fetch`: `EventSource` can send no key, and a key must not stand in a URL.
+// Server-sent events over `fetch`: `EventSource` cannot send the key, and a key must not be in a
+// URL.
 
-/** Reads frames `{id, event, data}` out of text that arrives in pieces of any size. */
+/** Parser of frames `{id, event, data}` from text that arrives in pieces of any size. */
 export class Frames {
   #rest = "";
 
-  /** The frames that `text` completes. */
+  /** Returns the frames that `text` completes. */
   push(text) {
-    // A carriage return at the end may be half of a line's end: it waits for the other half.
+    // A final carriage return may be half of a line ending: wait for the next piece.
     const all = this.#rest + text;
     const held = all.endsWith("\r") ? all.length - 1 : all.length;
     const blocks = (all.slice(0, held).replace(/\r\n?/g, "\n")).split("\n\n");
@@ -28,7 +29,7 @@ function frame(block) {
   return fields;
 }
 
-/** The frames of a response, until it ends. */
+/** Frames of a response, until it ends. */
 export async function* framesOf(response) {
   const frames = new Frames();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

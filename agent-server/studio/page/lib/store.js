@@ -1,8 +1,8 @@
-// What all views share: what the server has, and what the page is told to show.
+// Shared state of all views: data of the server, and messages to the user.
 import { api, ApiError } from "./api.js";
 import { useEffect, useState } from "./html.js";
 
-/** A value with readers. */
+/** Observable value. */
 export function store(value) {
   const readers = new Set();
   return {
@@ -31,12 +31,12 @@ export const config = store({ read_only: false, files: false });
 export const agents = store([]);
 export const runs = store(null);
 export const questions = store([]);
-/** Why the server could not be asked, if it could not. */
+/** Reason why the server could not be reached, if any. */
 export const trouble = store(null);
-/** True while a key must be typed. */
+/** True while the user must enter a key. */
 export const locked = store(false);
 export const toasts = store([]);
-/** What a screen reader is told. */
+/** Announcement for screen readers. */
 export const told = store("");
 
 export function tell(text) {
@@ -46,7 +46,7 @@ export function tell(text) {
 
 let serial = 0;
 
-/** Says something for some seconds, with something that can be done about it. */
+/** Shows a message for a few seconds, with an optional action. */
 export function toast(text, action) {
   const it = { id: (serial += 1), text, action };
   toasts.set((all) => [...all.slice(-2), it]);
@@ -55,7 +55,7 @@ export function toast(text, action) {
 
 export const dismiss = (id) => toasts.set((all) => all.filter((it) => it.id !== id));
 
-/** What to do with an error: ask for a key, or say it. */
+/** Handles an error: asks for a key, or shows the message. */
 export function failed(error) {
   if (error.name === "AbortError") return;
   if (error instanceof ApiError && error.wantsKey) locked.set(true);
@@ -72,7 +72,10 @@ async function look() {
 
 let timer;
 
-/** Asks the server now, and every few seconds from then on; less often while it does not answer or nobody looks. */
+/**
+ * Polls the server now and every few seconds; less often while it does not answer or the page is
+ * hidden.
+ */
 export async function refresh() {
   clearTimeout(timer);
   let pause = document.hidden ? 15_000 : 2_500;
@@ -89,7 +92,7 @@ export async function refresh() {
   timer = setTimeout(refresh, pause);
 }
 
-/** Begins, or begins again when a key was typed. */
+/** Starts polling, or restarts it after a key was entered. */
 export async function begin() {
   try {
     config.set(await api.config());

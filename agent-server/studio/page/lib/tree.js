@@ -1,4 +1,4 @@
-// The tree of what happened: runs, their steps, and in these the calls, tools, waits and changes.
+// Tree of a session: runs, their steps, and in these the calls, tools, waits and changes.
 
 /** One row of the tree. */
 class Node {
@@ -17,7 +17,7 @@ class Node {
   }
 }
 
-/** All nodes in the order in which they came; a node's id is its place there. */
+/** All nodes in order of arrival; a node's id is its index. */
 export class Tree {
   nodes = [];
   roots = [];
@@ -29,7 +29,7 @@ export class Tree {
     return node;
   }
 
-  /** Hangs a node below another, when it comes to be known where it belongs. */
+  /** Moves a node below another one, once its parent is known. */
   move(node, parent) {
     const from = node.parent ? node.parent.children : this.roots;
     from.splice(from.lastIndexOf(node), 1);
@@ -48,7 +48,10 @@ function deepen(node, depth) {
   for (const child of node.children) deepen(child, depth + 1);
 }
 
-/** The rows that are seen: without what is below a closed node, and without what `shows` refuses (its children stay). */
+/**
+ * Returns the visible rows: without descendants of closed nodes, and without nodes that `shows`
+ * rejects (their children stay).
+ */
 export function rows(roots, closed, shows = () => true) {
   const seen = [];
   const rest = [...roots].reverse();
@@ -61,7 +64,7 @@ export function rows(roots, closed, shows = () => true) {
   return seen;
 }
 
-/** The nodes above, from the top. */
+/** Returns the ancestors of a node, from the top. */
 export function path(node) {
   const all = [];
   for (let at = node; at; at = at.parent) all.unshift(at);

@@ -1,4 +1,4 @@
-// The frame of the page: what is at the top, which view is shown, and keys that work everywhere.
+// Page frame: header, current view, and global keyboard shortcuts.
 import { key } from "../lib/api.js";
 import { html, useEffect, useLayoutEffect, useState } from "../lib/html.js";
 import { go, link, parse } from "../lib/routes.js";
@@ -38,13 +38,13 @@ function useRoute() {
   return route;
 }
 
-/** Keys that work everywhere but where text is typed. */
+/** Global shortcuts, except while text is typed. */
 function useKeys(route, setTheme) {
   useLayoutEffect(() => {
     let before = "";
     const press = (event) => {
       const typing = event.target.closest?.("input, textarea, select, dialog");
-      // Out of a field, so that the keys below mean what they do elsewhere.
+      // Leaves a field, so that the shortcuts below work.
       if (event.key === "Escape" && typing && typing.tagName !== "DIALOG" && !typing.closest("dialog")) document.querySelector("#content").focus();
       if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
       const pressed = before === "g" ? `g ${event.key}` : event.key;
@@ -111,7 +111,7 @@ function Page({ route }) {
   return html`<${Live} />`;
 }
 
-/** Asks for the key; it is kept for this tab alone. */
+/** Asks for the key, which is stored for this tab only. */
 function Unlock() {
   const [wrong, setWrong] = useState(Boolean(key.get()));
   const submit = async (event) => {

@@ -1,4 +1,4 @@
-// One call of a model: what it was told, what of that was new, and what it answered.
+// Details of a model call: its request, what was new in it, and the answer.
 import { news, told } from "../lib/conversation.js";
 import { clock, count, duration, plural, prompt } from "../lib/format.js";
 import { html, useMemo, useState } from "../lib/html.js";
@@ -30,7 +30,7 @@ export function CallDetail({ node, session, name, readOnly }) {
     <div id="call" role="tabpanel" aria-labelledby="call-${tab}" class="stack"><${Panel} node=${node} run=${run} /></div>`;
 }
 
-/** What this call was told that the one before was not. */
+/** Changes since the request of the previous call. */
 function News({ node, run }) {
   const change = useMemo(() => news(node.previous, node.request), [node]);
   const before = run.steps.flatMap((step) => step.children).findLast((it) => it.kind === "model" && it.response && it.seq < node.seq);
@@ -48,7 +48,7 @@ function News({ node, run }) {
 const Request = ({ node, run }) => html`${run.system && html`<details class="thought"><summary>System prompt</summary>
   <pre class="block" tabindex="0">${run.system}</pre></details>`}<${Messages} all=${told(node.request)} />`;
 
-/** Messages, the newest first in sight; earlier ones are drawn when they are asked for. */
+/** Messages, with the newest visible; earlier ones are rendered on demand. */
 function Messages({ all, fresh }) {
   const [most, setMost] = useState(SHOWN);
   const shown = all.slice(-most);

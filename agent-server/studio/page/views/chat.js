@@ -1,4 +1,4 @@
-// The conversation as people have it: what was said, what tools did, and what waits for an answer.
+// Chat view: messages, tool calls, and open questions.
 import { api } from "../lib/api.js";
 import { clock, line } from "../lib/format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
@@ -9,7 +9,7 @@ import { Composer } from "./composer.js";
 import { Badge, Code, Empty, Pieces, copyCode } from "./parts.js";
 import { QuestionCard } from "./questions.js";
 
-/** Items that are drawn at first; more are drawn when they are asked for. */
+/** Number of items that are rendered initially; more are rendered on demand. */
 const SHOWN = 120;
 
 export function Chat({ session, name, waiting, running, state, readOnly }) {
@@ -65,13 +65,15 @@ export function Chat({ session, name, waiting, running, state, readOnly }) {
   </div>`;
 }
 
-/** What a run does at the moment. */
+/** Current activity of a run. */
 function doing(run) {
   const open = run.step?.children.findLast((node) => node.kind === "tool" && node.open);
   return open ? `${open.label} runs …` : `${run.ids.agent} thinks …`;
 }
 
-/** Keeps the end in sight while the reader is there, and leaves a reader alone who scrolled back. */
+/**
+ * Keeps the end visible while the reader is there, and does not move a reader who scrolled back.
+ */
 function useFollowing(changes) {
   const box = useRef(null);
   const atEnd = useRef(true);
@@ -126,14 +128,14 @@ function Answer({ item, fold, name, look, trace }) {
   </article>`;
 }
 
-/** How a call stands that has no good result; nothing if it has. */
+/** Status of a call without a successful result; nothing otherwise. */
 function callState({ call, node, output, run, fold }) {
   if (output) return node.failed ? "failed" : null;
   if ([...fold.questions.values()].some(({ question }) => question.id.startsWith(`${call.id}/`))) return "waiting";
   return run?.node.open ? "running" : "not run";
 }
 
-/** A call of a tool, folded to one line. */
+/** A tool call, folded to one line. */
 function Call({ call, node, name, fold, run }) {
   const [open, setOpen] = useState(false);
   const output = node?.answer ?? node?.output;

@@ -1,4 +1,4 @@
-// Two runs side by side, step by step.
+// Comparison of two runs, step by step.
 import { api } from "../lib/api.js";
 import { duration, plural, used } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";

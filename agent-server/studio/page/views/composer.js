@@ -1,19 +1,22 @@
-// Where a person writes, with files that are sent along.
+// Message composer with attachments.
 import { html, useRef, useState } from "../lib/html.js";
 import { api } from "../lib/api.js";
 import { config, failed } from "../lib/store.js";
 
-/** Bytes of all files of a message where the server keeps none: more than this, as text, is a larger body than it takes. */
+/**
+ * Maximum size of all files of a message in bytes without uploads: encoded as text, more would
+ * exceed the server's body limit.
+ */
 const MOST = 5 << 20;
 
-/** A file as a part of a message: by its id, where the server keeps files, or else with its bytes. */
+/** Returns a file as a part of a message: by id if the server supports uploads, or else inline. */
 const part = async (file, others) => {
   if (config.get().files) return { file: (await api.upload(file)).id };
   if (others + file.size > MOST) throw new Error(`${file.name} is left out: the files of a message have 5 MiB at most.`);
   return whole(file);
 };
 
-/** A file with its bytes. */
+/** Returns a file inline. */
 const whole = (file) =>
   new Promise((done, failed) => {
     const reader = new FileReader();
@@ -25,7 +28,7 @@ const whole = (file) =>
     reader.readAsDataURL(file);
   });
 
-/** `send` is given the input: a text, or its parts where files are with it. */
+/** Calls `send` with the input: a text, or parts if there are files. */
 export function Composer({ send, placeholder, extra, focus }) {
   const [text, setText] = useState("");
   const [files, setFiles] = useState([]);

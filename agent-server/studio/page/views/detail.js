@@ -1,4 +1,4 @@
-// What is known of one row of the trace.
+// Details of one row of the trace.
 import { api } from "../lib/api.js";
 import { told } from "../lib/conversation.js";
 import { clock, count, duration, money, plural, prompt } from "../lib/format.js";
@@ -72,7 +72,7 @@ function RunDetail({ node, session, name, readOnly }) {
     ${run.system && html`<details class="thought"><summary>System prompt</summary><pre class="block" tabindex="0">${run.system}</pre></details>`}`;
 }
 
-/** Drives the run again with what its models and tools gave then. */
+/** Replays the run with the recorded results of its models and tools. */
 function Replay({ run, name }) {
   const [outcome, setOutcome] = useState(null);
   const replay = async () => {

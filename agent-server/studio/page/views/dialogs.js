@@ -1,10 +1,10 @@
-// Dialogs: the browser's own, which keep the focus and close on Escape.
+// Dialogs based on the native element, which traps the focus and closes on Escape.
 import { html, useEffect, useRef } from "../lib/html.js";
 import { store, useStore } from "../lib/store.js";
 
 const open = store(null);
 
-/** Shows a dialog; `content` is a function of what closes it. */
+/** Shows a dialog; `content` is a function of the closing callback. */
 export const show = (title, content) => open.set({ title, content });
 const close = () => open.set(null);
 
@@ -20,7 +20,7 @@ export function Dialogs() {
   </dialog>`;
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks for confirmation of an irreversible action. */
 export function confirm(title, text, word, act) {
   const run = (done) => async (event) => {
     event.preventDefault();

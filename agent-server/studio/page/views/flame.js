@@ -1,5 +1,5 @@
-// The flame chart: what took how long, and what ran at the same time. It is drawn on a canvas, since a long run has many thousand spans; the
-// trace tells the same to who cannot see it.
+// Flame chart of durations and concurrency. Drawn on a canvas, since a long run has many thousand
+// spans; the trace is the accessible alternative.
 import { clock, duration, used } from "../lib/format.js";
 import { layout, ticks } from "../lib/flame.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
@@ -8,12 +8,12 @@ import { Empty } from "./parts.js";
 
 const LANE = 22;
 const AXIS = 24;
-/** Pixels of a moment. */
+/** Pixels of a span without duration. */
 const MARK = 4;
 
 export function Flame({ session, name, readOnly, version }) {
   const { fold } = session;
-  // The newest run at first: between runs, a session may have lain for days.
+  // Initially the newest run: days may lie between the runs of a session.
   const [wantedRun, setRun] = useState(null);
   const chosenRun = wantedRun ?? fold.tree.roots.at(-1)?.run ?? "";
   const [picked, pick] = useState(null);
@@ -146,12 +146,13 @@ function draw(canvas, chart, view, width, height, picked) {
     pen.fillStyle = quiet;
     pen.fillText(duration(at), x + 4, AXIS / 2);
   }
-  // What is narrower than a pixel is drawn once a pixel: a long run has more spans than a screen has columns.
+  // Spans narrower than a pixel are drawn once per pixel: a long run has more spans than a screen
+  // has columns.
   const last = new Map();
   for (const span of chart.spans) {
     if (span.end < view.from || span.start > view.to) continue;
     const x = Math.max(0, (span.start - view.from) * scale);
-    // What takes no time is seen all the same.
+    // Spans without duration stay visible.
     const least = span.node.kind === "retry" || span.node.kind === "compaction" ? MARK : 1;
     const size = Math.max(least, Math.min(width, (span.end - view.from) * scale) - x);
     if (size <= least && last.get(span.lane) === Math.floor(x)) continue;

@@ -1,4 +1,4 @@
-// A fork: going on from a step of a run in a new session, with another message in place of one that was.
+// Fork: continue from a step of a run in a new session, with one message changed.
 import { api } from "../lib/api.js";
 import { told } from "../lib/conversation.js";
 import { html, useState } from "../lib/html.js";
@@ -8,7 +8,7 @@ import { go } from "../lib/routes.js";
 import { refresh, runs, toast } from "../lib/store.js";
 import { show } from "./dialogs.js";
 
-/** Asks how to fork `run` after `step`; `call` is the model call that follows, if one did. */
+/** Asks how to fork `run` after `step`; `call` is the following model call, if there is one. */
 export function forkDialog(session, name, run, step, call) {
   const next = call ?? run.steps[0]?.children.find((node) => node.kind === "model");
   const messages = next ? told(next.request) : [];
@@ -57,7 +57,7 @@ function ForkForm({ name, run, step, messages, done }) {
   </form>`;
 }
 
-/** A name that no session of this page's lists has. */
+/** Returns a name that no listed session has. */
 function free(name) {
   const taken = new Set((runs.get() ?? []).map((run) => run.session));
   const base = name.replace(/-fork-\d+$/, "");

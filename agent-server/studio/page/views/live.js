@@ -1,4 +1,4 @@
-// What is going on now: runs under way, what waits for a person, and where to begin.
+// Overview: active runs, questions for the user, and starting points.
 import { api } from "../lib/api.js";
 import { ago, count, duration, plural, used } from "../lib/format.js";
 import { html, useEffect, useState } from "../lib/html.js";

@@ -1,4 +1,4 @@
-// A chat that begins.
+// New chat.
 import { api } from "../lib/api.js";
 import { html, useState } from "../lib/html.js";
 import { go } from "../lib/routes.js";

@@ -1,4 +1,4 @@
-// Small parts that all views are made of.
+// Shared components of all views.
 import purify from "../vendor/dompurify/purify.js";
 import { api } from "../lib/api.js";
 import { columns, difference } from "../lib/diff.js";
@@ -19,7 +19,7 @@ export const Empty = ({ title, children, framed = true }) => html`<div class="em
 export const Problem = ({ text, retry, label = "Try again" }) =>
   html`<div class="problem" role="alert"><span>${text}</span>${retry && html`<button onClick=${retry}>${label}</button>`}</div>`;
 
-/** Tabs of one panel, gone through by the arrow keys. */
+/** Tabs of one panel, with arrow key navigation. */
 export function Tabs({ names, chosen, choose, label, panel }) {
   const move = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -36,7 +36,9 @@ export function Tabs({ names, chosen, choose, label, panel }) {
   </div>`;
 }
 
-/** Markdown. While a text grows, it is drawn at most so often that drawing takes a fifth of the time, however long it gets. */
+/**
+ * Markdown. While a text grows, rendering is throttled to a fifth of the time, whatever its length.
+ */
 export function Markdown({ text }) {
   const [drawn, draw] = useState(text);
   const cost = useRef(0);
@@ -65,7 +67,7 @@ export async function copyCode(event) {
 
 export const Code = ({ text, label }) => html`<pre class="block" tabindex="0" aria-label=${label}>${pretty(text)}</pre>`;
 
-/** Two texts: line below line, or `beside` each other where there is room for it. */
+/** Difference of two texts: line by line, or `beside` each other where there is space. */
 export function Diff({ before, now, label = "What changed", beside }) {
   const isTwo = useWide() && beside;
   const rows = useMemo(() => difference(before, now), [before, now]);
@@ -97,7 +99,7 @@ function useWide() {
   return is;
 }
 
-/** The pieces of a message. */
+/** Pieces of a message. */
 export function Pieces({ pieces, plain }) {
   return pieces.map((piece, at) => {
     if (piece.kind === "text") return plain ? html`<p class="plain" key=${at}>${piece.text}</p>` : html`<${Markdown} key=${at} text=${piece.text} />`;
@@ -121,7 +123,7 @@ function Picture({ media }) {
     ${where}</a>`}</p>`;
 }
 
-/** A picture that the server keeps. */
+/** Image that the server stores. */
 function Kept({ path, name }) {
   const [shown, show] = useState(null);
   useEffect(() => {
@@ -138,7 +140,7 @@ function Kept({ path, name }) {
   return html`<p class="quiet">Image ${name} ${shown === "" && "is not kept any more"}</p>`;
 }
 
-/** A long list of rows of one height, of which those that are seen are drawn. `at` is kept in sight when it changes. */
+/** Virtual list of rows of equal height. Keeps `at` visible when it changes. */
 export function LongList({ count, height, row, at, label, role = "list", onKeyDown, activeId, follow }) {
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, room: 600 });

@@ -1,4 +1,4 @@
-// Questions that runs wait for: what is asked, and how it can be answered.
+// Open questions of runs, with forms to answer them.
 import { api } from "../lib/api.js";
 import { pretty } from "../lib/messages.js";
 import { html, useState } from "../lib/html.js";
@@ -47,7 +47,7 @@ const ReadOnly = ({ question }) => html`<h3>${question.payload?.tool ?? question
   <${Code} text=${question.payload?.arguments ?? question.payload} label="What is asked" />
   <p class="hint">This studio is read-only: answer where the agent runs.</p>`;
 
-/** A call of a tool that waits for approval. */
+/** Tool call that waits for approval. */
 function Approval({ question, send, busy }) {
   const { tool, description, arguments: given, why, decisions = ["approve", "reject"] } = question.payload;
   const [mode, setMode] = useState(null);
@@ -109,7 +109,7 @@ function Approvals({ question, send, busy }) {
   </form>`;
 }
 
-/** What the agent asks the user in words. */
+/** Question of the agent to the user. */
 function AskUser({ question, send, busy }) {
   const all = question.payload.questions ?? [];
   const submit = (event) => {
@@ -130,7 +130,7 @@ function AskUser({ question, send, busy }) {
     <div class="bar"><button class="main" disabled=${busy}>Answer</button></div></form>`;
 }
 
-/** A question of a kind that this page does not know. */
+/** Question of an unknown kind. */
 function AnyAnswer({ question, send, busy }) {
   const [text, setText] = useState("");
   const isText = question.schema?.type === "string" || !question.schema;
@@ -154,7 +154,7 @@ function AnyAnswer({ question, send, busy }) {
 
 const FORMS = { approval: Approval, approvals: Approvals, ask_user: AskUser };
 
-/** The JSON object that a text is, or what is wrong with it. */
+/** Parses a JSON object from a text, or returns the error. */
 function object(text) {
   try {
     const value = JSON.parse(text);

@@ -1,4 +1,4 @@
-// One session: its chat, the trace of its runs, the flame chart and its state.
+// Session view: chat, trace of the runs, flame chart and state.
 import { api } from "../lib/api.js";
 import { money, plural, prompt, count } from "../lib/format.js";
 import { html, useEffect, useMemo, useState } from "../lib/html.js";
@@ -13,11 +13,14 @@ import { State } from "./state.js";
 import { Trace } from "./trace.js";
 
 export const TABS = [["chat", "Chat"], ["trace", "Trace"], ["flame", "Flame chart"], ["state", "State"]];
-/** Milliseconds without an entry after which an open run that nobody drives is called stopped. */
+/**
+ * Time in milliseconds without an entry after which an open run without a driving process counts as
+ * stopped.
+ */
 const QUIET = 10_000;
 const VIEWS = { chat: Chat, trace: Trace, flame: Flame, state: State };
 
-/** The session, followed as long as it is shown. */
+/** The session, followed while it is shown. */
 function useSession(name) {
   const [, draw] = useState(0);
   const session = useMemo(() => new Session(name, () => draw((n) => n + 1)), [name]);
@@ -32,10 +35,11 @@ export function SessionView({ name, tab, query }) {
   const newest = fold.newest();
   const ours = waiting.filter((it) => it.session === name);
   const running = live?.find((run) => run.session === name && (run.status === "running" || run.status === "queued"));
-  // What no process has under way and nobody wrote to for a while has died, or is another program's.
+  // A run that no process drives and that has no recent entry has died, or belongs to another
+  // program.
   const isDead = newest?.node.open && live && !running && Date.now() - fold.last > QUIET;
   const state = newest?.node.open ? (isDead ? "stopped" : "running") : newest?.node.status?.word;
-  // An answer, or a run that began elsewhere, is to be seen at once.
+  // Answers, and runs started elsewhere, must show at once.
   useEffect(() => session.poke(), [running?.run, ours.length]);
   const isOpen = Boolean(newest?.node.open);
   useEffect(() => void refresh(), [isOpen]);
@@ -68,7 +72,7 @@ function figures({ usage, runs: all }) {
   return usage.calls ? `${plural(all.size, "run")} · ${plural(usage.calls, "call")} · ${count(prompt(usage))} → ${count(usage.output)} tokens${cost}` : plural(all.size, "run");
 }
 
-/** What can be done with a session as a whole. */
+/** Actions on the whole session. */
 function Menu({ session, name, readOnly }) {
   const [open, setOpen] = useState(false);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// All sessions, found by their names, titles and what was said in them.
+// List of all sessions, with search in names, titles and messages.
 import { api } from "../lib/api.js";
 import { ago, plural } from "../lib/format.js";
 import { html, useEffect, useState } from "../lib/html.js";

@@ -1,4 +1,4 @@
-// Values of the runs' state and of the storage that agents share, over time.
+// Values of the runs' state and of the shared storage, over time.
 import { clock, line, plural } from "../lib/format.js";
 import { html, useMemo, useState } from "../lib/html.js";
 import { pretty } from "../lib/messages.js";

@@ -1,4 +1,4 @@
-// The run as a tree, with the details of the row that is chosen.
+// Trace view: the runs as a tree, with the details of the selected row.
 import { duration, used } from "../lib/format.js";
 import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { settle } from "../lib/routes.js";
@@ -30,7 +30,7 @@ export function Trace({ session, name, query, readOnly, version }) {
   }, [filter, words]);
   const list = useMemo(() => rows(fold.tree.roots, closed, shows), [version, closed, shows]);
   const places = useMemo(() => new Map(list.map((node, at) => [node.id, at])), [list]);
-  // An address names an entry; its node comes with the page of the journal that it is in.
+  // A route names an entry; its node arrives with the entry's page of the journal.
   const asked = useRef(null);
   useEffect(() => {
     if (!wanted || asked.current === wanted) return;

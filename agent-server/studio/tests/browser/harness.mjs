@@ -1,4 +1,4 @@
-// A browser, the real server behind the page, and the model that it talks to.
+// Test harness: a browser, the real server behind the page, and a scripted model.
 import { spawn } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -20,7 +20,10 @@ const here = (file) => new URL(`../${file}`, import.meta.url).pathname;
 
 export const SUPPORT = here("agents/support.yaml");
 
-/** The program `agent studio`, or another command, over a store of its own, with the support agent unless `agents` says otherwise. */
+/**
+ * Starts `agent studio`, or another command, over a new store, with the support agent unless
+ * `agents` says otherwise.
+ */
 export async function studio({ store, agents = [SUPPORT], options = [], command } = {}) {
   const model = await serveModel();
   const place = store ?? join(mkdtempSync(join(tmpdir(), "studio-")), "runs.db");
@@ -48,7 +51,7 @@ export async function studio({ store, agents = [SUPPORT], options = [], command 
   return { url: disk?.url ?? url, store: place, stop };
 }
 
-/** The server over a store of these lines, which are an export's. */
+/** Starts the server over a store with these lines of an export. */
 export async function ofLines(lines) {
   const file = join(mkdtempSync(join(tmpdir(), "studio-")), "lines.jsonl");
   writeFileSync(file, lines.join("\n"));
@@ -66,7 +69,10 @@ export async function ofLines(lines) {
   return { url, stop: () => child.kill() };
 }
 
-/** A page that fails the test by `check()` if something stood in the console, was thrown, or broke the page's policy. */
+/**
+ * Opens a page whose `check()` fails the test after console output, an exception or a violation of
+ * the page's policy.
+ */
 export async function open(browser, url, { width = 1280, height = 800, scheme = "light", ...more } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce", ...more });
   const page = await context.newPage();
@@ -83,14 +89,17 @@ export async function open(browser, url, { width = 1280, height = 800, scheme = 
   return { page, faults, check, close: () => context.close() };
 }
 
-/** What axe finds that is serious or worse, in words. The page's policy forbids injected scripts: this is given to the debugger instead. */
+/**
+ * Describes serious and critical axe findings. Runs through the debugger, since the page's policy
+ * forbids injected scripts.
+ */
 export async function serious(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3).join(" | ")}`);
 }
 
-/** Says something in the chat that is open. */
+/** Sends a message in the open chat. */
 export async function say(page, text) {
   await page.getByRole("textbox", { name: "Message" }).fill(text);
   await page.keyboard.press("Enter");
@@ -104,7 +113,7 @@ export async function begin(page, url, session, text) {
   await page.waitForURL((at) => at.hash.startsWith(`#/session/${session}`));
 }
 
-/** A picture for the documentation, if they are wanted. */
+/** Takes a screenshot for the documentation, if enabled. */
 export async function picture(page, name) {
   if (process.env.STUDIO_PICTURES) await page.screenshot({ path: join(process.env.STUDIO_PICTURES, `studio-${name}.png`) });
 }

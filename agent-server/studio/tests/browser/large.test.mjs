@@ -1,4 +1,4 @@
-// A session of 50,000 entries: it is seen quickly, and scrolled without gaps.
+// A session of 50,000 entries opens quickly and scrolls without gaps.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open, ofLines } from "./harness.mjs";
@@ -19,7 +19,7 @@ after(async () => {
 });
 
 test("the first rows of a large run are there within 1.5 seconds", async () => {
-  // The best of three: what else the machine does is not the page's doing.
+  // Best of three, to exclude other load of the machine.
   const tries = [];
   for (let count = 0; count < 3; count += 1) {
     const it = await open(browser, "about:blank");

@@ -1,4 +1,4 @@
-// What people do in the studio, in a real browser against the real server with a model that follows a script.
+// User scenarios in a real browser against the real server with a scripted model.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { begin, launch, open, picture, say, serious, studio } from "./harness.mjs";
@@ -15,7 +15,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** A test on a page of its own, which must leave no fault behind. */
+/** A test on a new page, which must not leave errors behind. */
 const onPage = (name, run, options) =>
   test(name, async () => {
     const it = await open(browser, server.url, options);

@@ -1,4 +1,4 @@
-// Other ways to start it: read-only, over a store without agents, and in a server that wants a key.
+// Other configurations: read-only, a store without agents, and a server that requires a key.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync } from "node:fs";
@@ -24,7 +24,7 @@ for (const options of [[], ["--read-only"]]) {
       assert.equal(await it.page.getByRole("button", { name: "Replay" }).count(), options.length ? 0 : 1);
       await it.page.goto(`${server.url}#/session/none`);
       await it.page.getByText("There is no such session").waitFor();
-      // The browser itself tells of the 404.
+      // The browser itself logs the 404.
       assert.deepEqual(it.faults.filter((fault) => !fault.includes("404")), []);
     } finally {
       await browser.close();
@@ -90,7 +90,7 @@ test("a server with keys asks for one, which is kept in the tab and never in an 
     const other = await (await browser.newContext()).newPage();
     await other.goto(server.url);
     await other.getByRole("heading", { name: "A key, please" }).waitFor();
-    // The browser itself tells of each 401.
+    // The browser itself logs each 401.
     assert.deepEqual(it.faults.filter((fault) => !fault.includes("401")), []);
   } finally {
     await browser.close();
@@ -113,7 +113,7 @@ test("a run whose process died is shown as stopped, nothing goes on by itself, a
     await badge.filter({ hasText: "stopped" }).waitFor();
     await again.page.getByRole("button", { name: "Go on with it" }).click();
     await again.page.getByText("its hold ends within half a minute").waitFor();
-    // The browser itself tells of the 409.
+    // The browser itself logs the 409.
     assert.deepEqual(again.faults.filter((fault) => !fault.includes("409")), []);
   } finally {
     await browser.close();

@@ -1,4 +1,5 @@
-// Recordings of real runs, made by `agent export`, and a large one that is made up of the same kinds of entries.
+// Recordings of real runs, made by `agent export`, and a large one that is composed of the same
+// kinds of entries.
 import { readFileSync } from "node:fs";
 import { Fold } from "../../page/lib/fold.js";
 
@@ -13,7 +14,7 @@ export function folded(all) {
   return fold;
 }
 
-/** A session of one long run with at least `wanted` entries. */
+/** Returns a session of one long run with at least `wanted` entries. */
 export function large(wanted, session = "large") {
   const all = [];
   const run = "run-large";
