@@ -32,7 +32,7 @@ async function send(method, path, { body, file, headers, signal } = {}) {
     response = await fetch(path, { method, headers: all, signal, body: file ?? (body === undefined ? undefined : JSON.stringify(body)), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "unreachable", "The server does not answer. Is it still running? This page tries again.");
+    throw new ApiError(0, "unreachable", "The server does not respond. Is it still running? Retrying.");
   }
   if (!response.ok) throw await refusal(response);
   return response;

@@ -78,7 +78,7 @@ export function App() {
   const place = (page, text, badge) => html`<a href=${link(page)} aria-current=${route.page === page ? "page" : null}>${text}${badge}</a>`;
   return html`
     <header class="top">
-      <a class="skip" href="#content" onClick=${(event) => { event.preventDefault(); document.querySelector("#content").focus(); }}>To the content</a>
+      <a class="skip" href="#content" onClick=${(event) => { event.preventDefault(); document.querySelector("#content").focus(); }}>Skip to content</a>
       <a class="brand" href=${link("live")}><img src="icon.svg" alt="" />Agent studio</a>
       <nav aria-label="Main">
         ${place("live", "Live", running > 0 && html`<span class="badge live">${running}</span>`)}
@@ -122,11 +122,11 @@ function Unlock() {
     if (locked.get()) setWrong(true);
   };
   return html`<div class="column"><form class="card unlock" onSubmit=${submit}>
-    <h1>A key, please</h1>
-    <p class="quiet">This server wants to know who you are. The key is one of its keys file, or what it printed when it began. It is kept until this tab is closed.</p>
+    <h1>Sign in</h1>
+    <p class="quiet">This server requires a key: one of its key file, or the one that it printed at startup. The key is stored until this tab is closed.</p>
     <label>Key<input name="key" type="password" autocomplete="off" required autofocus aria-invalid=${wrong} aria-describedby="wrong-key" /></label>
-    <p id="wrong-key" role="alert" class="quiet">${wrong ? "The server does not know this key. Is it complete?" : ""}</p>
-    <div class="bar"><button class="main">Go on</button></div>
+    <p id="wrong-key" role="alert" class="quiet">${wrong ? "The server rejected this key. Is it complete?" : ""}</p>
+    <div class="bar"><button class="main">Sign in</button></div>
   </form></div>`;
 }
 

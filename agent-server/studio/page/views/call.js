@@ -52,7 +52,7 @@ const Request = ({ node, run }) => html`${run.system && html`<details class="tho
 function Messages({ all, fresh }) {
   const [most, setMost] = useState(SHOWN);
   const shown = all.slice(-most);
-  return html`${all.length > most && html`<button class="bare" onClick=${() => setMost(most * 3)}>Show earlier ones of ${all.length}</button>`}
+  return html`${all.length > most && html`<button class="bare" onClick=${() => setMost(most * 3)}>Show earlier messages of ${all.length}</button>`}
     <ol class="told">${shown.map((message, at) => html`<li key=${all.length - shown.length + at} class=${fresh ? "fresh" : ""}>
       <p class="quiet">${role(message) === "tool" ? `result of ${content(message).name}` : role(message)}</p>
       <${Pieces} pieces=${pieces(message)} plain /></li>`)}</ol>`;
@@ -61,8 +61,8 @@ function Messages({ all, fresh }) {
 function Answered({ node }) {
   const said = { assistant: node.response.message };
   return html`<${Pieces} pieces=${pieces(said)} plain />
-    ${node.accepted && html`<h3>As hooks left it</h3>
-      <${Diff} before=${lines(said)} now=${lines({ assistant: node.accepted })} label="What hooks changed of the answer" />`}
+    ${node.accepted && html`<h3>After hooks</h3>
+      <${Diff} before=${lines(said)} now=${lines({ assistant: node.accepted })} label="Changes by hooks to the answer" />`}
     <details class="thought"><summary>As the provider sent it</summary>
       <${Code} text=${node.response.message.raw?.json ?? node.response} label="The provider's answer" /></details>`;
 }

@@ -37,7 +37,7 @@ export function Chat({ session, name, waiting, running, state, readOnly }) {
     session.poke();
   };
   const refused = (error) => {
-    if (error.code === "busy") toast("Another process has this run, or had it when it died: its hold ends within half a minute. Try again then.");
+    if (error.code === "busy") toast("The run is leased by another process, possibly a dead one: its lease expires within half a minute. Try again then.");
     else failed(error);
   };
   const act = (what) => () => api.act(newest.id, what, name).then(() => (refresh(), session.poke()), refused);
@@ -47,7 +47,7 @@ export function Chat({ session, name, waiting, running, state, readOnly }) {
       <div class="column" role="log" aria-live="off">
         ${fold.chat.length > most && html`<button class="bare" onClick=${() => setMost(most + SHOWN * 2)}>Show ${Math.min(SHOWN * 2, fold.chat.length - most)} earlier of ${fold.chat.length - most}
           </button>`}
-        ${!loading && !items.length && html`<${Empty} title="Nothing was said here yet" framed=${false} />`}
+        ${!loading && !items.length && html`<${Empty} title="No messages yet" framed=${false} />`}
         ${items.map((item) => html`<${Item} key=${`${item.seq}${item.kind}`} item=${item} fold=${fold} name=${name} />`)}
         ${streaming.length > 0 && html`<article class="turn" aria-label=${`${agent} is answering`}><${Pieces} pieces=${streaming} />
           <span class="caret" aria-hidden="true"></span></article>`}
@@ -56,12 +56,12 @@ export function Chat({ session, name, waiting, running, state, readOnly }) {
       </div>
     </div>
     ${!readOnly && served && html`<div class="foot"><div class="column">
-      ${canGoOn && html`<p class="bar quiet">The run ${state === "failed" ? "failed" : `was ${state}`}. <button onClick=${act("resume")}>Go on with it</button></p>`}
+      ${canGoOn && html`<p class="bar quiet">The run ${state === "failed" ? "failed" : `was ${state}`}. <button onClick=${act("resume")}>Resume</button></p>`}
       <${Composer} send=${send} placeholder=${isUnderWay ? "Steer the run" : `Message ${agent}`} focus=${!("ontouchstart" in window)}
         extra=${isUnderWay && html`<button type="button" onClick=${act("pause")}>Pause</button>
           <button type="button" onClick=${act("cancel")}>Stop</button>`} />
     </div></div>`}
-    ${!readOnly && !served && agent && !loading && html`<p class="foot quiet centred">The agent ${agent} is not served here: this conversation can be read.</p>`}
+    ${!readOnly && !served && agent && !loading && html`<p class="foot quiet centred">The agent ${agent} is not served here: this conversation is read-only.</p>`}
   </div>`;
 }
 
@@ -97,7 +97,7 @@ function useFollowing(changes) {
 function Item({ item, fold, name }) {
   const undone = fold.runs.get(item.run)?.undone;
   const look = undone ? "turn undone" : "turn";
-  const trace = item.node === undefined ? null : html`<a class="when" href=${link("session", name, "trace", { at: item.seq })} title="Look at it in the trace">
+  const trace = item.node === undefined ? null : html`<a class="when" href=${link("session", name, "trace", { at: item.seq })} title="Show in the trace">
     ${clock(item.time)}</a>`;
   if (item.kind === "message") return html`<article class="${look} ${role(item.message)}" aria-label=${role(item.message)}>${trace}
     <${Pieces} pieces=${pieces(item.message)} plain /></article>`;
@@ -114,7 +114,7 @@ function Item({ item, fold, name }) {
 }
 
 const replied = (reply) => {
-  const words = { approve: "approved", edit: "approved with an edit", reject: "rejected", respond: "answered in its place" };
+  const words = { approve: "approved", edit: "approved with an edit", reject: "rejected", respond: "answered manually" };
   return words[reply?.decision] ?? (typeof reply === "string" ? reply : line(JSON.stringify(reply)));
 };
 

@@ -30,12 +30,12 @@ export function Compare({ query }) {
     </div>
     ${!blocks ? html`<${Empty} title="Choose two runs"><p>Of the same session or of two, such as a run and its fork.</p></${Empty}>` : html`
       <p role="status" class="quiet">
-        ${differing ? `${differing} of ${blocks.length} steps differ; the first is ${blocks.find((block) => !block.same).title.toLowerCase()}.` : "The two runs said and did the same."}
+        ${differing ? `${differing} of ${blocks.length} steps differ; the first is ${blocks.find((block) => !block.same).title.toLowerCase()}.` : "The two runs are identical."}
         </p>
       <ol class="stack">${blocks.map((block, at) => html`<li key=${at} class="card"><div class="bar"><h2>${block.title}</h2>
         <span class="push">${block.same ? html`<span class="badge">the same</span>` : html`<span class="badge wait">
         ${block.left === null ? "only in the other" : block.right === null ? "only in the first" : "differs"}</span>`}</span></div>
-        ${block.same ? html`<details class="thought"><summary>What was said</summary><pre class="block" tabindex="0">${block.left}</pre>
+        ${block.same ? html`<details class="thought"><summary>Messages</summary><pre class="block" tabindex="0">${block.left}</pre>
           </details>` : html`<${Diff} before=${block.left ?? ""} now=${block.right ?? ""} label="${block.title}: how they differ" beside />`}
           </li>`)}</ol>`}
   </div>`;

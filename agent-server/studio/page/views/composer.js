@@ -12,7 +12,7 @@ const MOST = 5 << 20;
 /** Returns a file as a part of a message: by id if the server supports uploads, or else inline. */
 const part = async (file, others) => {
   if (config.get().files) return { file: (await api.upload(file)).id };
-  if (others + file.size > MOST) throw new Error(`${file.name} is left out: the files of a message have 5 MiB at most.`);
+  if (others + file.size > MOST) throw new Error(`${file.name} is too large: the files of a message may have 5 MiB in total.`);
   return whole(file);
 };
 
@@ -72,15 +72,15 @@ export function Composer({ send, placeholder, extra, focus }) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   };
   return html`<form class="composer" onSubmit=${submit} onDragOver=${(event) => event.preventDefault()} onDrop=${(event) => { event.preventDefault(); attach(event.dataTransfer.files); }}>
-    ${files.length > 0 && html`<ul class="bar" aria-label="Files that are sent along">
+    ${files.length > 0 && html`<ul class="bar" aria-label="Attachments">
       ${files.map((file) => html`<li class="badge" key=${file.name}>${file.name}
-      <button type="button" class="link" aria-label="Leave ${file.name} out" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
+      <button type="button" class="link" aria-label="Remove ${file.name}" onClick=${() => setFiles(files.filter((it) => it !== file))}>×</button>
       </li>`)}</ul>`}
     <div class="field">
       <textarea ref=${box} rows="1" aria-label="Message" placeholder=${placeholder} value=${text} autofocus=${focus} onInput=${type} onKeyDown=${press}
         onPaste=${(event) => event.clipboardData.files.length && attach(event.clipboardData.files)} />
       <input ref=${picker} type="file" multiple hidden onChange=${(event) => attach(event.target.files)} />
-      <button type="button" class="bare" title="Send files along" onClick=${() => picker.current.click()}>+<span class="unseen"> Send files along</span>
+      <button type="button" class="bare" title="Attach files" onClick=${() => picker.current.click()}>+<span class="unseen"> Attach files</span>
         </button>
       ${extra}
       <button class="main" disabled=${busy || (!text.trim() && !files.length)}>Send</button>

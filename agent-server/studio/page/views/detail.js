@@ -42,7 +42,7 @@ export const tokens = (usage) =>
 
 function cost({ calls, priced, cost: micros }) {
   if (!priced) return "not known";
-  return priced < calls ? `${money(micros)}, without ${plural(calls - priced, "call")} whose price is not known` : money(micros);
+  return priced < calls ? `${money(micros)}, without ${plural(calls - priced, "call")} of unknown price` : money(micros);
 }
 
 function RunDetail({ node, session, name, readOnly }) {
@@ -68,7 +68,7 @@ function RunDetail({ node, session, name, readOnly }) {
       ${!readOnly && isTop && run.steps.length > 0 && html`<button onClick=${() => forkDialog(session, name, run, 0)}>Fork from the start</button>`}
       ${isTop && html`<a class="button" href=${link("compare", null, null, { a: name, run_a: run.id })}>Compare</a>`}
     </div>
-    <details class="thought"><summary>What the agent was made of</summary><pre class="block" tabindex="0">${run.fingerprint}</pre></details>
+    <details class="thought"><summary>Agent fingerprint</summary><pre class="block" tabindex="0">${run.fingerprint}</pre></details>
     ${run.system && html`<details class="thought"><summary>System prompt</summary><pre class="block" tabindex="0">${run.system}</pre></details>`}`;
 }
 
@@ -79,7 +79,7 @@ function Replay({ run, name }) {
     setOutcome({ busy: true });
     try {
       const ended = await api.replay(name, { run: run.id, agent: run.ids.agent_id });
-      setOutcome({ good: `It goes the same way: ${ended.status}.` });
+      setOutcome({ good: `Replay matches: ${ended.status}.` });
     } catch (error) {
       if (error.status === 409) setOutcome({ bad: error.message });
       else {
@@ -107,12 +107,12 @@ function ToolDetail({ node, session, pick }) {
   return html`<${Head} kind="Tool" title=${node.label}>
     ${node.failed && html`<${Badge} word="failed" />`}${node.open && html`<${Badge} word="running" />`}</${Head}>
     <${Facts} of=${[...when(node), ["Effect", node.effect?.replaceAll("_", " ")], ["Call", html`<code>${node.callId}
-      </code>`], ["Note", node.skipped ? "It did not run: it was answered in its place." : node.cut ? "The run stopped while it ran." : node.background ? "It runs in the background." : ""]]} />
+      </code>`], ["Note", node.skipped ? "It did not run: a result was given in its place." : node.cut ? "The run stopped while it ran." : node.background ? "It runs in the background." : ""]]} />
     ${below && html`<div class="bar"><button onClick=${() => pick(below.node)}>The run of ${below.ids.agent}</button></div>`}
     <h3>Arguments</h3><${Code} text=${node.call?.arguments ?? "not known"} label="Arguments" />
     ${gave !== undefined && html`<h3>Result</h3><${Result} output=${node.output} text=${gave} />`}
-    ${told !== undefined && told !== gave && html`<h3>What the model was told</h3>
-      ${gave === undefined ? html`<${Result} output=${node.answer} text=${told} />` : html`<${Diff} before=${gave} now=${told} label="What hooks changed of the result" />`}`}`;
+    ${told !== undefined && told !== gave && html`<h3>Result sent to the model</h3>
+      ${gave === undefined ? html`<${Result} output=${node.answer} text=${told} />` : html`<${Diff} before=${gave} now=${told} label="Changes by hooks to the result" />`}`}`;
 }
 
 const Result = ({ output, text }) => html`${text && html`<pre class="block" tabindex="0" aria-label="Result">
@@ -146,7 +146,7 @@ const CompactionDetail = ({ node }) => html`<${Head} kind="" title=${node.label}
   <${Diff} before=${text(node.was)} now=${text(node.now)} />`}`;
 
 const Other = ({ node }) => html`<${Head} kind=${node.kind === "note" ? "" : node.kind} title=${node.label} />
-  <${Facts} of=${[["When", clock(node.start)], ["What", node.detail], ["Kept", node.passing ? "no: an event of this moment, which is in no journal" : ""]]} />
+  <${Facts} of=${[["When", clock(node.start)], ["What", node.detail], ["Kept", node.passing ? "no: a transient event, which is not in the journal" : ""]]} />
   ${node.value !== undefined && html`<${Code} text=${node.value} />`}${node.message && html`<${Pieces} pieces=${pieces(node.message)} plain />`}`;
 
 const KINDS = { run: RunDetail, step: StepDetail, model: CallDetail, tool: ToolDetail, wait: WaitDetail, state: StateDetail, message: MessageDetail, compaction: CompactionDetail };

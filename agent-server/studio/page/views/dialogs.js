@@ -29,14 +29,14 @@ export function confirm(title, text, word, act) {
   };
   show(title, (done) => html`<form onSubmit=${run(done)}>
     <p>${text}</p>
-    <div class="bar"><button type="button" onClick=${done} autofocus>Keep it</button><button class="risk">${word}</button></div>
+    <div class="bar"><button type="button" onClick=${done} autofocus>Cancel</button><button class="risk">${word}</button></div>
   </form>`);
 }
 
 const KEYS = [
   ["?", "this help"], ["/", "search sessions"], ["n", "new chat"], ["g l", "live runs"], ["g s", "sessions"], ["g q", "questions"],
-  ["1 – 4", "chat, trace, flame chart, state of a session"], ["↑ ↓", "move in the trace"], ["← →", "close and open what is below"],
-  ["Enter", "send; in the trace, look at details"], ["Shift Enter", "a new line"], ["+ − 0", "zoom the flame chart, and show all of it"], ["t", "light, dark or as the system"], ["Esc", "close; leave a field"],
+  ["1 – 4", "chat, trace, flame chart, state of a session"], ["↑ ↓", "move in the trace"], ["← →", "collapse and expand"],
+  ["Enter", "send; in the trace, look at details"], ["Shift Enter", "a new line"], ["+ − 0", "zoom the flame chart, and reset the zoom"], ["t", "light, dark or as the system"], ["Esc", "close; leave a field"],
 ];
 
 export const help = () =>

@@ -44,21 +44,21 @@ export function Flame({ session, name, readOnly, version }) {
     event.preventDefault();
     act();
   };
-  if (!chart.spans.length) return html`<${Empty} title=${session.loading ? "The journal is being read" : "No run is in this session"} framed=${false} />`;
+  if (!chart.spans.length) return html`<${Empty} title=${session.loading ? "Loading the journal" : "No runs in this session"} framed=${false} />`;
   const node = picked === null ? null : fold.tree.nodes[picked];
   const longest = chart.spans.filter((span) => span.node.kind === "model" || span.node.kind === "tool").sort((one, two) => two.end - two.start - (one.end - one.start))[0];
   return html`<div class="flame">
     <div class="bar tools">
-      <select aria-label="Which run" value=${chosenRun} onChange=${(event) => setRun(event.target.value)}><option value="">All runs</option>
+      <select aria-label="Run" value=${chosenRun} onChange=${(event) => setRun(event.target.value)}><option value="">All runs</option>
         ${fold.tree.roots.map((it, at) => html`<option key=${it.id} value=${it.run}>${at + 1}: ${it.label}, ${clock(it.start)}</option>`)}
         </select>
       <span class="bar"><button onClick=${() => zoom(0.6)} aria-label="Closer">+</button>
         <button onClick=${() => zoom(1 / 0.6)} aria-label="Further away">−</button>
         <button onClick=${() => setView(null)} disabled=${!view}>All</button></span>
-      <span class="legend"><i class="model"></i>model <i class="tool"></i>tool <i class="pause"></i>waits, is tried again <i class="compaction"></i>compaction</span>
+      <span class="legend"><i class="model"></i>model <i class="tool"></i>tool <i class="pause"></i>waiting, retrying <i class="compaction"></i>compaction</span>
     </div>
     <p class="unseen">
-      ${chart.spans.length} spans in ${duration(chart.end - chart.start)}. ${longest ? `The longest is ${longest.node.label} with ${duration(longest.end - longest.start)}.` : ""} The trace has the same as a list.</p>
+      ${chart.spans.length} spans in ${duration(chart.end - chart.start)}. ${longest ? `The longest is ${longest.node.label} with ${duration(longest.end - longest.start)}.` : ""} The trace shows the same as a list.</p>
     <${Chart} chart=${chart} view=${shown} picked=${picked} pick=${pick} zoom=${zoom} press=${press} move=${move} />
     ${node && html`<section class="card" aria-label="Details">
       <${Detail} key=${node.id} node=${node} session=${session} name=${name} readOnly=${readOnly} pick=${(it) => pick(it.id)} version=${version} />
@@ -116,7 +116,7 @@ function Chart({ chart, view, picked, pick, zoom, press, move }) {
     <canvas ref=${canvas} role="img" tabindex="0" aria-label="Flame chart of the runs; plus and minus zoom, arrows move" onKeyDown=${press}
       onClick=${(event) => pick(spanAt(event)?.node.id ?? null)} onMouseMove=${(event) => setOver(spanAt(event))} onMouseLeave=${() => setOver(null)} />
     <p class="figures hover" aria-hidden="true">
-      ${over ? told(over) : "Point at a span, or choose one for its details"}
+      ${over ? told(over) : "Hover over a span, or select one for its details"}
       </p>
   </div>`;
 }

@@ -37,7 +37,7 @@ function ForkForm({ name, run, step, messages, done }) {
       done();
       refresh();
       go("session", into.trim());
-      toast("The fork runs.", { word: "Side by side", act: () => go("compare", null, null, { a: name, run_a: run.id, b: into.trim() }) });
+      toast("The fork was started.", { word: "Side by side", act: () => go("compare", null, null, { a: name, run_a: run.id, b: into.trim() }) });
     } catch (error) {
       setBusy(false);
       setProblem(error.message);
@@ -45,11 +45,11 @@ function ForkForm({ name, run, step, messages, done }) {
   };
   return html`<form onSubmit=${submit}>
     <p class="quiet">
-      ${step ? `Everything up to the end of step ${step} is as it was` : "The run begins again with what it was asked"}; from there on, the agent goes on in a new session. This one stays as it is.</p>
+      ${step ? `The history up to the end of step ${step} is kept` : "The run starts again from its input"}; from there on, the agent continues in a new session. This session stays unchanged.</p>
     <label>New session<input required maxlength="200" value=${into} onInput=${(event) => setInto(event.target.value)} /></label>
     ${users.length > 1 && html`<label>Message to change<select value=${at} onChange=${pick}>
       ${users.map((it) => html`<option key=${it.at} value=${it.at}>${line(textOf(pieces(it.message)), 60)}</option>`)}</select></label>`}
-    ${users.length > 0 && html`<label>What the user said<textarea rows="5" autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
+    ${users.length > 0 && html`<label>User message<textarea rows="5" autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
       </label>`}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     <div class="bar"><button type="button" onClick=${done}>Cancel</button><button class="main" disabled=${busy}>

@@ -16,21 +16,21 @@ export function Live() {
     const timer = setInterval(() => tick((n) => n + 1), 1000);
     return () => clearInterval(timer);
   }, []);
-  if (!all) return html`<div class="column"><p class="quiet">Asking the server …</p></div>`;
+  if (!all) return html`<div class="column"><p class="quiet">Loading …</p></div>`;
   const live = all.filter(underWay);
   const over = all.filter((run) => !underWay(run)).slice(0, 12);
   return html`<div class="column">
-    <section aria-labelledby="now"><div class="head"><h1 id="now">Under way</h1><span class="quiet">
+    <section aria-labelledby="now"><div class="head"><h1 id="now">Active runs</h1><span class="quiet">
       ${live.length ? plural(live.length, "run") : ""}</span></div>
       ${live.length ? html`<ul class="rows">${live.map((run) => html`<${RunRow} key=${run.run} run=${run} may=${!settings.read_only} />`)}
-        </ul>` : html`<${Empty} title="Nothing runs at the moment">
+        </ul>` : html`<${Empty} title="No active runs">
         ${settings.read_only ? html`<p>Look into a <a href=${link("sessions")}>session</a>.</p>` : html`<p>
-          <a href=${link("new")}>Begin a chat</a>, or look into a <a href=${link("sessions")}>session</a>.</p>`}</${Empty}>`}
+          <a href=${link("new")}>Start a chat</a>, or look into a <a href=${link("sessions")}>session</a>.</p>`}</${Empty}>`}
     </section>
-    ${waiting.length > 0 && html`<section aria-labelledby="waiting"><div class="head"><h1 id="waiting">Waits for you</h1></div>
+    ${waiting.length > 0 && html`<section aria-labelledby="waiting"><div class="head"><h1 id="waiting">Waiting for you</h1></div>
       <div class="stack">${waiting.slice(0, 5).map((it) => html`<${QuestionCard} key=${it.run + it.question.id} waiting=${it} named />`)}
       </div></section>`}
-    ${over.length > 0 && html`<section aria-labelledby="over"><div class="head"><h1 id="over">Ended lately</h1></div><ul class="rows">
+    ${over.length > 0 && html`<section aria-labelledby="over"><div class="head"><h1 id="over">Recent runs</h1></div><ul class="rows">
       ${over.map((run) => html`<${RunRow} key=${run.run} run=${run} />`)}</ul></section>`}
     ${who.length > 0 && html`<section aria-labelledby="agents"><div class="head"><h1 id="agents">Agents</h1></div><ul class="rows">
       ${who.map((agent) => html`<${AgentRow} key=${agent.name} agent=${agent} may=${!settings.read_only} />`)}</ul></section>`}

@@ -14,8 +14,8 @@ export function NewChat({ query }) {
   const [session, setSession] = useState("");
   const chosen = who.find((it) => it.name === agent) ?? who[0];
   if (settings.read_only || !chosen) {
-    const why = settings.read_only ? "This studio is read-only: it shows what was." : "No agent is served here. Start the studio with an agent's file: agent studio runs.db agent.yaml";
-    return html`<div class="column"><${Empty} title="No chat can begin here"><p>${why}</p></${Empty}></div>`;
+    const why = settings.read_only ? "This studio is read-only." : "No agent is served here. Start the studio with an agent file: agent studio runs.db agent.yaml";
+    return html`<div class="column"><${Empty} title="Chats cannot be started here"><p>${why}</p></${Empty}></div>`;
   }
   const send = async (input) => {
     const begun = await api.start(chosen.name, { input, session: session.trim() || named() });
@@ -27,10 +27,10 @@ export function NewChat({ query }) {
     <div class="pair">
       <label>Agent<select value=${chosen.name} onChange=${(event) => setAgent(event.target.value)}>
         ${who.map((it) => html`<option key=${it.name}>${it.name}</option>`)}</select></label>
-      <label><span>Session <span class="hint">if you want to name it</span></span>
-        <input value=${session} maxlength="200" placeholder="chosen for you" onInput=${(event) => setSession(event.target.value)} /></label>
+      <label><span>Session <span class="hint">optional</span></span>
+        <input value=${session} maxlength="200" placeholder="generated" onInput=${(event) => setSession(event.target.value)} /></label>
     </div>
     <p class="quiet">${chosen.description}${chosen.tools?.length ? ` Its tools: ${chosen.tools.map((tool) => tool.name).join(", ")}.` : ""}</p>
-    <${Composer} send=${send} placeholder="Say something to ${chosen.name}" focus />
+    <${Composer} send=${send} placeholder="Message ${chosen.name}" focus />
   </div>`;
 }

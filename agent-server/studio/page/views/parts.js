@@ -74,7 +74,7 @@ export function Diff({ before, now, label = "What changed", beside }) {
   const signs = { plus: "+", minus: "−", same: " " };
   const row = (it, at) =>
     it.sign === "skipped"
-      ? html`<div key=${at} class="skipped">${it.count} lines as before</div>`
+      ? html`<div key=${at} class="skipped">${it.count} unchanged lines</div>`
       : html`<div key=${at} class=${it.sign}><span aria-hidden=${it.sign === "same"}>${signs[it.sign]}</span><span>${it.text}</span></div>`;
   if (before === now) return html`<p class="quiet">Nothing changed.</p>`;
   if (isTwo) {
@@ -137,7 +137,7 @@ function Kept({ path, name }) {
     };
   }, [path]);
   if (shown) return html`<img class="picture" src=${shown} alt=${name} />`;
-  return html`<p class="quiet">Image ${name} ${shown === "" && "is not kept any more"}</p>`;
+  return html`<p class="quiet">Image ${name} ${shown === "" && "is no longer available"}</p>`;
 }
 
 /** Virtual list of rows of equal height. Keeps `at` visible when it changes. */

@@ -11,8 +11,8 @@ export function Questions() {
   return html`<div class="column"><h1>Questions</h1>
     ${waiting.length ? html`<div class="stack">
       ${waiting.map((it) => html`<${QuestionCard} key=${it.run + it.question.id} waiting=${it} named />`)}
-      </div>` : html`<${Empty} title="No run waits for an answer">
-      <p>When a tool may not run before somebody has looked, the question stands here.</p></${Empty}>`}
+      </div>` : html`<${Empty} title="No open questions">
+      <p>Approvals and other questions of runs appear here.</p></${Empty}>`}
   </div>`;
 }
 
@@ -26,7 +26,7 @@ export function QuestionCard({ waiting, named, answered }) {
     try {
       await api.answer(run, [{ question: question.id, digest: question.digest || undefined, ...answer }], session);
       questions.set((all) => all.filter((it) => it.run !== run || it.question.id !== question.id));
-      toast("The answer was taken: the run goes on.");
+      toast("The answer was accepted: the run resumes.");
       answered?.();
     } catch (error) {
       failed(error);
@@ -39,12 +39,12 @@ export function QuestionCard({ waiting, named, answered }) {
   return html`<section class="card wait" aria-label="Question: ${question.kind}">
     ${named && html`<p class="quiet clip">${agent} in <a href=${link("session", session)}>${session}</a></p>`}
     <${Form} question=${question} send=${send} busy=${busy} />
-    ${question.expires && html`<p class="hint">Until ${new Date(question.expires).toLocaleString("en-GB")}; then the run goes on without an answer.</p>`}
+    ${question.expires && html`<p class="hint">Until ${new Date(question.expires).toLocaleString("en-GB")}; then the run continues without an answer.</p>`}
   </section>`;
 }
 
 const ReadOnly = ({ question }) => html`<h3>${question.payload?.tool ?? question.kind}</h3>
-  <${Code} text=${question.payload?.arguments ?? question.payload} label="What is asked" />
+  <${Code} text=${question.payload?.arguments ?? question.payload} label="Question" />
   <p class="hint">This studio is read-only: answer where the agent runs.</p>`;
 
 /** Tool call that waits for approval. */
@@ -75,15 +75,15 @@ function Approval({ question, send, busy }) {
       ${may("approve") && html`<button class="main" disabled=${busy} onClick=${() => send({ allow: true })}>Approve</button>`}
       ${may("edit") && html`<button disabled=${busy} onClick=${choose("edit")}>Edit arguments</button>`}
       ${may("reject") && html`<button class="risk" disabled=${busy} onClick=${choose("reject")}>Reject</button>`}
-      ${may("respond") && html`<button class="bare" disabled=${busy} onClick=${choose("respond")}>Answer in its place</button>`}
+      ${may("respond") && html`<button class="bare" disabled=${busy} onClick=${choose("respond")}>Give a result instead</button>`}
     </div>`}
     ${mode && html`<form class="stack" onSubmit=${submit}>
       ${mode === "edit" && html`<label>Arguments, as a JSON object<textarea class="mono" rows="6" autofocus value=${text} aria-invalid=${Boolean(wrong)} onInput=${(event) => setText(event.target.value)} />
         </label>
-        ${object(text).value && text !== pretty(given) && html`<${Diff} before=${pretty(given)} now=${pretty(text)} label="What you changed" />`}`}
-      ${mode === "reject" && html`<label><span>Why not? <span class="hint">The model is told; it may be empty.</span></span>
+        ${object(text).value && text !== pretty(given) && html`<${Diff} before=${pretty(given)} now=${pretty(text)} label="Your changes" />`}`}
+      ${mode === "reject" && html`<label><span>Why not? <span class="hint">Sent to the model; optional.</span></span>
         <textarea rows="2" autofocus value=${text} onInput=${(event) => setText(event.target.value)} /></label>`}
-      ${mode === "respond" && html`<label>What the model is told instead of the tool's result<textarea rows="3" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
+      ${mode === "respond" && html`<label>Result for the model instead of the tool's<textarea rows="3" required autofocus value=${text} onInput=${(event) => setText(event.target.value)} />
         </label>`}
       ${wrong && html`<p class="problem" role="alert">${wrong}</p>`}
       <div class="bar"><button class=${mode === "reject" ? "risk" : "main"} disabled=${busy}>
@@ -141,11 +141,11 @@ function AnyAnswer({ question, send, busy }) {
     try {
       return send({ value: JSON.parse(text) });
     } catch (error) {
-      return setWrong(`This is no JSON: ${error.message}.`);
+      return setWrong(`Invalid JSON: ${error.message}.`);
     }
   };
-  return html`<form class="stack" onSubmit=${submit}><h3>${question.kind}</h3><${Code} text=${question.payload} label="What is asked" />
-    ${question.schema && html`<details class="thought"><summary>What an answer must be</summary><${Code} text=${question.schema} /></details>`}
+  return html`<form class="stack" onSubmit=${submit}><h3>${question.kind}</h3><${Code} text=${question.payload} label="Question" />
+    ${question.schema && html`<details class="thought"><summary>Schema of the answer</summary><${Code} text=${question.schema} /></details>`}
     <label>Answer${isText ? "" : ", as JSON"}
       <textarea class=${isText ? "" : "mono"} rows="3" required value=${text} onInput=${(event) => setText(event.target.value)} /></label>
     ${wrong && html`<p class="problem" role="alert">${wrong}</p>`}
@@ -161,6 +161,6 @@ function object(text) {
     if (value && typeof value === "object" && !Array.isArray(value)) return { value };
     return { wrong: "Arguments are a JSON object, such as {\"number\": \"A-17\"}." };
   } catch (error) {
-    return { wrong: `This is no JSON: ${error.message}.` };
+    return { wrong: `Invalid JSON: ${error.message}.` };
   }
 }

@@ -45,8 +45,8 @@ export function SessionView({ name, tab, query }) {
   useEffect(() => void refresh(), [isOpen]);
   if (error && !fold.seq) {
     const gone = error.status === 404;
-    return html`<div class="column">${gone ? html`<${Empty} title="There is no such session">
-      <p>“${name}” is not in this store, or it is not yours. <a href=${link("sessions")}>All sessions</a></p>
+    return html`<div class="column">${gone ? html`<${Empty} title="Session not found">
+      <p>“${name}” does not exist in this store, or belongs to another tenant. <a href=${link("sessions")}>All sessions</a></p>
       </${Empty}>` : html`<${Problem} text=${error.message} retry=${() => session.poke()} />`}</div>`;
   }
   const View = VIEWS[tab] ?? Chat;
@@ -105,10 +105,10 @@ function Menu({ session, name, readOnly }) {
   const rename = () => show("Title", (done) => html`<form onSubmit=${entitle(done)}>
     <label>Title<input name="title" value=${session.fold.title ?? name} required autofocus /></label><div class="bar">
       <button type="button" onClick=${done}>Cancel</button><button class="main">Set</button></div></form>`);
-  const undo = () => confirm("Undo the last run?", "The conversation is as it was before it. What its tools did is not undone. It stays in the journal, and in the trace, marked as undone.", "Undo it", () =>
-    api.undo(name, { run: newest.id }).then(() => (session.poke(), toast("The run is undone.")), failed));
+  const undo = () => confirm("Undo the last run?", "The conversation returns to its previous state. The effects of the run's tools are not undone. The run stays in the journal and in the trace, marked as undone.", "Undo it", () =>
+    api.undo(name, { run: newest.id }).then(() => (session.poke(), toast("The run was undone.")), failed));
   const remove = () => confirm("Delete the session?", html`Everything of <strong>${name}
-    </strong> is deleted from the store, for good. Export it first if you may want it again.`, "Delete it", () =>
+    </strong> is deleted from the store permanently. Export it first if you may need it again.`, "Delete it", () =>
     api.remove(name).then(() => (refresh(), toast(`${name} is deleted.`), go("sessions")), failed));
   const entry = (text, act, risk) => html`<button role="menuitem" class=${risk ? "risk" : ""} onClick=${act}>${text}</button>`;
   return html`<div class="menu">

@@ -45,11 +45,11 @@ export function Sessions({ query }) {
   return html`<div class="column">
     <form role="search" onSubmit=${(event) => event.preventDefault()}>
       <label for="search" class="unseen">Search sessions</label>
-      <input id="search" type="search" placeholder="Search names, titles and what was said  ( / )" value=${text} onInput=${(event) => setText(event.target.value)} />
+      <input id="search" type="search" placeholder="Search names, titles and messages  ( / )" value=${text} onInput=${(event) => setText(event.target.value)} />
     </form>
     ${problem && html`<${Problem} text=${problem.message} retry=${() => setAgain(again + 1)} />`}
     <div aria-live="polite" class="unseen">${page.all ? plural(page.all.length, "session") : ""}</div>
-    ${!page.all ? html`<p class="quiet">Asking the server …</p>` : page.all.length === 0 ? nothing(text, who) : html`<section aria-label="Sessions">
+    ${!page.all ? html`<p class="quiet">Loading …</p>` : page.all.length === 0 ? nothing(text, who) : html`<section aria-label="Sessions">
       <ul class="rows">
       ${page.all.map((it) => html`<li key=${it.session}><a class="row" href=${link("session", it.session)}>
         <span class="clip"><span class="title">${it.title ?? it.session}</span> ${it.title && html`<span class="quiet">${it.session}</span>`}</span>
@@ -62,9 +62,9 @@ export function Sessions({ query }) {
 }
 
 function nothing(text, who) {
-  if (text) return html`<${Empty} title="Nothing was found"><p>No session has “${text}” in its name, its title or what was said in it.</p>
+  if (text) return html`<${Empty} title="No results"><p>No session contains “${text}” in its name, title or messages.</p>
     </${Empty}>`;
   return html`<${Empty} title="There are no sessions yet"><p>
-    ${who.length ? html`<a href=${link("new")}>Begin a chat</a>: it is kept here.` : "What agents do in this store is kept here."}</p>
+    ${who.length ? html`<a href=${link("new")}>Start a chat</a>: it is stored here.` : "Sessions of agents in this store appear here."}</p>
     </${Empty}>`;
 }

@@ -19,8 +19,8 @@ export function State({ session, name, version }) {
     return [...all.values()];
   }, [version]);
   const list = useMemo(() => (key ? changes.filter((change) => change.key === key) : changes), [version, key]);
-  if (!changes.length) return html`<${Empty} title=${session.loading ? "The journal is being read" : "Nothing was kept"} framed=${false}>
-    <p>What tools and middlewares write to a run's state or to the shared storage is shown here.</p></${Empty}>`;
+  if (!changes.length) return html`<${Empty} title=${session.loading ? "Loading the journal" : "No values"} framed=${false}>
+    <p>Values that tools and middlewares write to a run's state or to the shared storage appear here.</p></${Empty}>`;
   const at = chosen === null ? list.length - 1 : Math.min(chosen, list.length - 1);
   const change = list[at];
   const press = (event) => {
@@ -38,7 +38,7 @@ export function State({ session, name, version }) {
   return html`<div class="split with-sheet stacked">
     <section class="tree" aria-label="Changes">
       <div class="bar tools">
-        <select aria-label="Which value" value=${key ?? ""} onChange=${(event) => { setKey(event.target.value || null); choose(null); }}>
+        <select aria-label="Value" value=${key ?? ""} onChange=${(event) => { setKey(event.target.value || null); choose(null); }}>
         <option value="">All: ${plural(keys.length, "value")}, ${plural(changes.length, "change")}</option>
           ${keys.map((it) => html`<option key=${it.id} value=${it.newest.key}>${it.newest.key} (${it.newest.scope}, ${it.count})</option>`)}
           </select></div>
@@ -49,8 +49,8 @@ export function State({ session, name, version }) {
         ${change.scope === "state" ? `state of ${change.agent}` : "shared storage"}, ${clock(change.time)}</span></h2>
       <h3>What changed</h3>
         <${Diff} before=${change.before === undefined ? "" : pretty(change.before)} now=${change.value === null ? "" : pretty(change.value)} />
-      <h3>Value after it</h3>
-        ${change.value === null ? html`<p class="quiet">It was removed.</p>` : html`<${Code} text=${change.value} label="Value" />`}
+      <h3>New value</h3>
+        ${change.value === null ? html`<p class="quiet">Removed.</p>` : html`<${Code} text=${change.value} label="Value" />`}
       <a href=${link("session", name, "trace", { at: change.seq })}>In the trace</a>
     </div></section>
   </div>`;

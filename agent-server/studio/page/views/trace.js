@@ -64,7 +64,7 @@ export function Trace({ session, name, query, readOnly, version }) {
     else return;
     event.preventDefault();
   };
-  if (!session.loading && !fold.tree.nodes.length) return html`<${Empty} title="No run is in this session" framed=${false} />`;
+  if (!session.loading && !fold.tree.nodes.length) return html`<${Empty} title="No runs in this session" framed=${false} />`;
   const row = (place) => {
     const it = list[place];
     return html`<${Row} node=${it} first=${fold.first} chosen=${it.id === chosen} closed=${closed.has(it.id)}
@@ -75,18 +75,18 @@ export function Trace({ session, name, query, readOnly, version }) {
     <section class="tree" aria-label="Trace">
       <div class="bar tools">
         <input type="search" aria-label="Find in the trace" placeholder="Find in the trace" value=${words} onInput=${(event) => setWords(event.target.value)} />
-        <select aria-label="What is shown" value=${filter} onChange=${(event) => setFilter(event.target.value)}>
-          ${choice("all", "Everything")}${choice("calls", "Calls and waits")}${choice("trouble", "Trouble")}</select>
+        <select aria-label="Filter" value=${filter} onChange=${(event) => setFilter(event.target.value)}>
+          ${choice("all", "Everything")}${choice("calls", "Calls and waits")}${choice("trouble", "Failures")}</select>
       </div>
       ${list.length
         ? html`<${LongList} count=${list.length} height=${HEIGHT} row=${row} at=${at} role="tree" label="What happened"
             onKeyDown=${press} activeId=${node && at >= 0 ? `node-${node.id}` : null} />`
-        : html`<${Empty} title=${session.loading ? "The journal is being read" : "No row is like that"} framed=${false} />`}
+        : html`<${Empty} title=${session.loading ? "Loading the journal" : "No matching rows"} framed=${false} />`}
     </section>
     <section class="sheet" aria-label="Details">
       <button class="bare back" onClick=${() => setSheet(false)}>← Trace</button>
       ${node ? html`<${Detail} key=${node.id} node=${node} session=${session} name=${name} readOnly=${readOnly} pick=${(it) => pick(it, true)} version=${version} />` : html`<${Empty} title="Choose a row" framed=${false}>
-        <p>What a model was told, what a tool was given and gave, and what changed is shown here.</p></${Empty}>`}
+        <p>Model requests, tool arguments and results, and changes appear here.</p></${Empty}>`}
     </section>
   </div>`;
 }

@@ -54,9 +54,9 @@ onPage("a picture goes with a message and is shown, and a file that is too large
   await page.getByLabel("Session").fill("picture");
   const files = page.locator("input[type=file]");
   await files.setInputFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(6 << 20) });
-  await page.getByText("large.bin is left out").waitFor();
+  await page.getByText("large.bin is too large").waitFor();
   await files.setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(pixel, "base64") });
-  await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+  await page.getByRole("button", { name: "Remove pot.png" }).waitFor();
   await say(page, "What is this?");
   const shown = page.getByRole("img", { name: "pot.png" });
   await shown.waitFor();
@@ -69,7 +69,7 @@ onPage("what an agent says is seen while it says it, and a run can be stopped an
   await page.locator(".turn .prose", { hasText: "never boils" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".session .head .badge", { hasText: "cancelled" }).waitFor();
-  await page.getByRole("button", { name: "Go on with it" }).click();
+  await page.getByRole("button", { name: "Resume" }).click();
   await page.locator(".session .head .badge", { hasText: "running" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator(".session .head .badge", { hasText: "cancelled" }).waitFor();
@@ -83,9 +83,9 @@ onPage("a call is approved with an edit of its arguments", async (page) => {
   const field = page.getByLabel("Arguments, as a JSON object");
   await field.fill("{broken");
   await page.getByRole("button", { name: "Run with these" }).click();
-  await page.getByRole("alert").filter({ hasText: "no JSON" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "Invalid JSON" }).waitFor();
   await field.fill('{"number": "A-18"}');
-  await page.getByRole("region", { name: "What you changed" }).waitFor();
+  await page.getByRole("region", { name: "Your changes" }).waitFor();
   await page.getByRole("button", { name: "Run with these" }).click();
   await page.getByText("Have a good day!").waitFor();
   await tab(page, "Trace");
@@ -144,7 +144,7 @@ onPage("a run is forked with an edit, and the two stand side by side", async (pa
   await page.getByRole("button", { name: "Fork from the start" }).click();
   const dialog = page.getByRole("dialog", { name: "Fork" });
   await dialog.getByLabel("New session").fill("the-fork");
-  await dialog.getByLabel("What the user said").fill("Say something else.");
+  await dialog.getByLabel("User message").fill("Say something else.");
   await dialog.getByRole("button", { name: "Fork with this" }).click();
   await page.waitForURL((at) => at.hash.startsWith("#/session/the-fork"));
   await page.getByText("You said: Say something else.").waitFor();
@@ -160,7 +160,7 @@ onPage("a replay of a run goes the same way", async (page) => {
   await tab(page, "Trace");
   await row(page, "support").first().click();
   await page.getByRole("button", { name: "Replay" }).click();
-  await page.getByText("It goes the same way: finished.").waitFor();
+  await page.getByText("Replay matches: finished.").waitFor();
 });
 
 onPage("values are shown over time", async (page) => {
@@ -174,7 +174,7 @@ onPage("values are shown over time", async (page) => {
   await changes.first().click();
   await page.getByRole("region", { name: "What changed" }).getByText("A-19").waitFor();
   await changes.last().click();
-  await page.getByText("It was removed.").waitFor();
+  await page.getByText("Removed.").waitFor();
 });
 
 onPage("sessions are found by what was said in them, and a chat goes on", async (page) => {
@@ -184,7 +184,7 @@ onPage("sessions are found by what was said in them, and a chat goes on", async 
   await page.getByRole("searchbox").fill("samovar");
   await page.getByRole("link", { name: /needle/ }).waitFor();
   await page.getByRole("searchbox").fill("nothing has this");
-  await page.getByText("Nothing was found").waitFor();
+  await page.getByText("No results").waitFor();
   await page.getByRole("searchbox").fill("samovar");
   await page.getByRole("link", { name: /needle/ }).click();
   await say(page, "And the kettle?");
@@ -208,7 +208,7 @@ onPage("a title is set, the last run undone, and a session deleted only after it
   await page.getByRole("button", { name: "Undo it" }).click();
   await page.locator(".turn.undone").first().waitFor();
   await choose("Delete the session");
-  await page.getByRole("button", { name: "Keep it" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
   await choose("Delete the session");
   await page.getByRole("button", { name: "Delete it" }).click();
   await page.waitForURL((at) => at.hash.startsWith("#/sessions"));
@@ -219,10 +219,10 @@ onPage("a title is set, the last run undone, and a session deleted only after it
 onPage("all runs under way are seen live, with what waits", async (page) => {
   await begin(page, server.url, "live", "Tell it slowly.");
   await page.goto(`${server.url}#/live`);
-  const now = page.getByRole("region", { name: "Under way" });
+  const now = page.getByRole("region", { name: "Active runs" });
   await now.getByText("live", { exact: true }).waitFor();
   await now.getByRole("button", { name: /Stop the run of live/ }).click();
-  await now.getByText("Nothing runs at the moment").waitFor();
+  await now.getByText("No active runs").waitFor();
 });
 
 onPage("everything can be done with the keyboard alone", async (page) => {

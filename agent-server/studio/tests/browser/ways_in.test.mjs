@@ -23,7 +23,7 @@ for (const options of [[], ["--read-only"]]) {
       await it.page.getByRole("treeitem").first().click();
       assert.equal(await it.page.getByRole("button", { name: "Replay" }).count(), options.length ? 0 : 1);
       await it.page.goto(`${server.url}#/session/none`);
-      await it.page.getByText("There is no such session").waitFor();
+      await it.page.getByText("Session not found").waitFor();
       // The browser itself logs the 404.
       assert.deepEqual(it.faults.filter((fault) => !fault.includes("404")), []);
     } finally {
@@ -44,7 +44,7 @@ test("a file is uploaded where the server keeps files, and shown from there", as
     await page.goto(`${server.url}#/new`);
     await page.getByLabel("Session").fill("picture");
     await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(PIXEL, "base64") });
-    await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+    await page.getByRole("button", { name: "Remove pot.png" }).waitFor();
     await say(page, "What is this?");
     const shown = page.getByRole("img", { name: "pot.png" });
     await shown.waitFor();
@@ -67,20 +67,20 @@ test("a server with keys asks for one, which is kept in the tab and never in an 
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
   try {
-    await page.getByRole("heading", { name: "A key, please" }).waitFor();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
     assert.deepEqual(await serious(page), []);
     await page.getByLabel("Key").fill("wrong");
     await page.keyboard.press("Enter");
-    await page.getByRole("alert").filter({ hasText: "does not know this key" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "rejected this key" }).waitFor();
     await page.getByLabel("Key").fill(secret);
     await page.keyboard.press("Enter");
-    await page.getByText("Nothing runs at the moment").waitFor();
+    await page.getByText("No active runs").waitFor();
     await begin(page, server.url, "with-a-key", "Hello.");
     await page.getByText("You said: Hello.").waitFor();
     await page.reload();
     await page.getByText("You said: Hello.").waitFor();
     await page.locator("input[type=file]").setInputFiles({ name: "pot.png", mimeType: "image/png", buffer: Buffer.from(PIXEL, "base64") });
-    await page.getByRole("button", { name: "Leave pot.png out" }).waitFor();
+    await page.getByRole("button", { name: "Remove pot.png" }).waitFor();
     await say(page, "What is this?");
     const shown = page.getByRole("img", { name: "pot.png" });
     await shown.waitFor();
@@ -89,7 +89,7 @@ test("a server with keys asks for one, which is kept in the tab and never in an 
     assert.ok(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(secret));
     const other = await (await browser.newContext()).newPage();
     await other.goto(server.url);
-    await other.getByRole("heading", { name: "A key, please" }).waitFor();
+    await other.getByRole("heading", { name: "Sign in" }).waitFor();
     // The browser itself logs each 401.
     assert.deepEqual(it.faults.filter((fault) => !fault.includes("401")), []);
   } finally {
@@ -111,8 +111,8 @@ test("a run whose process died is shown as stopped, nothing goes on by itself, a
   try {
     const badge = again.page.locator(".session .head .badge");
     await badge.filter({ hasText: "stopped" }).waitFor();
-    await again.page.getByRole("button", { name: "Go on with it" }).click();
-    await again.page.getByText("its hold ends within half a minute").waitFor();
+    await again.page.getByRole("button", { name: "Resume" }).click();
+    await again.page.getByText("its lease expires within half a minute").waitFor();
     // The browser itself logs the 409.
     assert.deepEqual(again.faults.filter((fault) => !fault.includes("409")), []);
   } finally {
