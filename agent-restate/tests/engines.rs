@@ -1,4 +1,4 @@
-//! Restate does what every engine must do: on a real server, by processes that die.
+//! Conformance tests of engines on a real Restate server, with processes that die.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -32,23 +32,24 @@ use self::{common::Server, process::Process};
 
 engine_conformance!(World);
 
-/// A service of its own on a server that all worlds have in common.
+/// A service of its own on a server that all worlds share.
 struct World {
     server: Arc<Server>,
     service: String,
     restate: Restate,
     address: SocketAddr,
-    /// Set once the server knows the address.
+    /// Set once the endpoint is registered.
     registered: OnceCell<()>,
-    /// The runs that were sent.
+    /// Runs that were dispatched.
     runs: Mutex<BTreeSet<Arc<str>>>,
-    /// What somebody saw a question wait for, and answers. One that is asked again waits in another step.
+    /// Steps whose questions were already seen and answered. A repeated question waits in another
+    /// step.
     seen: Mutex<BTreeSet<String>>,
-    /// What serves agents elsewhere.
+    /// Processes that serve remote agents.
     elsewhere: Mutex<Vec<Process>>,
 }
 
-/// The server, as long as a world needs it.
+/// Returns the shared server, which runs as long as a world needs it.
 async fn server() -> Option<Arc<Server>> {
     static SERVER: AsyncMutex<Weak<Server>> = AsyncMutex::const_new(Weak::new());
     let mut shared = SERVER.lock().await;
@@ -61,13 +62,13 @@ async fn server() -> Option<Arc<Server>> {
 }
 
 impl World {
-    /// What Restate's state says of the run under way.
+    /// Returns Restate's state of the active run.
     async fn open(&self, run: &RunAddress) -> Value {
         let url = format!("{}/{}/{}/open", self.server.ingress(), self.service, run.session);
         common::post(&url, "null").await
     }
 
-    /// So many of the questions, which wait and which nobody saw yet.
+    /// Returns `count` open questions that were not seen yet, if there are as many.
     fn unseen(&self, open: &Value, questions: Vec<Question>, count: usize) -> Option<Vec<Question>> {
         let mut seen = self.seen.lock().expect("no panic");
         let signal = |question: &Question| open["asked"].get(&question.id).map(Value::to_string);
@@ -132,7 +133,7 @@ impl EngineWorld for World {
 
     async fn answer(&self, run: &RunAddress, answers: Vec<(Question, Value)>) {
         let answers = answers.into_iter().map(|(question, answer)| question.answer(answer)).collect();
-        // Who answers does not die with the process.
+        // Answers must not depend on the process.
         let (restate, run) = (self.restate.clone(), run.clone());
         let answering = tokio::spawn(async move { restate.answer(&run, answers).await });
         answering.await.expect("no panic").expect("is taken");
@@ -164,7 +165,7 @@ impl EngineWorld for World {
     }
 }
 
-/// How a run ended, as whoever drove it is told.
+/// Converts the outcome of a run into the result of the call.
 fn ended(outcome: Outcome) -> Result<ServedEnd> {
     let Outcome { status, answer, error, error_kind, usage, .. } = outcome;
     match status {

@@ -1,4 +1,4 @@
-//! Agents that call agents of other services, which have processes of their own.
+//! Agents that call remote agents, which are served by other processes.
 
 mod common;
 #[path = "common/deeds.rs"]
@@ -25,22 +25,23 @@ use self::{
     process::Process,
 };
 
-/// The service that has the agent `travel`.
+/// Service of the agent `travel`.
 const TRAVEL: &str = "Travel";
 
-/// A server, a process whose agent `clerk` calls the agent `travel`, and a process that serves that.
+/// A server, a process whose agent `clerk` calls the agent `travel`, and a process that serves
+/// `travel`.
 struct World {
     server: Server,
     clerks: Restate,
     travels: Restate,
     _clerk: Process,
-    /// What `travel` does.
+    /// Tool of `travel`.
     deed: Deed,
     _travel: Process,
 }
 
 impl World {
-    /// The clerk has the tool `travel` beside what `change` gives it.
+    /// Builds the world; the clerk has the tool `travel` beside the tools that `change` adds.
     async fn new(clerk: &[Call], travel: &[Call], change: impl FnOnce(AgentBuilder) -> AgentBuilder) -> Option<Self> {
         let server = Server::start().await?;
         let (clerks, travels) = (server.restate(), server.restate_of(TRAVEL));
@@ -70,7 +71,7 @@ impl World {
         end.unwrap_or_else(|_| panic!("it does not end: {}", self.server.log())).expect("it ended")
     }
 
-    /// Waits until the run of the call is known to its service, and stands so.
+    /// Waits until the called run is known to its service with a matching status.
     async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
         for _ in 0..2_400 {
             if self.travels.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
@@ -81,7 +82,7 @@ impl World {
         panic!("it stands at {:?}: {}", self.travels.standing(at).await, self.server.log());
     }
 
-    /// What the clerk heard of its calls.
+    /// Returns the results of the clerk's calls.
     async fn results(&self) -> Vec<String> {
         let index = RestateJournal::new(self.clerks.clone()).index("s").await.expect("is read");
         let history = index.look(|index| index.history("clerk"));
@@ -93,7 +94,7 @@ impl World {
     }
 }
 
-/// The clerk's call.
+/// Returns the clerk's call.
 fn asks_travel() -> Call {
     ("t1", "travel", json!({"message": "To Bern, please."}))
 }
@@ -102,7 +103,7 @@ fn travel() -> ServedAgent {
     ServedAgent::new("travel").service(TRAVEL)
 }
 
-/// The run of `travel` that the call `t1` of the clerk's run is.
+/// Returns the address of the run of `travel` for the call `t1` of the clerk's run.
 fn called(run: &str) -> RunAddress {
     RunAddress::new("travel", "s/clerk/travel", format!("{run}/1/t1"))
 }

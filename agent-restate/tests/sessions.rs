@@ -1,4 +1,4 @@
-//! Runs on a real server, whose processes come and go.
+//! Runs on a real server, with processes that start and end.
 
 mod common;
 #[path = "common/deeds.rs"]
@@ -87,7 +87,7 @@ impl World {
         panic!("it stands at {:?}: {}", self.restate.standing(at).await, self.server.log());
     }
 
-    /// What a run asks, once it waits.
+    /// Waits for a question of the run and returns it.
     async fn question(&self, at: &RunAddress) -> Question {
         self.stands(at, |standing| *standing == Standing::AtRest).await;
         let index = self.journal().index(&at.session).await.expect("is read");
@@ -98,7 +98,8 @@ impl World {
         RestateJournal::new(self.restate.clone())
     }
 
-    /// A process of another agent of the same name, in the place of the one that runs: it takes answers, and cannot drive what that one began.
+    /// Replaces the process by one with another agent of the same name: it accepts answers, but
+    /// cannot drive runs of the earlier agent.
     async fn replace(&mut self, steps: &[Call], leaves_after: Duration) -> Process {
         let other = Agent::builder("clerk", Steps(steps.to_vec())).tool(self.deed.clone()).tool(Other).build();
         let other = AgentEndpoint::builder().agent(other.expect("an agent")).leaves_after(leaves_after).build();
@@ -197,7 +198,8 @@ async fn a_program_that_is_updated_in_its_place_is_asked_again_what_it_serves() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() {
     let short = Duration::from_millis(200);
-    // More than a thousand entries a run, before a question for which it leaves its process: it goes on in another attempt.
+    // More than a thousand entries per run, before a question that suspends the run: it resumes in
+    // another attempt.
     let mut steps: Vec<Call> = (0..200).map(|_| ("d1", "deed", json!({}))).collect();
     steps.extend([("d1", "deed", json!({"counts": true})), ("d1", "deed", json!({"asks": true}))]);
     let Some(world) = World::with(&steps, |builder| builder.leaves_after(short)).await else { return };
@@ -205,7 +207,7 @@ async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() 
     for n in 1..=4 {
         let at = world.dispatch("hello", &format!("r{n}")).await;
         world.stands(&at, |standing| *standing == Standing::AtRest).await;
-        tokio::time::sleep(short * 3).await; // it leaves the process
+        tokio::time::sleep(short * 3).await; // the run is suspended
         let index = journal.index(&at.session).await.expect("is read");
         let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
         world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
@@ -271,7 +273,7 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
         EntryBody::RunResumed { ids, .. } => Some(("goes on", ids.worker.clone()?)),
         _ => None,
     });
-    // It goes on when the second worker takes it over, and when the answer has come.
+    // It resumes when the second worker takes it over, and when the answer has arrived.
     let told = [("begins", "first".into()), ("goes on", "second".into()), ("goes on", "second".into())];
     assert_eq!(drivers.collect::<Vec<_>>(), told);
     assert_eq!(
@@ -354,12 +356,12 @@ async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_aga
     let short = Duration::from_millis(200);
     let change = |builder: AgentEndpointBuilder| builder.blobs(blobs).large(10_000).leaves_after(short);
     let Some(world) = World::with(&steps, change).await else { return };
-    away.store(3, Ordering::SeqCst); // when the first result is to be kept
+    away.store(3, Ordering::SeqCst); // when the first result is stored
     let at = world.dispatch("hello", "r1").await;
     world.stands(&at, |standing| *standing == Standing::AtRest).await;
     assert_eq!((world.deeds(), away.load(Ordering::SeqCst)), (1, 0));
 
-    tokio::time::sleep(short * 3).await; // it leaves the process
+    tokio::time::sleep(short * 3).await; // the run is suspended
     let journal = world.journal().blobs(FileBlobs::new(folder.path()));
     let index = journal.index(&at.session).await.expect("is read");
     let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
@@ -386,7 +388,7 @@ async fn notes_of_a_session_are_kept_and_taken_away_one_by_one() {
     assert_eq!(kept, BTreeMap::from([("a/b".to_owned(), json!(3))]));
 }
 
-/// Blobs that are away for so many calls.
+/// Blob store that fails for a number of calls.
 struct Flaky {
     files: FileBlobs,
     away: Arc<AtomicU32>,
@@ -422,7 +424,7 @@ async fn an_answer_that_is_corrected_while_the_run_is_away_is_taken() {
     let at = world.dispatch("hello", "r1").await;
     let question = world.question(&at).await;
 
-    tokio::time::sleep(short * 3).await; // it leaves the process, which ends
+    tokio::time::sleep(short * 3).await; // the run is suspended, and the process ends
     let wrong = world.replace(&steps, short).await;
     for answer in ["perhaps", "no"] {
         world.restate.answer(&at, BTreeMap::from([question.answer(answer)])).await.expect("is taken");
@@ -484,7 +486,7 @@ async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));
 }
 
-/// A tool that the agent did not have when the run began.
+/// Tool that the agent did not have when the run began.
 struct Other;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What runs wait for while something else goes on, and what is too large to go at once.
+//! Waits of runs with concurrent activity, and values that are too large for one message.
 
 mod common;
 #[allow(dead_code, reason = "another model and another tool do as they are told here")]
@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 
 use self::{common::Server, process::Process};
 
-/// Calls the tools of each step, side by side, and says `done` at the end.
+/// Model that calls the tools of each step concurrently, and answers `done` at the end.
 #[derive(Clone)]
 struct Says(Vec<Vec<(&'static str, Value)>>);
 
@@ -56,8 +56,9 @@ impl Model for Says {
     }
 }
 
-/// Counts how often it began, and does what its arguments say, in this order: it asks for so many milliseconds, blocks its thread the first time, takes
-/// time, decides, sleeps and gives bytes.
+/// Tool that counts its calls and follows its arguments, in this order: asks a question with a
+/// timeout in milliseconds, blocks its thread the first time, takes time, decides, sleeps and
+/// returns bytes.
 #[derive(Clone, Default)]
 struct Work(Arc<AtomicU32>);
 
@@ -107,13 +108,13 @@ struct World {
     endpoint: AgentEndpoint,
 }
 
-/// An agent of this name with the tool `work`.
+/// Returns an agent of this name with the tool `work`.
 fn agent(name: &str, steps: &[&[(&'static str, Value)]], work: &Work) -> AgentBuilder {
     Agent::builder(name, Says(steps.iter().map(|calls| calls.to_vec()).collect())).tool(work.clone())
 }
 
 impl World {
-    /// A process whose agent `clerk` makes the calls of these steps.
+    /// Starts a process whose agent `clerk` makes the calls of these steps.
     async fn new(
         steps: &[&[(&'static str, Value)]],
         change: impl FnOnce(AgentEndpointBuilder) -> AgentEndpointBuilder,
@@ -147,7 +148,7 @@ impl World {
         end.unwrap_or_else(|_| panic!("it does not end: {}", self.server.log())).expect("it ended")
     }
 
-    /// Waits until the run stands so.
+    /// Waits until the run has a matching status.
     async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) -> Standing {
         for _ in 0..2_400 {
             match self.restate.standing(at).await.expect("is known").filter(&is_so) {
@@ -158,7 +159,7 @@ impl World {
         panic!("it stands at {:?}: {}", self.restate.standing(at).await, self.server.log());
     }
 
-    /// Waits until a call of the tool is under way.
+    /// Waits until a call of the tool is in progress.
     async fn works(&self, times: u32) {
         for _ in 0..2_400 {
             if self.work.begun() >= times {
@@ -174,7 +175,7 @@ fn job(session: &str, run: &str) -> Job {
     Job::new("clerk", &RunRequest::user("go").session(session).run_id(run)).expect("is data")
 }
 
-/// After so long without a word Restate asks a run to leave.
+/// Inactivity timeout after which Restate asks a run to leave.
 const SHORT: Duration = Duration::from_millis(400);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,7 +199,7 @@ async fn a_hook_that_takes_longer_than_a_silent_run_may_does_not_keep_the_run_fr
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
 }
 
-/// Takes a second before each model call.
+/// Model that takes a second before each call.
 struct Slow;
 
 #[async_trait]
@@ -250,7 +251,7 @@ async fn a_run_outlives_an_outage_of_more_attempts_than_the_server_makes_by_itse
     let clerk = agent("clerk", &[&[("work", json!({}))]], &work).build().expect("an agent");
     let mut world = World::on(server, clerk, work, |builder| builder).await;
     drop(world.process.take());
-    tokio::time::sleep(Duration::from_millis(300)).await; // nobody is at its address now
+    tokio::time::sleep(Duration::from_millis(300)).await; // no process serves the address now
     let at = world.dispatch("s", "r1").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     world.process = Some(Process::start(&world.endpoint, world.address));
@@ -320,7 +321,7 @@ async fn runs_of_one_id_in_two_sessions_are_told_what_is_theirs() {
         world.dispatch("s2", "r1").await
     });
     world.works(2).await;
-    tokio::time::sleep(Duration::from_secs(2)).await; // what the runs noted is kept: each is silent now
+    tokio::time::sleep(Duration::from_secs(2)).await; // the entries are recorded: both runs are silent now
     assert!(world.restate.signal(&one, Signal::Cancel).await.expect("is told"));
     let end = tokio::time::timeout(Duration::from_secs(10), world.end(&one)).await.expect("it hears of it at once");
     assert_eq!(end.status, RunStatus::Cancelled);
@@ -334,7 +335,7 @@ async fn a_run_that_is_sent_again_supersedes_the_one_that_waits() {
     let first = world.dispatch("s", "r1").await;
     world.stands(&first, |standing| *standing == Standing::AtRest).await;
     let mut second = job("s", "r2");
-    world.restate.dispatch(second.clone()).await.expect("is taken"); // whoever sent it died before it superseded anything
+    world.restate.dispatch(second.clone()).await.expect("is taken"); // its sender died before it superseded anything
     second.when_waiting = Some(WhenWaiting::Supersede);
     assert_eq!(world.restate.dispatch(second.clone()).await.expect("is known"), Dispatched::Known);
     assert_eq!(world.end(&first).await.status, RunStatus::Cancelled);
@@ -358,7 +359,7 @@ async fn a_run_whose_question_was_not_answered_in_time_is_at_work_and_takes_no_a
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("done"));
 }
 
-/// Asks before each call, and takes it for granted after two seconds.
+/// Middleware that asks before each call, and approves after two seconds.
 struct Guard;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The page of the studio, as a browser gets it.
+//! Files of the web UI, as a browser receives them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -38,12 +38,12 @@ fn header_of(response: &Response<Body>, name: header::HeaderName) -> String {
     response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// What follows each `before` up to a quote.
+/// Returns the text from each `before` up to a quote.
 fn quoted<'a>(text: &'a str, before: &str) -> Vec<&'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
-/// A relative address, from a file of the page.
+/// Resolves a relative URL in a file of the page.
 fn resolved(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! Traces of runs that others run.
+//! Traces of runs that other processes execute.
 
 #[allow(dead_code, reason = "another test uses the rest of it")]
 #[path = "server/support.rs"]
@@ -23,7 +23,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use self::support::{Serving, call, frames, support};
 
-/// A worker, until it is aborted.
+/// Starts a worker, until it is aborted.
 fn work(name: &str, queue: &MemoryQueue, agent: Agent) -> JoinHandle<()> {
     let worker = Worker::builder(Arc::new(queue.clone())).agent(agent).name(name).build().expect("a worker");
     tokio::spawn(async move {

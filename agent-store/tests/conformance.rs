@@ -1,4 +1,4 @@
-//! The suite, over the journals of this workspace.
+//! Conformance tests of the journals of this workspace.
 
 mod memory {
     agent_store::journal_conformance!(|| (agent_core::MemoryJournal::default(), ()));

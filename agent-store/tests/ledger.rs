@@ -1,4 +1,4 @@
-//! The ledger in a file, beside what every ledger does.
+//! Tests of the file-based ledger, beside the conformance tests.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn what_the_dead_had_set_aside_counts_as_used_and_the_living_keep_theirs()
     for ledger in [&dead, &alive] {
         ledger.reserve("x", &Caps::default(), tokens(10)).await.expect("works").expect("fits");
     }
-    drop(dead); // without settling: its thread says no more that it lives
+    drop(dead); // without settling: its thread no longer renews
     let buried = Balance::new(tokens(10), tokens(10));
     let watcher = open();
     let began = std::time::Instant::now();

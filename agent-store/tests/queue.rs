@@ -1,4 +1,4 @@
-//! The queue in memory.
+//! Tests of the in-memory queue.
 
 #![cfg(feature = "queue")]
 

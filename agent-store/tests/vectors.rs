@@ -1,4 +1,4 @@
-//! Stores of vectors in memory and in a file: the suite, and what is the file's own.
+//! Vector stores in memory and in a file: conformance tests, and tests of the file.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -25,7 +25,7 @@ mod memories_in_memory {
     });
 }
 
-/// Gives each word a direction of its own: texts are alike as far as they have the same words.
+/// Embedder that gives each word its own direction: texts are similar if they share words.
 #[derive(Default)]
 struct Words(Mutex<HashMap<String, usize>>);
 

@@ -1,4 +1,4 @@
-//! A model and a tool that do as they are told.
+//! Scripted model and configurable tool.
 
 use std::{
     sync::{
@@ -14,11 +14,12 @@ use agent_core::{
 };
 use serde_json::{Value, json};
 
-/// Says what belongs to the number of answers since the newest message of the user, and `heard N` at the end.
+/// Model that makes the calls for the number of results since the newest user message, and answers
+/// `heard N` at the end.
 #[derive(Clone)]
 pub(crate) struct Steps(pub(crate) Vec<Call>);
 
-/// A call: its id, its tool and its arguments.
+/// Tool call: its id, tool and arguments.
 pub(crate) type Call = (&'static str, &'static str, Value);
 
 #[async_trait]
@@ -41,7 +42,8 @@ impl Model for Steps {
 
 const COUNT: Key<i64> = Key::new("count");
 
-/// Counts its calls, and asks, asks which, counts in the shared storage, sleeps or gives much if its arguments say so.
+/// Tool that counts its calls; its arguments let it ask questions, count in the shared storage,
+/// sleep or return large results.
 #[derive(Clone, Default)]
 pub(crate) struct Deed(pub(crate) Arc<AtomicU32>);
 

@@ -1,4 +1,4 @@
-//! A Restate server of the test's own.
+//! A Restate server for one test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -14,7 +14,7 @@ use std::{
 use agent_restate::Restate;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// A server on ports of its own, on loopback, in a folder that is deleted with it.
+/// Server on its own loopback ports, in a temporary folder.
 pub(crate) struct Server {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -23,7 +23,8 @@ pub(crate) struct Server {
     admin: u16,
 }
 
-/// The server's program: the one that `RESTATE_SERVER` names, that of the project's tools, or one on the path.
+/// Returns the path of the server's program: `RESTATE_SERVER`, or that of the project's tools, or
+/// one on the path.
 pub(crate) fn program() -> Option<PathBuf> {
     let named = std::env::var_os("RESTATE_SERVER").map(PathBuf::from);
     let tools = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,7 +38,8 @@ pub(crate) fn program() -> Option<PathBuf> {
     found
 }
 
-/// A port that nobody has now, and that nobody else of this process was given: the kernel may name one twice.
+/// Returns a free port that no other test of this process received: the kernel may return one
+/// twice.
 pub(crate) fn free_port() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     loop {
@@ -50,12 +52,12 @@ pub(crate) fn free_port() -> u16 {
 }
 
 impl Server {
-    /// Starts one, if there is a program.
+    /// Starts a server, if the program is installed.
     pub(crate) async fn start() -> Option<Self> {
         Self::start_trying("\"unlimited\"").await
     }
 
-    /// Starts one that tries an invocation so often, unless its service says otherwise.
+    /// Starts a server with this maximum number of attempts, unless its service sets its own.
     pub(crate) async fn start_trying(attempts: &str) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +92,7 @@ max-interval = "200ms"
         Some(server)
     }
 
-    /// Waits until it answers.
+    /// Waits until the server responds.
     pub(crate) async fn is_up(&self) {
         for (port, path) in [(self.ingress, "/restate/health"), (self.admin, "/health")] {
             let mut tries = 0;
@@ -102,31 +104,31 @@ max-interval = "200ms"
         }
     }
 
-    /// Kills it with SIGKILL, and starts it again in its folder.
+    /// Kills the server with SIGKILL and restarts it in the same folder.
     pub(crate) async fn kill_and_start(&mut self) {
         self.kill();
         self.child = spawn(&self.program, self.folder.path());
         self.is_up().await;
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is ours");
     }
 
-    /// The server, as the crate sees it.
+    /// Returns a client of the server.
     pub(crate) fn restate(&self) -> Restate {
         self.restate_of(agent_restate::DEFAULT_SERVICE)
     }
 
-    /// The same, for a service of this name.
+    /// Returns a client for a service of this name.
     pub(crate) fn restate_of(&self, service: &str) -> Restate {
         let admin = format!("http://127.0.0.1:{}", self.admin);
         Restate::builder(self.ingress()).admin(admin).service(service).build().expect("URLs")
     }
 
-    /// The server, as options of the program `agent` name it.
+    /// Returns the engine URL for the options of the `agent` program.
     pub(crate) fn engine_url(&self) -> String {
         format!("restate://127.0.0.1:{}?admin=http://127.0.0.1:{}", self.ingress, self.admin)
     }
@@ -135,18 +137,18 @@ max-interval = "200ms"
         format!("http://127.0.0.1:{}", self.ingress)
     }
 
-    /// What a query of the server's own tables gives: rows, as JSON.
+    /// Queries the server's introspection tables; returns rows as JSON.
     pub(crate) async fn query(&self, sql: &str) -> serde_json::Value {
         let query = serde_json::json!({"query": sql}).to_string();
         post(&format!("http://127.0.0.1:{}/query", self.admin), &query).await
     }
 
-    /// Cancels an invocation, as its user interface does.
+    /// Cancels an invocation, as the server's user interface does.
     pub(crate) async fn cancel(&self, invocation: &str) {
         self.ends(invocation, "cancel").await;
     }
 
-    /// Has an invocation ended at once.
+    /// Kills an invocation.
     pub(crate) async fn kill_invocation(&self, invocation: &str) {
         self.ends(invocation, "kill").await;
     }
@@ -158,7 +160,7 @@ max-interval = "200ms"
         assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
     }
 
-    /// The last lines that it logged.
+    /// Returns the last lines of the server's log.
     pub(crate) fn log(&self) -> String {
         let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().rev().take(30).collect();
@@ -187,22 +189,22 @@ fn spawn(program: &Path, folder: &Path) -> Child {
         .expect("the server starts")
 }
 
-/// An address that nobody has now.
+/// Returns a free address.
 pub(crate) fn free_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
-/// True if what serves the port says that it is well.
+/// True if the server on the port reports that it is healthy.
 async fn is_well(port: u16, path: &str) -> std::io::Result<bool> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     Ok(exchange(address, &request).await?.starts_with("HTTP/1.1 200"))
 }
 
-/// Posts JSON, and gives the JSON that it is answered with; fails if it is not taken.
+/// Posts JSON and returns the JSON response; fails on an error status.
 pub(crate) async fn post(url: &str, json: &str) -> serde_json::Value {
     let (address, path) = url.strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a URL");
-    // 1.0, so that the answer comes in one piece.
+    // HTTP/1.0, so that the response is not chunked.
     let head = format!("POST /{path} HTTP/1.0\r\naccept: application/json\r\ncontent-type: application/json");
     let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{json}", json.len());
     let answer = exchange(address.parse().expect("an address"), &request).await.expect("is answered");

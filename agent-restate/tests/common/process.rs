@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use agent_restate::AgentEndpoint;
 use tokio::runtime::Runtime;
 
-/// A process of the service, with a runtime of its own: it ends as one that is killed does.
+/// Process of the service, simulated by a runtime of its own: dropping the runtime ends it like a
+/// kill.
 pub(crate) struct Process(Option<Runtime>);
 
 impl Process {
@@ -22,7 +23,7 @@ impl Process {
     }
 
     #[allow(dead_code, reason = "one of the tests does not")]
-    /// Kills it: when this is done, its address is free again.
+    /// Kills the process: afterwards its address is free again.
     pub(crate) async fn kill(mut self) {
         let runtime = self.0.take().expect("it runs");
         let gone = tokio::task::spawn_blocking(move || runtime.shutdown_timeout(std::time::Duration::from_secs(10)));

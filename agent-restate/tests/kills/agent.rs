@@ -1,4 +1,4 @@
-//! The agent of the runs whose processes are killed, and the world that it works in: a file that all processes append to.
+//! Agent of the killed runs, and its world: a file that all processes append to.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use agent_middleware::Delegation;
 use agent_tools::ServedAgent;
 use serde_json::{Value, json};
 
-/// What was done, a line each: the key of the call.
+/// Log of effects, one line each: the key of the call.
 #[derive(Clone, Debug)]
 pub(crate) struct World(pub(crate) PathBuf);
 
@@ -32,7 +32,7 @@ impl World {
         self.done().contains_key(&format!("{DELICATE_MARK}{key}"))
     }
 
-    /// How often each thing was done.
+    /// Returns the number of occurrences of each effect.
     pub(crate) fn done(&self) -> BTreeMap<String, u32> {
         let mut done = BTreeMap::new();
         for line in std::fs::read_to_string(&self.0).unwrap_or_default().lines() {
@@ -41,7 +41,7 @@ impl World {
         done
     }
 
-    /// What a person answers who looks here.
+    /// Returns the answer of a person who inspects the world.
     pub(crate) fn answer(&self, question: &Question) -> Value {
         if question.kind != Doubt::KIND {
             return json!(true);
@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// The calls of each step. Calls of one step run side by side.
+/// Calls of each step. Calls of one step run concurrently.
 const STEPS: [&[&str]; 5] = [
     &["pure", "again", "looks", "once"],
     &["asks", "delegate", PORTER],
@@ -60,29 +60,29 @@ const STEPS: [&[&str]; 5] = [
     &["looks"],
 ];
 
-/// Those of the sub-agent.
+/// Calls of the sub-agent's steps.
 const HELPER: [&[&str]; 2] = [&["once", "again"], &["looks"]];
 
-/// The agent whose runs are invocations of their own, and its calls.
+/// Agent whose runs are separate invocations, and its calls.
 pub(crate) const PORTER: &str = "porter";
 const CARRIES: [&[&str]; 2] = [&["looks", "once"], &["again", "asks"]];
 
-/// The run of the porter that this run of the worker calls.
+/// Returns the run of the porter that this run of the worker calls.
 pub(crate) fn porter_of(worker: &RunAddress) -> RunAddress {
     let RunAddress { agent, session, run, .. } = worker;
     RunAddress::new(PORTER, format!("{session}/{agent}/{PORTER}"), format!("{run}/2/c1-2"))
 }
 
-/// How many calls of which the effect must not be repeated a run makes.
+/// Number of calls per run whose effect must not be repeated.
 pub(crate) const DELICATE: usize = 10;
 
-/// What the lines of those begin with.
+/// Prefix of the lines of those calls.
 pub(crate) const DELICATE_MARK: &str = "!";
 
-/// The final text.
+/// Final text.
 pub(crate) const ANSWER: &str = "all is done";
 
-/// Says what belongs to the step that the conversation is in.
+/// Model that makes the calls of the conversation's current step.
 struct Script(&'static [&'static [&'static str]]);
 
 #[async_trait]
@@ -148,7 +148,7 @@ impl Tool for Deed {
     }
 }
 
-/// The agents, as each process builds them.
+/// Builds the agents of each process.
 pub(crate) fn agents(world: &Path) -> [Agent; 2] {
     let deed = |name, effect| Deed { name, effect, world: World(world.to_owned()) };
     let helper = Agent::builder("helper", Script(&HELPER))

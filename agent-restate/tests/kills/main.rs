@@ -1,8 +1,9 @@
-//! Real processes that are killed: the server and the service, with SIGKILL, at random moments, while runs are under way. Every
-//! run ends as an unbroken one does, nothing with an effect happens twice in silence, and answers reach runs whatever died.
+//! Kill test with real processes: SIGKILL of server and service at random moments while runs are
+//! active. Every run must end like an undisturbed one, no effect may be repeated silently, and
+//! answers must reach their runs.
 //!
-//! `RESTATE_RUNS=1000 cargo test -p agent-restate --test kills` runs more than the twelve runs of CI. It prints what a step costs
-//! beside a bare `ctx.run` too.
+//! `RESTATE_RUNS=1000 cargo test -p agent-restate --test kills` runs more than CI's twelve runs. It
+//! also prints the cost of a step beside a bare `ctx.run`.
 
 mod agent;
 #[path = "../common/mod.rs"]
@@ -30,9 +31,9 @@ use futures::{StreamExt, stream};
 
 use self::{agent::World, common::Server};
 
-/// How many runs are under way at the same time.
+/// Number of concurrent runs.
 const SIDE_BY_SIDE: usize = 12;
-/// How many kills there are at most for each run: on a machine that does nothing between two of them, no run would ever end.
+/// Maximum number of kills per run: on an idle machine, no run would ever end otherwise.
 const MOST_KILLS: usize = 15;
 
 fn main() -> ExitCode {
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     match args.get(1).map(String::as_str) {
         Some("serve") => runtime.block_on(serve(&args[2], Path::new(&args[3]))),
-        // Asked for a list of tests, or for one of another name.
+        // The test harness was asked for a list of tests, or for a test of another name.
         Some(arg) if arg.starts_with("--list") => {}
         _ => return runtime.block_on(check()),
     }
@@ -102,21 +103,22 @@ async fn check() -> ExitCode {
     if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What somebody saw of a run.
+/// Observations about a run.
 #[derive(Default)]
 struct Seen {
     faults: Vec<String>,
     doubts: usize,
 }
 
-/// Whether the run heard of an answer.
+/// Delivery state of an answer.
 #[derive(Debug, PartialEq)]
 enum Heard {
     NotYet,
     Yes,
 }
 
-/// Somebody who starts runs and answers their questions, however often the server is away.
+/// Simulated user who starts runs and answers their questions, however often the server is
+/// unavailable.
 struct Person<'a> {
     world: &'a World,
     journal: &'a RestateJournal,
@@ -144,15 +146,16 @@ impl Person<'_> {
         seen
     }
 
-    /// Answers what the run asks.
+    /// Answers the open questions of the run.
     async fn answer(&self, at: &RunAddress, asked: &mut BTreeMap<String, Heard>, seen: &mut Seen) {
         let Ok(index) = self.journal.index(&at.session).await else { return };
         let Some(checkpoint) = index.look(|index| index.unfinished(&at.agent)) else { return };
         for question in checkpoint.questions {
-            // For this question, and no later one of its id: the answer may be under way for long.
+            // Bound to this question's digest: the answer may be in flight for long, and must not
+            // answer a later question of the same id.
             let answers = BTreeMap::from([question.answer(self.world.answer(&question))]);
             match self.journal.restate().answer(at, answers).await {
-                // The run may not have heard of the first answer when there is a second one.
+                // The run may not have received the first answer when the second one is sent.
                 Ok(()) if asked.get(&question.digest) == Some(&Heard::Yes) => {
                     seen.faults.push(format!("{} asks again about '{}', which was answered", at.run, question.id));
                 }
@@ -160,17 +163,17 @@ impl Person<'_> {
                     let is_new = asked.insert(question.digest.clone(), Heard::NotYet).is_none();
                     seen.doubts += usize::from(is_new && question.kind == Doubt::KIND);
                 }
-                // It does not wait yet, or not any more.
+                // The run is not waiting yet, or not any more.
                 Err(e) if e.kind() == ErrorKind::Stale => {
                     asked.entry(question.digest).and_modify(|heard| *heard = Heard::Yes);
                 }
-                Err(e) if e.kind() == ErrorKind::Store => {} // the server is away
+                Err(e) if e.kind() == ErrorKind::Store => {} // the server is unavailable
                 Err(e) => seen.faults.push(format!("{}: {e}", at.run)),
             }
         }
     }
 
-    /// The run ended as one that nobody killed.
+    /// Checks that the run ended like an undisturbed one.
     async fn compare(&self, at: &RunAddress, outcome: &Outcome, seen: &mut Seen) {
         if outcome.answer.as_deref() != Some(agent::ANSWER) {
             seen.faults.push(format!("{} ended otherwise: {outcome:?}", at.run));
@@ -191,7 +194,8 @@ impl Person<'_> {
     }
 }
 
-/// The calls in doubt, by idempotency key, about which a run asked more than once by what it asked and by the attempt that began the call.
+/// Returns the calls in doubt, by idempotency key, that a run asked about more than once with the
+/// same question and attempt.
 fn asked_again(entries: &[Arc<Entry>]) -> impl Iterator<Item = String> {
     let mut asked = BTreeMap::<_, u32>::new();
     for entry in entries {
@@ -205,7 +209,7 @@ fn asked_again(entries: &[Arc<Entry>]) -> impl Iterator<Item = String> {
     asked.into_iter().filter(|(_, times)| *times > 1).map(|((_, payload, _), _)| payload)
 }
 
-/// What a call gives that is made until the server is there.
+/// Retries a call until the server is available.
 async fn patiently<T, F: Future<Output = agent_core::Result<T>>>(call: impl Fn() -> F) -> T {
     loop {
         match call().await {
@@ -216,7 +220,7 @@ async fn patiently<T, F: Future<Output = agent_core::Result<T>>>(call: impl Fn()
     }
 }
 
-/// Kills the server and the service, again and again.
+/// Repeatedly kills the server and the service.
 struct Killer {
     server: Server,
     address: SocketAddr,
@@ -235,7 +239,7 @@ impl Killer {
         Self { server, address, world: world.clone(), service, rng, of_service: 0, of_server: 0 }
     }
 
-    /// Kills until so many runs must have had a chance to end, whatever the machine's speed; does not end.
+    /// Kills at a rate that lets this many runs end, whatever the machine's speed; does not return.
     async fn kill_and_kill(&mut self, runs: usize) {
         while ((self.of_service + self.of_server) as usize) < runs * MOST_KILLS {
             tokio::time::sleep(Duration::from_millis(100 + self.rng.below(500))).await;
@@ -248,7 +252,7 @@ impl Killer {
                 self.service = start(self.address, &self.world);
                 self.of_service += 1;
             }
-            // On a machine that is busy, a process that is killed before it serves lets no run go on.
+            // On a busy machine, a process that is killed before it serves lets no run progress.
             while tokio::net::TcpStream::connect(self.address).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

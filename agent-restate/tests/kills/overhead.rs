@@ -1,4 +1,4 @@
-//! What a step costs, beside a bare `ctx.run`.
+//! Cost of a step, beside a bare `ctx.run`.
 
 use std::{
     sync::Arc,
@@ -16,10 +16,10 @@ use restate_sdk::prelude::*;
 
 use crate::common::{self, Server};
 
-/// Steps of each way.
+/// Number of steps per variant.
 const STEPS: u64 = 100;
 
-/// The bare way: as many steps as it is told.
+/// Bare variant: as many steps as requested.
 struct Bare;
 
 #[restate_sdk::service]
@@ -33,7 +33,7 @@ impl Bare {
     }
 }
 
-/// Calls a tool that is not there, until that was said as often as the user wants: a step of the journal each.
+/// Model that calls a missing tool as often as the user requests: one journal step each.
 struct Chatty;
 
 #[async_trait]
@@ -52,7 +52,7 @@ impl Model for Chatty {
     }
 }
 
-/// Prints both, and the ratio.
+/// Prints both costs and their ratio.
 pub(crate) async fn measure(server: &Server) {
     let restate = server.restate();
     let bare = common::free_address();
@@ -99,7 +99,8 @@ pub(crate) async fn measure(server: &Server) {
     bare_process.abort();
 }
 
-/// Prints what the journal of a long run of `RESTATE_TURNS` steps is like, in its first and in its second half.
+/// Prints the growth of the journal of a run of `RESTATE_TURNS` steps, in its first and second
+/// half.
 async fn journal(server: &Server, chatty: &Restate) {
     let turns = std::env::var("RESTATE_TURNS").ok().and_then(|turns| turns.parse().ok()).unwrap_or(300_u64);
     let job = Job::new("chatty", &RunRequest::user(turns.to_string()).run_id("long")).expect("is data");
@@ -122,7 +123,7 @@ async fn journal(server: &Server, chatty: &Restate) {
     );
 }
 
-/// The entries of all journals, and their bytes.
+/// Returns the number of entries of all journals, and their bytes.
 async fn size(server: &Server) -> (f64, f64) {
     let sql = "SELECT count(*) AS entries, coalesce(sum(raw_length), 0) AS bytes FROM sys_journal";
     let row = server.query(sql).await["rows"][0].take();

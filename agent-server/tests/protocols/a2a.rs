@@ -1,4 +1,4 @@
-//! Agent2Agent over real sockets, also with the framework's own client.
+//! Agent2Agent over real sockets, including the framework's own client.
 
 use agent::{Agent, RunEnd, RunRequest, tools::peers::A2aAgent};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Protocols: what is told alone, and endpoints over real sockets.
+//! Protocols: encoders, and endpoints over real sockets.
 
 mod a2a;
 mod ag_ui;

@@ -1,4 +1,4 @@
-//! An agent as a server of the Model Context Protocol.
+//! An agent as a Model Context Protocol server.
 
 use std::{future::pending, sync::Arc};
 
@@ -17,7 +17,8 @@ use crate::{
     served::{Answer, Served},
 };
 
-/// What the tool gives that an agent is, when another agent calls it with these tasks, one after the other.
+/// Returns the results of the agent's tool when another agent calls it with these tasks, one after
+/// the other.
 async fn given(served: &Served, tasks: &[&str]) -> Vec<String> {
     let client = Client::builder("elsewhere", Http::new(format!("http://{}/mcp/actor", served.address())));
     let client = client

@@ -12,7 +12,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-/// The text of a stream of chunks.
+/// Returns the text of a stream of chunks.
 fn streamed(frames: &[Value]) -> String {
     frames.iter().filter_map(|chunk| chunk.pointer("/choices/0/delta/content")?.as_str()).collect()
 }
@@ -51,7 +51,7 @@ async fn a_call_of_the_clients_tool_is_answered_in_the_next_request() {
     let second = served.post("/v1/chat/completions", &body(&messages)).await.json();
     assert_eq!(second["choices"][0]["message"]["content"], "So it is: 17 degrees in Bern, red.", "{second}");
 
-    // Where nobody knows the run, the messages are the history.
+    // If the run is unknown, the messages are the history.
     messages[1]["tool_calls"][0]["id"] = "c9@nobody".into();
     messages[2]["tool_call_id"] = "c9@nobody".into();
     let elsewhere = served.post("/v1/chat/completions", &body(&messages)).await.json();

@@ -1,4 +1,4 @@
-//! An agent that plays what it is asked for: one scene for each thing that a protocol has to tell.
+//! Agent with one scene for each feature of a protocol.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -14,12 +14,12 @@ use agent::{
 use agent_server::ag_ui::SharedState;
 use serde_json::{Value, json};
 
-/// The agent.
+/// Returns the agent.
 pub(crate) fn actor() -> Agent {
     acting().build().expect("builds")
 }
 
-/// As [`actor`], for one that has a store of its own.
+/// Like [`actor`], for an agent with its own store.
 pub(crate) fn acting() -> AgentBuilder {
     let deep = Agent::builder("deep", Actor).build().expect("builds");
     let helper = Agent::builder("helper", Actor).middleware(Delegation::new().to("deep", "Digs.", deep));
@@ -43,7 +43,7 @@ pub(crate) fn acting() -> AgentBuilder {
         .middleware(Delegation::new().to("helper", "Helps.", helper))
 }
 
-/// Plays the scene that the newest message of the user's names.
+/// Model that plays the scene named in the newest user message.
 struct Actor;
 
 #[async_trait]
@@ -108,7 +108,7 @@ fn blocks(scene: &str, results: &[String]) -> Vec<Block> {
     }
 }
 
-/// A tool of one line.
+/// Tool of one line.
 struct Prop(&'static str, fn(&Value) -> ToolOutput);
 
 impl Prop {
@@ -134,7 +134,7 @@ impl Tool for Prop {
     }
 }
 
-/// Cancels the run.
+/// Tool that cancels the run.
 struct GiveUp;
 
 #[async_trait]
@@ -150,7 +150,7 @@ impl Tool for GiveUp {
     }
 }
 
-/// Takes some time; `wait` longer than a silent connection is left alone.
+/// Tool that takes some time; `wait` takes longer than the keep-alive interval.
 struct Wait(&'static str, Duration, &'static str);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The actor, served.
+//! Server with the actor.
 
 use agent_server::{Server, ServerBuilder};
 use serde_json::Value;
@@ -9,13 +9,13 @@ use tokio::{
 
 use crate::scenes::actor;
 
-/// A server of a test's own.
+/// Server of one test.
 pub(crate) struct Served {
     address: String,
     task: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-/// An answer.
+/// HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -48,7 +48,7 @@ impl Served {
         self.send("POST", path, "content-type: application/json\r\n", &body.to_string()).await
     }
 
-    /// Posts, reads until the answer has this in it, and goes away.
+    /// Posts, reads until the response contains this text, and disconnects.
     pub(crate) async fn leave_at(&self, path: &str, body: &Value, at: &str) -> String {
         let mut stream = self.begin("POST", path, "content-type: application/json\r\n", &body.to_string()).await;
         let (mut text, mut piece) = (String::new(), [0; 4096]);
@@ -60,7 +60,7 @@ impl Served {
         text
     }
 
-    /// Sends a request on a connection of its own, and reads the answer to its end.
+    /// Sends a request on its own connection, and reads the response to its end.
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
         let mut stream = self.begin(method, path, headers, body).await;
         let mut text = String::new();
@@ -72,7 +72,7 @@ impl Served {
 
     async fn begin(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).await.expect("connects");
-        // HTTP/1.0: the body ends with the connection, and is in no chunks.
+        // HTTP/1.0: the body is not chunked, and ends with the connection.
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.0\r\nhost: {}\r\n{headers}content-length: {length}\r\n\r\n{body}",
@@ -94,14 +94,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    /// The data of a stream's frames.
+    /// Returns the data of a stream's frames.
     pub(crate) fn frames(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).expect("JSON")).collect()
     }
 }
 
-/// For the clients of others: `checks/protocols.sh` runs it, and them.
+/// For third-party clients: `checks/protocols.sh` runs this test with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "serves until it is killed"]
 async fn until_it_is_killed() {

@@ -1,4 +1,4 @@
-//! One client over two streams: the lines of an editor, and of programs.
+//! Protocols of a single client over two streams: ACP and JSON lines.
 
 use agent::{
     Agent, RunEnd, RunRequest,
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 use crate::scenes::actor;
 
-/// A client that speaks to a server of its own.
+/// Client with a server of its own.
 struct Client {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     writer: WriteHalf<DuplexStream>,
@@ -53,7 +53,8 @@ impl Client {
         serde_json::from_str(&line).expect("JSON")
     }
 
-    /// Asks, and hears all up to the answer; permissions that are asked for are given, or not.
+    /// Sends a request and reads everything up to its response; grants or rejects permission
+    /// requests.
     async fn ask(&mut self, id: u64, method: &str, params: Value, allow: bool) -> (Vec<Value>, Value) {
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let mut heard = Vec::new();
@@ -86,7 +87,7 @@ fn server() -> Server {
     Server::builder().agent(actor()).build().expect("builds")
 }
 
-/// What the updates of this kind say.
+/// Returns the text of the updates of this kind.
 fn said(heard: &[Value], kind: &str) -> String {
     let updates = heard.iter().map(|message| &message["params"]["update"]);
     updates
@@ -220,10 +221,10 @@ async fn programs_are_told_in_frames_of_events_and_a_run_is_stopped_while_it_is_
     client.leave().await;
 }
 
-/// The variable that makes this test a program that speaks to an editor.
+/// Environment variable that turns this test into an ACP program.
 const PROGRAM: &str = "AGENT_SERVER_TEST_EDITOR";
 
-/// The program. What the test harness writes is no message, and passed over.
+/// The program. The client skips the output of the test harness, which is not JSON.
 #[tokio::test]
 async fn as_a_program() {
     if std::env::var_os(PROGRAM).is_some() {

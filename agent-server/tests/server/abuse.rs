@@ -1,4 +1,4 @@
-//! Requests that mean no good, and such as are just wrong.
+//! Malicious and malformed requests.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn serving() -> (Serving, Client) {
     (serving, client)
 }
 
-/// What the server says to these bytes.
+/// Returns the server's response to these bytes.
 async fn raw(serving: &Serving, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(serving.address).await.expect("a connection");
     stream.write_all(bytes).await.expect("it is sent");

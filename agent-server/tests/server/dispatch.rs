@@ -1,4 +1,4 @@
-//! A server that runs nothing itself: whoever runs the agents is elsewhere.
+//! A server that dispatches all runs to another execution backend.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,13 +25,13 @@ use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::support::{Client, Gated, Serving, call, frames, refund};
 
-/// Runs jobs in tasks, as workers elsewhere would.
+/// Backend that runs jobs in tasks, like remote workers.
 struct Workers {
     agent: Agent,
     jobs: Mutex<HashMap<Arc<str>, UnderWay>>,
 }
 
-/// A job, and its run.
+/// Active job with its run.
 type UnderWay = (Job, RunHandle, JoinHandle<Result<RunEnd>>);
 
 impl Workers {
@@ -39,7 +39,7 @@ impl Workers {
         Arc::new(Self { agent, jobs: Mutex::default() })
     }
 
-    /// Runs it in a task, and waits until it is in the journal.
+    /// Runs the job in a task, and waits until it is in the journal.
     async fn run(&self, job: Job, request: RunRequest) {
         let run = self.agent.start(request);
         let (handle, mut events) = (run.handle(), run.handle().events());
@@ -90,7 +90,7 @@ impl Dispatch for Workers {
     }
 }
 
-/// Takes jobs, and runs none.
+/// Backend that accepts jobs and runs none.
 #[derive(Default)]
 struct Taker(Mutex<Vec<Job>>);
 
@@ -114,7 +114,7 @@ impl Dispatch for Taker {
     }
 }
 
-/// A store that takes nothing from this process.
+/// Store that is read-only for this process.
 struct OnlyRead(MemoryJournal);
 
 #[async_trait]
@@ -198,7 +198,7 @@ fn two_agents() -> [Agent; 2] {
     ["support", "other"].map(|name| Agent::builder(name, model()).build().expect("an agent"))
 }
 
-/// Starts a run of one agent in the garden, and then two of the other one.
+/// Starts a run of one agent in the session `garden`, and then two of the other one.
 async fn start_three(client: &Client) -> Value {
     let first = client.start(&json!({"input": "Hi.", "session": "garden"})).await;
     for _ in 0..2 {
@@ -208,7 +208,7 @@ async fn start_three(client: &Client) -> Value {
     first
 }
 
-/// The first is found, though later ones fill the list.
+/// Checks that the first run is listed, though later ones fill the list.
 async fn assert_found(client: &Client, first: &Value) {
     for query in ["agent=support&limit=1", "session=garden&limit=1", "agent=support", "session=garden&agent=support"] {
         let listed = client.get(&format!("/api/runs?{query}")).await.json();
@@ -251,7 +251,7 @@ async fn a_run_elsewhere_is_told_to_stop() {
     assert_eq!(client.rest(&run).await["status"], "cancelled");
 }
 
-/// A server that runs nothing, and what its workers share with it.
+/// A server with a queue, and the store that its workers share.
 pub(crate) struct Queued {
     pub(crate) queue: Arc<MemoryQueue>,
     pub(crate) journal: MemoryJournal,
@@ -266,7 +266,7 @@ impl Queued {
         Self { queue, journal, serving }
     }
 
-    /// Begins a worker, which ends when it is told to.
+    /// Starts a worker, which ends on a signal.
     pub(crate) fn worker(&self, turns: Vec<Turn>) -> (oneshot::Sender<()>, JoinHandle<()>) {
         let agent = agent_of(turns).store(self.journal.clone()).build().expect("an agent");
         let worker = Worker::builder(self.queue.clone()).agent(agent);
@@ -279,7 +279,7 @@ impl Queued {
     }
 }
 
-/// A worker that has begun the run which is next, and dies with it.
+/// Claims the next run, begins it, and dies.
 pub(crate) async fn dies_with_one(queue: &dyn Queue, journal: &MemoryJournal) -> Claimed {
     let claim = Claim::new("dies", ["support".into()], Duration::from_secs(600));
     let claimed = queue.claim(&claim).await.expect("works").expect("there is one");
@@ -293,7 +293,7 @@ pub(crate) async fn dies_with_one(queue: &dyn Queue, journal: &MemoryJournal) ->
     claimed
 }
 
-/// Its worker was not heard of, as often as that may be.
+/// Lets the lease expire until the job is a dead letter.
 pub(crate) async fn give_up(queue: &dyn Queue, claimed: &Claimed) {
     let outcome = Outcome::Dead { error: "it was tried 5 times".into() };
     assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"));
@@ -351,7 +351,7 @@ async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
     assert_eq!(jobs[0].standing, Standing::Done);
 }
 
-/// Whatever its journal, which has no end of it, tells.
+/// Although its journal does not contain its end.
 #[tokio::test]
 async fn a_run_that_was_given_up_is_at_rest_for_those_who_watch_and_so_is_one_that_was_dropped_or_paused() {
     let queued = Queued::new().await;
@@ -420,7 +420,7 @@ async fn an_answer_that_does_not_hold_is_refused_at_once_and_leaves_those_alone_
     assert_eq!(client.rest(&run).await["answer"], "Refunded.");
 }
 
-/// A retry does not go on with it either.
+/// A retry does not resume it either.
 #[tokio::test]
 async fn a_run_that_was_given_up_as_it_waited_is_cancelled_and_asks_nothing_any_more() {
     let queued = Queued::new().await;

@@ -1,4 +1,4 @@
-//! The OpenAPI document, against the routes.
+//! The OpenAPI document, compared with the routes.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Serving, support};
 
-/// The routes that the sources name, with the prefix under which they are mounted.
+/// Returns the routes in the sources, with the prefix of their mount point.
 fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
     let protocols =

@@ -1,4 +1,4 @@
-//! A server that ends, and the next one.
+//! Shutdown of a server, and resumption by the next one.
 
 use agent::{Agent, SqliteJournal, testing::Turn};
 use agent_server::Server;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Gated, Serving, call, refund};
 
-/// Waits until the server has told its runs to come to a safe point.
+/// Waits until the server has started to drain its runs.
 async fn until_it_drains(client: &Client) {
     while client.get("/ready").await.status != 503 {
         tokio::task::yield_now().await;
@@ -34,7 +34,7 @@ async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
         &json!({"model": "support", "stream": true,
         "messages": [{"role": "user", "content": "Hi."}]}),
     );
-    // Its client goes away before the first word.
+    // Its client disconnects before the first word.
     drop(client.send(left).await);
     let runs = client.get("/api/runs").await.json();
     let is_left = |run: &&Value| ![&json!("garden"), &json!("stopped")].contains(&&run["session"]);
@@ -45,7 +45,7 @@ async fn what_was_under_way_when_a_server_ends_is_gone_on_with_by_the_next() {
     assert_eq!(client.rest(&stopped).await["status"], "cancelled");
     one.stop();
     until_it_drains(&client).await;
-    // The run pauses when its model has answered and the tool has run.
+    // The run pauses after the model's response and the tool call.
     model.open();
     one.stopped().await;
 

@@ -1,4 +1,4 @@
-//! A run that another process has.
+//! A run that is driven by another process.
 
 use agent::{Agent, SqliteJournal, testing::Turn};
 use agent_server::Server;

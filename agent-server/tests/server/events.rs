@@ -1,4 +1,4 @@
-//! Streams of events: many viewers, late viewers, and connections that break.
+//! Event streams: many viewers, late viewers, and broken connections.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Frame, Gated, Serving, call, frames, refund, support};
 
-/// Reads a stream until so many bytes came, and drops the connection there.
+/// Reads a number of bytes of a stream, and drops the connection there.
 async fn cut(client: &Client, path: &str, last: Option<&str>, bytes: usize) -> (Vec<Frame>, bool) {
     let mut request = client.request(Method::GET, path);
     if let Some(last) = last {
@@ -34,7 +34,7 @@ async fn cut(client: &Client, path: &str, last: Option<&str>, bytes: usize) -> (
     (frames(&String::from_utf8_lossy(&text)), false)
 }
 
-/// A run with calls of tools and with answers of many chunks.
+/// Returns a finished run with tool calls and with answers of many chunks.
 async fn finished_run() -> (Serving, Client, String) {
     let model = ScriptedModel::new([
         call("c1", "A-1"),
@@ -121,7 +121,7 @@ async fn who_comes_back_to_a_live_run_gets_the_chunks_that_he_missed() {
     }
     let before = frames(&text);
     drop(body);
-    // Nobody reads when these come: chunks of the first step. The second step waits.
+    // Chunks of the first step, which arrive without a reader. The second step waits.
     model.open();
     let mut all = before.clone();
     let last = all.iter().rev().find_map(|frame| frame.id.clone()).expect("a place");

@@ -1,4 +1,4 @@
-//! Files that clients upload, and send along by their ids.
+//! Uploaded files, and references to them.
 
 use agent::{
     Agent, Message, Model, ModelRequest, ModelResponse, Part, Result, async_trait, message::MediaSource,
@@ -14,7 +14,7 @@ use crate::support::{Answer, Client, Serving};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nnot much of a picture";
 
-/// Says what it was shown.
+/// Model that describes its input.
 struct Mirror;
 
 #[async_trait]
@@ -80,7 +80,7 @@ async fn a_file_is_named_in_the_journal_and_whole_before_the_model() {
     );
     assert_eq!(client.delete(&format!("/api/files/{id}")).await.status, 204);
     assert_eq!(client.get(&format!("/api/files/{id}")).await.status, 404);
-    // A conversation outlives its files.
+    // A conversation survives the deletion of its files.
     let answer = client.post("/api/agents/support/runs", &json!({"input": [{"file": id}]})).await;
     assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));
 }

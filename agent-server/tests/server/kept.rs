@@ -1,4 +1,5 @@
-//! What a request brought holds in the next process, and what was answered before its turn came is not lost.
+//! Options of a request apply in the next process, and queued runs that were acknowledged are not
+//! lost.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::{Client, Gated, Serving, call, refund};
 
-/// A server that can be killed: its tasks end where they are.
+/// A server that can be killed: its tasks are dropped.
 struct Process {
     runtime: Option<Runtime>,
     serving: Option<Serving>,
@@ -30,12 +31,12 @@ impl Process {
 
     fn kill(mut self) {
         self.runtime.take().expect("it runs").shutdown_timeout(Duration::from_secs(5));
-        // Only now: a channel that is dropped would tell the server to end.
+        // Only now: a dropped channel would shut the server down.
         drop(self.serving.take());
     }
 }
 
-/// Looks until a run stands so.
+/// Polls until a run has this status.
 async fn stands(client: &Client, run: &Value, status: &str) -> Value {
     loop {
         let seen = client.get(&format!("/api/runs/{}", run["run"].as_str().expect("an id"))).await.json();

@@ -1,4 +1,4 @@
-//! The server through real sockets, by a plain HTTP client.
+//! The server over real sockets, with a plain HTTP client.
 
 mod abuse;
 mod dispatch;

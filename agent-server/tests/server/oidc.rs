@@ -1,4 +1,4 @@
-//! Callers with tokens of an issuer.
+//! Callers with tokens of an OpenID Connect issuer.
 
 use std::{
     sync::{
@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Serving, support};
 
-/// An issuer at a loopback address.
+/// Issuer at a loopback address.
 struct Issuer {
     address: String,
     keys: Arc<Mutex<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
 }
 
-/// What signs, and the public half of it.
+/// Signing key with its public half.
 struct Signer {
     id: &'static str,
     private: EncodingKey,
@@ -70,7 +70,7 @@ impl Issuer {
         Self { address, keys, asked }
     }
 
-    /// A server that believes it.
+    /// Starts a server that trusts the issuer.
     async fn serving(&self) -> Serving {
         let oidc = Oidc::builder(&self.address, "agents").build().expect("it is on this machine");
         Serving::new(Server::builder().agent(support([]).build().expect("an agent")).oidc(oidc)).await
@@ -120,7 +120,8 @@ async fn a_token_of_others_for_others_or_of_another_time_is_none() {
         assert_eq!(status(&client, &signer.token(&bad)).await, 401, "{claim}: {bad}");
     }
     assert_eq!(status(&client, &stranger.token(&good)).await, 401, "another key of the same name");
-    // A token does not choose how it is checked: not at all, or with the public key as if it were a secret.
+    // A token must not select the check: not the algorithm `none`, nor the public key as an HMAC
+    // secret.
     let claims = URL_SAFE_NO_PAD.encode(good.to_string());
     let unsigned = format!("{}.{claims}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","kid":"k1"}"#));
     assert_eq!(status(&client, &unsigned).await, 401);
@@ -145,7 +146,7 @@ async fn a_new_key_is_read_when_it_comes_and_made_up_ones_ask_the_issuer_only_no
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
-    let client = serving.client(); // the server closed the connection, which was silent for so long
+    let client = serving.client(); // the server closed the idle connection
     assert_eq!(status(&client, &new.token(&claims)).await, 200);
     assert_eq!(status(&client, &old.token(&claims)).await, 200);
     assert_eq!(issuer.asked.load(Ordering::Relaxed), 2);

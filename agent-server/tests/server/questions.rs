@@ -1,4 +1,4 @@
-//! Questions that runs wait for, and their answers.
+//! Open questions of runs, and their answers.
 
 use agent::{
     Agent, SqliteJournal,

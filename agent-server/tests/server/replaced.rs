@@ -1,4 +1,4 @@
-//! Agents that are replaced while they are served.
+//! Replacement of served agents.
 
 use agent::{Agent, testing::Turn};
 use agent_server::Server;

@@ -1,4 +1,4 @@
-//! Starting runs, and looking at them.
+//! Starting and inspecting runs.
 
 use agent::testing::{ScriptedModel, Turn};
 use agent::{Agent, SqliteJournal};
@@ -83,7 +83,7 @@ async fn a_run_is_cancelled_paused_and_gone_on_with() {
         let id = run["run"].as_str().expect("an id");
         assert_eq!(client.post(&format!("/api/runs/{id}/{act}"), &json!({})).await.status, 202);
         if act == "pause" {
-            model.open(); // a pause takes hold between steps, and this is the last one
+            model.open(); // a pause takes effect between steps, and this is the last one
         }
         assert_eq!(client.rest(&run).await["status"], status);
     }
@@ -120,7 +120,7 @@ async fn a_busy_session_rejects_steers_queues_and_forks() {
     assert_eq!(queued["status"], "queued");
     let forked = client.start(&body(Some("fork"))).await;
     assert_ne!(forked["session"], "garden");
-    // Each run asks the model once, and the first once more for what steered it.
+    // One model call per run, and another one of the first run for the steering message.
     for _ in 0..4 {
         model.open();
     }

@@ -1,4 +1,4 @@
-//! Sessions: reading, searching, going back, and taking along.
+//! Sessions: reading, searching, undo and export.
 
 use agent::testing::Turn;
 use http::Method;

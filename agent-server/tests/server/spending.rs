@@ -1,4 +1,4 @@
-//! What keys may spend in a day and in a month.
+//! Daily and monthly spending limits of keys.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::{Serving, support};
 
-/// A millionth of a dollar a token.
+/// Price table: a millionth of a dollar per token.
 struct Plain;
 
 impl PriceTable for Plain {
@@ -22,7 +22,7 @@ impl PriceTable for Plain {
     }
 }
 
-/// Ada's key, who may spend so much a day, and Bob's.
+/// Returns Ada's key with this daily limit, and Bob's.
 fn keys(cost_per_day: u64) -> (Keys, [String; 2]) {
     let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
     let (bob, of_bob) = Key::generate("bob", "teapots").expect("a key");
@@ -30,7 +30,7 @@ fn keys(cost_per_day: u64) -> (Keys, [String; 2]) {
     (Keys::new([of_ada.limits(limits), of_bob]).expect("keys"), [ada, bob])
 }
 
-/// Waits for the next day if there is little left of this one: what a test spends and what it reads are of one day.
+/// Waits for the next day if little is left of this one: a test must spend and read within one day.
 async fn within_a_day() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
     let left = 86_400 - now % 86_400;
@@ -39,7 +39,7 @@ async fn within_a_day() {
     }
 }
 
-/// An answer that costs 100,000.
+/// Returns an answer that costs 100,000 millionths of a dollar.
 fn dear() -> Turn {
     Turn::text("Hello.").usage(Usage::new(60_000, 40_000))
 }

@@ -1,4 +1,4 @@
-//! Stopping runs, and how many there may be.
+//! Stopping runs, and limits on their number.
 
 use agent::{Agent, testing::Turn};
 use agent_server::{Key, Keys, Server};

@@ -26,17 +26,17 @@ pub(crate) async fn refund(number: String) -> Result<String> {
     Ok(format!("{number} is refunded"))
 }
 
-/// An agent that answers with these turns, and asks before it refunds.
+/// Returns an agent that answers with these turns, and asks before it refunds.
 pub(crate) fn support(turns: impl IntoIterator<Item = Turn>) -> AgentBuilder {
     Agent::builder("support", ScriptedModel::new(turns)).tool(refund).middleware(Approval::new().ask("refund"))
 }
 
-/// A call of `refund`.
+/// Returns a call of `refund`.
 pub(crate) fn call(id: &str, number: &str) -> Turn {
     Turn::call(id, "refund", serde_json::json!({"number": number}))
 }
 
-/// A model that answers when the gate is opened.
+/// Model that answers when its gate is opened.
 #[derive(Clone)]
 pub(crate) struct Gated {
     inner: ScriptedModel,
@@ -66,7 +66,7 @@ impl Model for Gated {
     }
 }
 
-/// A server that listens, until it is dropped.
+/// Listening server, until it is dropped.
 pub(crate) struct Serving {
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -99,19 +99,19 @@ impl Serving {
         Client { address: self.address, key: None, http: Http::builder(TokioExecutor::new()).build_http() }
     }
 
-    /// Tells the server to end.
+    /// Starts the shutdown of the server.
     pub(crate) fn stop(&mut self) {
         drop(self.stop.take());
     }
 
-    /// Waits until it has.
+    /// Waits until the server has shut down.
     pub(crate) async fn stopped(mut self) {
         self.stop();
         self.task.await.expect("it ends");
     }
 }
 
-/// A client, perhaps with a key.
+/// HTTP client, optionally with a key.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
@@ -119,7 +119,7 @@ pub(crate) struct Client {
     http: Http<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer.
+/// HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -132,7 +132,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {} {}", self.status, self.text))
     }
 
-    /// The code of an error.
+    /// Returns the code of an error.
     pub(crate) fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
@@ -186,13 +186,13 @@ impl Client {
         answer.json()
     }
 
-    /// The run, when it is at rest.
+    /// Waits until the run stops and returns it.
     pub(crate) async fn rest(&self, run: &Value) -> Value {
         let id = run["run"].as_str().expect("an id");
         self.get(&format!("/api/runs/{id}?wait=30")).await.json()
     }
 
-    /// Starts a run, and waits until it is at rest.
+    /// Starts a run, and waits until it stops.
     pub(crate) async fn run(&self, body: &Value) -> Value {
         let run = self.start(body).await;
         self.rest(&run).await
@@ -207,7 +207,7 @@ pub(crate) struct Frame {
     pub(crate) data: Value,
 }
 
-/// The whole events of a stream's text; what was cut off is none.
+/// Returns the complete events of a stream's text; a truncated one is dropped.
 pub(crate) fn frames(text: &str) -> Vec<Frame> {
     let whole = text.rfind("\n\n").map_or("", |end| &text[..end]);
     let mut frames = Vec::new();

@@ -1,4 +1,4 @@
-//! Tenants are apart, and keys do what they say.
+//! Isolation of tenants, and scopes of keys.
 
 use agent::testing::Turn;
 use agent_server::{Caller, Key, Keys, Scope, Server};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Client, Serving, call, support};
 
-/// Keys of two tenants, and one of the first that only looks.
+/// Returns a server with keys of two tenants, and a read-only key of the first.
 async fn two_tenants(turns: Vec<Turn>) -> (Serving, Client, Client, Client) {
     let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
     let (bob, of_bob) = Key::generate("bob", "kettles").expect("a key");

@@ -1,4 +1,4 @@
-//! Programs elsewhere are told what becomes of runs.
+//! Webhooks of runs.
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,7 +23,7 @@ use crate::{
     support::{Gated, Serving, call, support},
 };
 
-/// What came to a receiver.
+/// Received request.
 #[derive(Debug)]
 pub(crate) struct Got {
     path: String,
@@ -40,7 +40,7 @@ impl Got {
         self.headers[name].to_str().expect("letters")
     }
 
-    /// True if it is signed with this secret, as a receiver finds out.
+    /// True if the request is signed with this secret, verified like a receiver does.
     fn is_signed(&self, secret: &str) -> bool {
         let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
         let tag = self.header("webhook-signature").strip_prefix("v1,").expect("version 1");
@@ -50,7 +50,7 @@ impl Got {
     }
 }
 
-/// A program that takes webhooks, and answers with these statuses before it takes one.
+/// Receiver of webhooks, which responds with these statuses before it accepts one.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     got: UnboundedReceiver<Got>,
@@ -115,7 +115,7 @@ async fn a_program_is_told_of_the_question_and_of_the_end_signed() {
     let ended = receiver.next().await;
     assert_eq!((&ended.json()["type"], &ended.json()["data"]["answer"]), (&json!("run.finished"), &json!("Done.")));
     assert_ne!(asked.header("webhook-id"), ended.header("webhook-id"));
-    // Neither the address nor what it holds is for who reads the session.
+    // Readers of the session must see neither the URL nor its secrets.
     let session = run["session"].as_str().expect("a session");
     let kept = client.get(&format!("/api/sessions/{session}/entries")).await.text;
     assert!(kept.contains("agent-server/webhooks/") && !kept.contains("hush"), "{kept}");
@@ -133,7 +133,7 @@ async fn what_is_not_taken_comes_again_under_its_id_and_what_is_gone_does_not() 
     let mut gone = Receiver::new(vec![410, 503]).await;
     let run = serving.client().start(&json!({"input": "Hi.", "webhook": gone.url})).await;
     gone.next().await;
-    // The note is taken away when nothing is to be told any more.
+    // The webhook is deleted once nothing is left to deliver.
     let session = run["session"].as_str().expect("a session");
     loop {
         let kept = serving.client().get(&format!("/api/sessions/{session}/entries")).await.json();

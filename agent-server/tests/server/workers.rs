@@ -1,4 +1,4 @@
-//! What a server says of runs that workers take from a queue, and what it does with them.
+//! Runs of workers with a queue, as the server shows and controls them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -26,12 +26,12 @@ fn path(run: &Value) -> String {
     format!("/api/runs/{}", run["run"].as_str().expect("an id"))
 }
 
-/// The addresses of all jobs, the newest first.
+/// Returns the addresses of all jobs, newest first.
 async fn jobs(queue: &MemoryQueue) -> Vec<RunAddress> {
     queue.jobs(&Wanted::default()).await.expect("lists").into_iter().map(|job| job.job.at).collect()
 }
 
-/// Starts a run that waits for an answer, and whose worker is no more.
+/// Starts a run that waits for an answer, and whose worker has died.
 async fn waiting(queued: &Queued) -> Value {
     let (end, ended) = queued.worker(vec![call("c1", "A-1")]);
     let run = queued.serving.client().start(&json!({"input": "Refund A-1.", "session": "s"})).await;
@@ -139,7 +139,7 @@ async fn a_run_that_was_paused_before_it_began_is_paused() {
     assert_eq!(client.rest(&run).await["status"], "paused");
 }
 
-/// A queue that takes the first job, and fails before it can say so.
+/// Queue that accepts the first job, and fails before it can acknowledge.
 struct Interrupted(Arc<MemoryQueue>);
 
 #[async_trait]
@@ -206,7 +206,7 @@ async fn a_program_is_told_each_time_that_a_run_is_given_up_though_its_session_t
     give_up(&*queue, &claimed).await;
     let told = receiver.next().await;
     first.stopped().await;
-    // This one watches no run: it looks at the sessions once a minute.
+    // This server has no active run: it searches the sessions once a minute.
     let second = serve().await;
     assert_eq!(second.client().get("/api/runs").await.status, 200);
     let mut ids = vec![told.header("webhook-id").to_owned()];

@@ -1,4 +1,4 @@
-//! What the tests of SQLite's and PostgreSQL's journals share.
+//! Helpers of the tests of the SQLite and PostgreSQL journals.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) async fn append(writer: &dyn JournalWriter, texts: &[&str]) -> u64 {
     writer.append(texts.iter().copied().map(heard).collect()).await.expect("appends")
 }
 
-/// The texts of a session; every number is checked on the way.
+/// Returns the texts of a session, and checks every sequence number.
 pub(crate) async fn texts(journal: &dyn Journal, session: &str) -> Vec<String> {
     let entries = journal.read(session, 0, usize::MAX).await.expect("reads");
     assert!(entries.iter().map(|e| e.seq).eq(1..=entries.len() as u64), "numbers without gaps");
@@ -31,7 +31,7 @@ pub(crate) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
     result.err().map(|e: Error| e.kind())
 }
 
-/// A small and a large string, and an entry of every kind.
+/// Writes a small and a large string, and an entry of every kind.
 pub(crate) async fn write_everything(journal: &dyn Journal) {
     let writer = journal.open("s", "a").await.expect("is free");
     append(&*writer, &["1", &"x".repeat(10_000)]).await;
@@ -46,7 +46,7 @@ pub(crate) async fn write_two_sessions(journal: &dyn Journal) {
     }
 }
 
-/// What is known of those sessions.
+/// Returns the metadata of those sessions.
 pub(crate) async fn both_infos(journal: &dyn Journal) -> [SessionInfo; 2] {
     let info = async |session| journal.info(session).await.expect("reads").expect("it is there");
     let both = [info("s").await, info("t").await];
@@ -54,7 +54,7 @@ pub(crate) async fn both_infos(journal: &dyn Journal) -> [SessionInfo; 2] {
     both
 }
 
-/// `sleeper` lost its lease to `heir`: it writes nothing any more, and gives nothing back.
+/// `sleeper` lost its lease to `heir`: it can neither write nor release the lease.
 pub(crate) async fn lost_to(
     heir: Arc<dyn JournalWriter>,
     sleeper: Arc<dyn JournalWriter>,
@@ -67,7 +67,7 @@ pub(crate) async fn lost_to(
     assert_eq!(append(&*heir, &["2"]).await, 2);
     assert_eq!(texts(ours, "s").await, ["1", "2"]);
 
-    drop(sleeper); // gives back what it no longer has
+    drop(sleeper); // releases a lease that it lost
     assert_eq!(kind(ours.open("s", "a").await), Some(ErrorKind::Busy));
     drop(heir);
     theirs.open("another", "a").await.expect("a turn of the thread, after which the lease is given back");

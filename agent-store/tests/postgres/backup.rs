@@ -1,4 +1,4 @@
-//! Copies of a database that are made while it is written to.
+//! Backups of a database during writes.
 
 use std::{
     io::Write,
@@ -10,7 +10,7 @@ use agent_store::PostgresJournal;
 
 use crate::{Place, append, common::write_everything, server::Server};
 
-/// What PostgreSQL's own program gives for this input.
+/// Returns the output of one of PostgreSQL's programs for this input.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Output {
     let server = Server::get().expect("was there");
     let mut command = Command::new(server.program(program));
@@ -49,7 +49,7 @@ async fn a_dump_that_is_restored_elsewhere_has_every_session_and_its_runs_go_on_
     let busy = entries(&journal, "busy").await;
     assert_eq!(entries(&restored, "busy").await, busy[..2], "what was there when the dump began");
 
-    // The process that had the session is not one of the restored database's: its lease ends there by itself.
+    // The process with the session does not use the restored database: its lease expires there.
     assert!(restored.open("busy", "a").await.is_err(), "the lease is as old as the dump");
     let elsewhere = Place { url, schema: place.schema.clone() };
     elsewhere.execute("UPDATE lease SET expires = now() - interval '1 second'").await;

@@ -1,4 +1,4 @@
-//! One writer for a session and agent, among processes that may die or sleep.
+//! A single writer per session and agent, with processes that die or are suspended.
 
 use agent_core::{ErrorKind, Journal};
 use futures::FutureExt;
@@ -39,7 +39,8 @@ async fn a_lease_is_renewed_while_its_holder_lives() {
     let expires =
         async || -> String { client.query_one("SELECT expires::text FROM lease", &[]).await.expect("a lease").get(0) };
     let before = expires().await;
-    // The heartbeat is on the server's clock, which cannot be paused: it comes within a third of a second.
+    // The heartbeat uses the server's clock, which cannot be paused: it comes within a third of a
+    // second.
     let renewed = async { while expires().await == before {} };
     tokio::time::timeout(std::time::Duration::from_secs(30), renewed).await.expect("renewed");
 }

@@ -1,4 +1,4 @@
-//! The ledger in a database, beside what every ledger does.
+//! Tests of the PostgreSQL ledger, beside the conformance tests.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ async fn what_the_dead_had_set_aside_counts_as_used_and_the_living_keep_theirs()
     let (dead, alive) = (open_with(&place, soon).await, open_with(&place, soon).await);
     reserved(&dead).await;
     reserved(&alive).await;
-    drop(dead); // without settling: its thread says no more that it lives
+    drop(dead); // without settling: its thread no longer renews
     let watcher = open(&place).await;
     let began = Instant::now();
     while watcher.balance("x").await.expect("reads") != Balance::new(tokens(10), tokens(10)) {
@@ -59,7 +59,7 @@ async fn two_processes_never_pass_a_cap_together_whatever_isolation_is_the_datab
     let url = format!(r"{} options='-c default_transaction_isolation=repeatable\\ read'", place.url);
     let open = async || PostgresLedger::connect_with(&url, &place.schema, Duration::from_secs(30)).await;
     let (one, two) = (open().await.expect("connects"), open().await.expect("connects"));
-    // Both have begun before either may look at the account.
+    // Both transactions have begun before either can read the account.
     let account = "of the isolated";
     let lock = place.client().await;
     let schema = place.schema.replace('"', "\"\"");
@@ -89,7 +89,8 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_reservation_holds_up_the_othe
     let Some(place) = Place::new() else { return };
     let (lost, dead_after) = (Stalling::new().await, Duration::from_secs(16));
     let (theirs, ours) = (open_with(&lost.place(&place), dead_after).await, open_with(&place, dead_after).await);
-    // It has the account: its statement is not done before somebody opens, and by then nobody hears of it any more.
+    // The account is locked: its statement does not finish before the test lets it, and the caller
+    // has disconnected by then.
     let slow = "CREATE TABLE opened ();
                 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
                     IF NEW.tokens = 7 THEN

@@ -1,4 +1,4 @@
-//! What is said and what is kept when the database cannot be used.
+//! Errors and durability while the database is unavailable.
 
 use agent_core::{ErrorKind, Journal};
 use agent_store::{Durability, PostgresJournal};
@@ -47,7 +47,8 @@ async fn a_lost_connection_is_made_again_and_loses_nothing_that_was_acknowledged
         let acked = texts(&journal, "s").await.len();
         append(&*writer, &[&acked.to_string()]).await;
         place.cut().await;
-        // The append that finds out fails, and its writer with it; or the loss was seen before.
+        // The append that notices the loss fails, and its writer with it; or the loss was noticed
+        // before.
         let next = acked + 1;
         let kept = match writer.append(vec![heard(&next.to_string())]).await {
             Ok(_) => next + 1,
@@ -58,7 +59,7 @@ async fn a_lost_connection_is_made_again_and_loses_nothing_that_was_acknowledged
             }
         };
         drop(writer);
-        // The lease may have been given back on the lost connection: then it expires.
+        // The lease may have been released on the lost connection: then it expires.
         place.execute("UPDATE lease SET expires = clock_timestamp() - interval '1 second'").await;
         let texts = texts(&journal, "s").await;
         assert!(texts.len() >= kept, "round {round}: {} of {kept}", texts.len());
@@ -72,7 +73,7 @@ async fn a_full_disk_is_a_clear_error_and_loses_nothing() {
     let journal = place.open().await;
     let writer = journal.open("s", "a").await.expect("is free");
     append(&*writer, &["1"]).await;
-    // What the server says when it has no room; a real one cannot be had without the machine's own.
+    // Simulates the server's error for a full disk.
     let full = "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
                 $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
                 CREATE TRIGGER no_room BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION no_room()";

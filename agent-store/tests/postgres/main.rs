@@ -1,4 +1,4 @@
-//! The PostgreSQL journal: the conformance suite, and what is its own.
+//! The PostgreSQL journal: conformance tests and further ones.
 
 #![cfg(all(unix, feature = "postgres"))]
 
@@ -26,7 +26,7 @@ use server::Place;
 mod conformance {
     use super::{Arc, Journal, MemoryJournal, Place, block_on};
 
-    // Without a server, which was said, there is nothing to test.
+    // Without a server, which is logged, there is nothing to test.
     agent_store::journal_conformance!(|| {
         let journal: Arc<dyn Journal> = match Place::new() {
             Some(place) => Arc::new(block_on(place.open())),
@@ -81,7 +81,7 @@ mod queue_conformance {
     agent_store::queue_conformance!(|| (queue::opener(Place::new, true), ()));
 }
 
-/// Waits on a thread of a runtime.
+/// Blocks on a future on a runtime's thread.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(work))
 }

@@ -1,4 +1,5 @@
-//! Behind a pooler that gives each transaction another connection: the whole suites, since nothing may depend on a session.
+//! The conformance tests behind a pooler in transaction mode: nothing may depend on a database
+//! session.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::{
     texts,
 };
 
-/// A place that is reached through the pooler.
+/// Returns a place that is reached through the pooler.
 fn pooled() -> Option<Place> {
     Some(Place { url: format!("{} pooled=true", Server::get()?.pooled_url()?), schema: Server::schema() })
 }

@@ -1,4 +1,4 @@
-//! The queue in a database, beside what every queue does.
+//! Tests of the PostgreSQL queue, beside the conformance tests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ pub(crate) async fn open(place: &Place, limits: QueueLimits, listen: bool) -> Po
     builder.connect().await.expect("connects")
 }
 
-/// A way to open queues for the suite; in memory without a server, which was said.
+/// Returns a function that opens queues for the suite; in memory without a server, which is logged.
 pub(crate) fn opener(
     place: fn() -> Option<Place>,
     listen: bool,
@@ -122,7 +122,7 @@ async fn questions_that_end_together_go_on_a_few_with_each_claim() {
     assert_eq!(place.count(waiting).await, 0);
 }
 
-/// Whoever holds the lock of the claims.
+/// Returns the statement that takes the lock of claims.
 fn lock(place: &Place) -> String {
     let schema = place.schema.replace('"', "\"\"");
     format!("SELECT pg_advisory_xact_lock(hashtextextended('claim', hashtextextended(E'\"{schema}\"', 0)))")
@@ -171,7 +171,8 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_claim_holds_up_the_others_for
     let theirs = open(&lost.place(&place), QueueLimits::default(), false).await;
     let ours = open(&place, QueueLimits::default(), false).await;
     ours.dispatch(job("r")).await.expect("takes it");
-    // Its statement is not done before somebody opens, and by then nobody hears of it any more.
+    // Its statement does not finish before the test lets it, and the caller has disconnected by
+    // then.
     let slow = "CREATE TABLE opened ();
                 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
                     IF NEW.worker = 'lost' THEN

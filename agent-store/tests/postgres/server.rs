@@ -1,5 +1,6 @@
-//! A PostgreSQL server of the tests' own: a directory, a Unix socket in it, and a port of this machine where it speaks TLS and
-//! wants a password. And before it a pooler, which gives each transaction one of four connections.
+//! A PostgreSQL server for the tests: a directory with a Unix socket, and a local port with TLS and
+//! password authentication. Also a pooler in front of it, which assigns one of four connections to
+//! each transaction.
 
 use std::{
     env, fs,
@@ -16,7 +17,7 @@ use std::{
 use agent_store::{PostgresBuilder, PostgresJournal};
 use tokio_postgres::{Client, NoTls};
 
-/// Makes a cluster and runs it until its input ends: with the test binary, however that ends.
+/// Creates a cluster and runs it until its input ends: with the test binary, however that ends.
 const SCRIPT: &str = r#"
 trap '' INT
 dir=$(mktemp -d) || exit 1
@@ -66,7 +67,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The server of this binary; none if PostgreSQL is not installed, which is said once.
+    /// Returns the server of this test binary; none if PostgreSQL is not installed, which is logged
+    /// once.
     pub(crate) fn get() -> Option<&'static Self> {
         static SERVER: OnceLock<Option<Server>> = OnceLock::new();
         SERVER.get_or_init(Self::start).as_ref()
@@ -75,7 +77,7 @@ impl Server {
     #[expect(clippy::zombie_processes, reason = "the shell ends after this process: it waits for its end")]
     fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            // Not by a macro, whose output the test harness keeps to itself.
+            // Not by a macro, whose output the test harness captures.
             let _ = writeln!(std::io::stderr(), "skipped: no postgres");
             return None;
         };
@@ -103,17 +105,18 @@ impl Server {
         format!("host={} port={} user=tests dbname=postgres", self.socket, self.port)
     }
 
-    /// Where one of PostgreSQL's own programs is.
+    /// Returns the path of one of PostgreSQL's programs.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         programs().expect("it runs").join(name)
     }
 
-    /// What such a program is told to reach the server.
+    /// Returns the connection arguments for such a program.
     pub(crate) fn arguments(&self) -> [String; 6] {
         ["--host", &self.socket, "--port", &self.port.to_string(), "--username", "tests"].map(str::to_owned)
     }
 
-    /// The same database behind the pooler; none if PgBouncer is not installed, which is said.
+    /// Returns the URL of the same database behind the pooler; none if PgBouncer is not installed,
+    /// which is logged.
     pub(crate) fn pooled_url(&self) -> Option<String> {
         let socket = format!("{}/pool", self.socket);
         if !Path::new(&socket).is_dir() {
@@ -123,17 +126,17 @@ impl Server {
         Some(format!("host={socket} port={} user=tests dbname=postgres", self.port))
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub(crate) fn address(&self) -> (&'static str, u16) {
         ("localhost", self.port)
     }
 
-    /// The same database by way of the network.
+    /// Returns the URL of the same database over the network.
     pub(crate) fn network_url(&self, host: &str, settings: &str) -> String {
         format!("postgres://tests:secret@{host}:{}/postgres?{settings}", self.port)
     }
 
-    /// A schema that no other test has.
+    /// Returns a schema name that no other test has.
     pub(crate) fn schema() -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         format!("Test \"{}\"", COUNT.fetch_add(1, Ordering::SeqCst))
@@ -144,7 +147,7 @@ fn is_root(own: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(own) == 0
 }
 
-/// Where the newest installed server's programs are.
+/// Returns the folder of the newest installed server's programs.
 fn programs() -> Option<PathBuf> {
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|e| e.path().join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
@@ -157,7 +160,7 @@ fn has_server(dir: &Path) -> bool {
     ["initdb", "postgres", "pg_isready"].iter().all(|program| dir.join(program).is_file())
 }
 
-/// A place for a journal.
+/// Place for a journal.
 pub(crate) struct Place {
     pub(crate) url: String,
     pub(crate) schema: String,
@@ -176,7 +179,7 @@ impl Place {
         self.builder().connect().await.expect("connects")
     }
 
-    /// The database as another program sees it.
+    /// Opens a connection like another program.
     pub(crate) async fn client(&self) -> Client {
         let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.expect("connects");
         drop(tokio::spawn(connection));
@@ -185,7 +188,8 @@ impl Place {
         client
     }
 
-    /// Ends the connections of the journals in this schema, as a network or a server's restart does.
+    /// Closes the connections of the journals in this schema, like a network failure or a server
+    /// restart.
     pub(crate) async fn cut(&self) {
         let name = format!("application_name = 'agent-journal {}'", self.schema.replace('\'', "''"));
         let cut = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {name}");

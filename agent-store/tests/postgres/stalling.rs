@@ -1,4 +1,4 @@
-//! A network that is lost at a moment of the test's choice.
+//! Network that fails at a chosen moment.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -8,7 +8,7 @@ use tokio::{
 
 use crate::server::{Place, Server};
 
-/// Passes on what clients and the server say, until it stalls: then both are there, and hear nothing of each other.
+/// Proxy that forwards data until it stalls: then both sides stay connected, but receive nothing.
 pub(crate) struct Stalling {
     port: u16,
     is_stalled: watch::Sender<bool>,
@@ -30,7 +30,7 @@ impl Stalling {
         Self { port, is_stalled }
     }
 
-    /// The same place by way of this network.
+    /// Returns the same place, reached through this proxy.
     pub(crate) fn place(&self, place: &Place) -> Place {
         let url = format!("postgres://tests:secret@127.0.0.1:{}/postgres?sslmode=disable", self.port);
         Place { url, schema: place.schema.clone() }

@@ -1,4 +1,4 @@
-//! Checks and repairs.
+//! Integrity checks and repairs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Vectors in a database, beside what every store of them does.
+//! Tests of the PostgreSQL vector store, beside the conformance tests.
 
 use std::{io::Write, sync::Arc};
 
@@ -11,12 +11,12 @@ use agent_store::{InMemoryVectorStore, PostgresVectorStore};
 
 use crate::{Place, block_on};
 
-/// A store of its own; none without a server that has pgvector, which is said.
+/// Opens a new store; none without a server with pgvector, which is logged.
 async fn open(place: &Place) -> Option<PostgresVectorStore> {
     match PostgresVectorStore::connect_with(&place.url, &place.schema, 4).await {
         Ok(store) => Some(store),
         Err(e) if e.message().contains("no pgvector") => {
-            // Not by a macro, whose output the test harness keeps to itself.
+            // Not by a macro, whose output the test harness captures.
             let _ = writeln!(std::io::stderr(), "skipped: no pgvector");
             None
         }
@@ -67,7 +67,7 @@ async fn an_index_finds_near_ones_and_a_filter_is_exact_beside_it() {
         let found = store.search("c", query).await.expect("searches");
         found.into_iter().map(|found| found.record.id).collect::<Vec<_>>()
     };
-    // An index may miss the nearest of all for one beside it.
+    // An index may return a close record instead of the nearest one.
     let found = ids(&near.clone().top_k(3)).await;
     let is_near = |id: &String| id.parse::<i32>().is_ok_and(|n| !(20..1_980).contains(&n));
     assert!(found.len() == 3 && found.iter().all(is_near), "{found:?}");

@@ -1,4 +1,4 @@
-//! Who waits for whom, and for how long.
+//! Lock waits and their limits.
 
 use std::{
     sync::Arc,
@@ -21,14 +21,14 @@ use crate::{
     texts,
 };
 
-/// What is not held up is over long before this.
+/// Upper limit for operations that must not be blocked.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
     timeout(SOON, work).await.expect("it is held up")
 }
 
-/// Waits until the server says that somebody waits for a lock of `place`'s tables.
+/// Waits until the server reports a waiter for a lock on the tables of `place`.
 async fn until_somebody_waits(place: &Place, client: &Client) {
     let waiting = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE '%{}'",
@@ -84,7 +84,7 @@ async fn a_read_that_waits_holds_up_no_other() {
     assert_eq!(within(reading).await.expect("no panic"), ["1"]);
 }
 
-/// A firewall before the server: it forgets the connections that it has when it is told to, and tells nobody.
+/// Firewall in front of the server that silently drops its connections on request.
 struct Firewall {
     port: u16,
     forgets: watch::Sender<()>,
@@ -104,7 +104,7 @@ impl Firewall {
                     let mut server = TcpStream::connect(server).await.expect("connects");
                     tokio::select! {
                         _ = copy_bidirectional(&mut client, &mut server) => {}
-                        Ok(()) = forgotten.changed() => std::future::pending().await, // both stay open
+                        Ok(()) = forgotten.changed() => std::future::pending().await, // both sides stay open
                     }
                 }));
             }

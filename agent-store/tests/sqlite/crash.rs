@@ -1,4 +1,4 @@
-//! A real process, really killed.
+//! Kill test with a real process.
 
 use std::{
     env,
@@ -15,7 +15,8 @@ use crate::{Place, append, texts};
 const PATH: &str = "AGENT_STORE_CRASH_PATH";
 const WRITERS: usize = 8;
 
-/// Appends until it is killed, and says what was acknowledged. Run by the test below, in a process of its own.
+/// Appends until it is killed, and prints the acknowledged entries. Run by the test below, in its
+/// own process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs until it is killed"]
 async fn child() {
@@ -60,7 +61,7 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
         }
         child.kill().expect("kills");
         child.wait().expect("is dead");
-        // What it said before it died was acknowledged as well; the last line may be cut.
+        // Lines printed before the kill were acknowledged as well; the last one may be truncated.
         let rest: Vec<_> = lines.map_while(Result::ok).collect();
         for line in rest.split_last().map_or(&[][..], |(_, whole)| whole) {
             note(line);

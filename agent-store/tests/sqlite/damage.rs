@@ -1,4 +1,4 @@
-//! What a crash, a full disk or a bad clock leaves: everything that was acknowledged, or a clear error.
+//! State after a crash, a full disk or a clock jump: all acknowledged entries, or a clear error.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -10,7 +10,7 @@ use agent_store::{Durability, SqliteJournal};
 
 use crate::{FakeClock, Place, append, heard, texts};
 
-/// Numbers that look random and are the same each time.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -25,7 +25,7 @@ impl Place {
         self.0.path().join(format!("agent.db{end}"))
     }
 
-    /// The files as they stand, as a dead process would leave them.
+    /// Returns the files as a dead process would leave them.
     fn files(&self) -> [Vec<u8>; 2] {
         ["", "-wal"].map(|end| fs::read(self.file(end)).expect("reads"))
     }
@@ -51,7 +51,8 @@ async fn a_torn_log_keeps_what_was_acknowledged_and_no_half_of_what_was_not() {
         let batch: Vec<_> =
             (count..count + 1 + dice.below(4)).map(|n| format!("{n} {}", "x".repeat(n * 37 % 3000))).collect();
         append(&*writer, &batch.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        // The power failed while the batch was written: its part of the log is short, or holds anything.
+        // The power failed while the batch was written: its part of the log is truncated or
+        // corrupt.
         let mut torn = place.files();
         if torn[1].len() > before[1].len() {
             let from = before[1].len() + dice.below(torn[1].len() - before[1].len());
@@ -123,7 +124,7 @@ async fn a_full_disk_is_a_clear_error_and_loses_nothing() {
     assert!(acked > 10, "{acked}");
     assert_eq!(texts(&journal, "s").await.len(), acked);
 
-    // Room that was made is used again.
+    // Freed space is reused.
     assert!(journal.delete("old").await.expect("deletes"));
     drop(writer);
     let writer = journal.open("s", "a").await.expect("is free");
@@ -144,7 +145,8 @@ async fn a_clock_that_jumps_takes_no_lease_from_the_living_and_loses_nothing() {
     }
     assert_eq!(texts(&ours, "s").await.len(), 6);
 
-    // If the jump is seen first by another, the lease has expired for it: the old holder fails and writes nothing.
+    // If another process notices the jump first, the lease has expired: the old holder fails and
+    // writes nothing.
     clock.jump(2);
     let heir = theirs.open("s", "a").await.expect("has expired");
     let e = writer.append(vec![heard("too late")]).await.expect_err("lost");

@@ -1,4 +1,4 @@
-//! The file: what it may be, what it holds, and what is said when it cannot be used.
+//! The database file: identity, content, and errors.
 
 use std::{fs, sync::Barrier, thread};
 
@@ -15,7 +15,7 @@ use crate::{
     heard, texts,
 };
 
-/// What opening says.
+/// Returns the error of opening the place.
 fn refusal(place: &Place) -> String {
     let e = SqliteJournal::open(place.path()).expect_err("refused");
     assert_eq!(e.kind(), ErrorKind::Store);
@@ -107,7 +107,7 @@ async fn a_damaged_file_is_an_error_and_not_an_empty_session() {
         append(&*writer, &[&"x".repeat(20_000)]).await;
     }
     let mut bytes = fs::read(place.path()).expect("reads");
-    bytes[4096..].fill(0xa5); // the first page says what the tables are
+    bytes[4096..].fill(0xa5); // the first page contains the schema
     fs::write(place.path(), bytes).expect("writes");
     let e = place.open().read("s", 0, 10).await.expect_err("damaged");
     assert_eq!(e.kind(), ErrorKind::Store);
@@ -134,7 +134,7 @@ fn a_file_without_write_permission_is_called_read_only() {
     drop(place.open());
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o444)).expect("sets");
     match fs::OpenOptions::new().append(true).open(place.path()) {
-        Ok(_) => drop(place.open()), // the superuser may write all the same
+        Ok(_) => drop(place.open()), // the superuser may write anyway
         Err(_) => assert!(refusal(&place).contains("the journal is read-only: check the permissions")),
     }
 }
@@ -196,7 +196,7 @@ async fn the_sqlite_shell_can_read_the_history() {
     assert_eq!(kinds.last().map(String::as_str), Some("a text"));
 }
 
-/// A step of a run as the executor journals it.
+/// Returns the entries of a run's step, as the executor records them.
 fn step(step: u32) -> [Vec<Entry>; 3] {
     let call_id: std::sync::Arc<str> = format!("call_{step:024}").into();
     let name: std::sync::Arc<str> = "search".into();

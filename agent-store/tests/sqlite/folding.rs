@@ -1,4 +1,4 @@
-//! The same entries mean the same on every store, whatever they are.
+//! The fold of the same entries is equal on every store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Place;
 
-/// Something that happens in one of three agents' newest runs.
+/// Event in the newest run of one of three agents.
 #[derive(Clone, Debug)]
 enum Happening {
     RunStarts,
@@ -21,7 +21,7 @@ enum Happening {
         answered: bool,
     },
     Replaced(Vec<String>),
-    /// Undone to before the run that began this many runs ago.
+    /// Undo to the state before the run that began this many runs ago.
     Undone(usize),
     Kept(String, Option<i64>),
 }
@@ -38,7 +38,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// The entries of what happens to `agent`, whose runs are `runs`.
+/// Returns the entries of an event of `agent`, whose runs are `runs`.
 fn entries(agent: &str, happening: Happening, runs: &mut Vec<Arc<str>>) -> Vec<Entry> {
     let mut bodies = Vec::new();
     if runs.is_empty() || matches!(happening, Happening::RunStarts) {

@@ -1,4 +1,4 @@
-//! One writer for a session and agent, among processes that may die or sleep.
+//! A single writer per session and agent, with processes that die or are suspended.
 
 use std::{fs, time::Duration};
 
@@ -64,7 +64,7 @@ async fn leases_that_are_renewed_prove_nothing_of_one_that_was_lost() {
 #[tokio::test]
 async fn a_renewal_that_fails_once_is_made_up_for() {
     let (place, clock) = (Place::new(), FakeClock::new());
-    let ttl = Duration::from_secs(1); // a third of it is how long a lock is waited for
+    let ttl = Duration::from_secs(1); // a third of it is the lock wait
     let (ours, theirs) = (clock.open_with(&place, ttl), clock.open_with(&place, ttl));
     let writer = ours.open("s", "a").await.expect("is free");
     let lock = place.locked();
@@ -103,7 +103,7 @@ async fn a_process_that_died_keeps_its_sessions_as_long_as_the_lease_and_no_long
     let journal = clock.open(&alive);
     let writer = journal.open("s", "a").await.expect("is free");
     append(&*writer, &["1", "2"]).await;
-    // What a killed process leaves: the files as they stand, the log not folded into the database.
+    // State after a kill: the files with a log that is not checkpointed into the database.
     for end in ["", "-wal"] {
         let file = format!("agent.db{end}");
         fs::copy(alive.0.path().join(&file), dead.0.path().join(&file)).expect("copies");

@@ -1,4 +1,4 @@
-//! What is SQLite's own, beside the conformance suite.
+//! Tests of the SQLite journal, beside the conformance tests.
 
 #![cfg(feature = "sqlite")]
 
@@ -26,7 +26,7 @@ use common::{append, heard, kind, texts};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// A place for a journal.
+/// Place for a journal.
 struct Place(TempDir);
 
 impl Place {
@@ -42,12 +42,12 @@ impl Place {
         SqliteJournal::open(self.path()).expect("opens")
     }
 
-    /// The file as another program sees it.
+    /// Opens the file like another program.
     fn sqlite(&self) -> Connection {
         Connection::open(self.path()).expect("opens")
     }
 
-    /// The file, with its only write lock taken until `COMMIT`.
+    /// Opens the file and holds its only write lock until `COMMIT`.
     fn locked(&self) -> Connection {
         let other = self.sqlite();
         other.execute_batch("BEGIN IMMEDIATE").expect("the lock is free");
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// A clock that a test moves. Leases last an hour by it, so that no real delay of a test matters.
+/// Clock that a test moves. Leases last an hour by it, so that real delays of a test do not matter.
 #[derive(Clone)]
 struct FakeClock(Arc<AtomicU64>);
 
@@ -70,7 +70,7 @@ impl FakeClock {
         self.0.fetch_add(u64::try_from(by.as_millis()).expect("small"), Ordering::SeqCst);
     }
 
-    /// Forth or back, in times of the lease.
+    /// Moves the clock by a number of lease durations, forwards or backwards.
     fn jump(&self, leases: i64) {
         let by = leases * i64::try_from(Self::TTL.as_millis()).expect("small");
         self.0.fetch_add(by.cast_unsigned(), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Checks, repairs, space, and sessions that move to another journal.
+//! Integrity checks, repairs, space, and transfer to another journal.
 
 use std::fs;
 
@@ -123,7 +123,7 @@ async fn an_exported_session_is_the_same_when_it_is_imported() {
             assert_eq!(ours.expect("reads"), theirs.expect("reads"));
         }
     }
-    // Again: nothing is written over.
+    // A second import overwrites nothing.
     let e = import(&to, stream::iter(lines.into_iter().map(Ok))).await.expect_err("is there already");
     assert!(e.message().contains("has entries already"), "{e}");
     assert_eq!((e.kind(), e.context("line")), (ErrorKind::Store, Some("1")));

@@ -1,4 +1,4 @@
-//! Groups, order and failures of what is written.
+//! Grouping, order and failures of writes.
 
 use agent_core::{ErrorKind, Journal};
 use agent_store::{Durability, SqliteJournal};
@@ -13,7 +13,8 @@ async fn appends_that_wait_together_share_one_commit() {
     let writer = journal.open("s", "a").await.expect("is free");
     let before = journal.stats();
     let lock = place.locked();
-    // While the lock is another's, the thread waits with the first; all others gather behind it.
+    // While another process holds the lock, the thread waits with the first append; all others
+    // queue behind it.
     let acks: Vec<_> = (0..64).map(|n| writer.append(vec![heard(&n.to_string())])).collect();
     lock.execute_batch("COMMIT").expect("commits");
     let firsts: Vec<_> = join_all(acks).await.into_iter().map(|ack| ack.expect("appends")).collect();
@@ -78,7 +79,8 @@ async fn a_full_queue_refuses_and_what_comes_after_it_too() {
     let other = journal.open("s", "b").await.expect("is free");
     let large = "x".repeat(1500);
     let lock = place.locked();
-    // The thread may have taken the first; the second then fills the queue, and the third cannot fit.
+    // The thread may have taken the first; the second then fills the queue, and the third does not
+    // fit.
     let acks: Vec<_> = (0..3).map(|_| writer.append(vec![heard(&large)])).collect();
     lock.execute_batch("COMMIT").expect("commits");
     let answers = join_all(acks).await;

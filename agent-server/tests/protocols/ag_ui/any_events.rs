@@ -1,4 +1,4 @@
-//! Any events, in any order: such as no run sends, too.
+//! Arbitrary events in arbitrary order, including sequences that no run produces.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use agent_server::ag_ui::{Ending, STATE};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The run, two sub-agents side by side, and one below the first of them.
+/// The root run, two concurrent sub-agents, and one below the first of them.
 const RUNS: [(&str, Option<&str>, u32); 4] =
     [("root", None, 0), ("left", Some("root"), 1), ("right", Some("root"), 1), ("deep", Some("left"), 2)];
 
-/// The event of this kind, of the `who`th run.
+/// Returns an event of this kind, of the run with the index `who`.
 pub(super) fn event(who: usize, kind: &EventKind) -> Event {
     let (run, above, depth) = RUNS[who];
     let mut ids = json!({"agent": run, "agent_id": run, "run_id": run, "root_run_id": "root", "path": run, "session": "s", "depth": depth});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::rules;
 use crate::served::{Answer, Served};
 
-/// A front end: its thread, and the messages that it has.
+/// Front end with its thread and messages.
 struct FrontEnd<'a> {
     served: &'a Served,
     thread: &'static str,
@@ -30,7 +30,7 @@ impl<'a> FrontEnd<'a> {
         self.served.post("/ag-ui/actor", &body).await
     }
 
-    /// The events of a run, which keep to the rules.
+    /// Runs a request and returns its events, which must follow the protocol's rules.
     async fn run(&self, run: &str, resume: Value) -> Vec<Value> {
         let answer = self.post(run, resume).await;
         assert_eq!(answer.status, 200, "{answer:?}");

@@ -1,4 +1,4 @@
-//! AG-UI: the projection alone, and the endpoint over real sockets.
+//! AG-UI: the projection, and the endpoint over real sockets.
 
 mod any_events;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! The projection alone.
+//! Unit tests of the projection.
 
 use agent::{AssistantMessage, Block, Event, EventKind, ExitReason, Question, ToolOutput, Usage, model::Chunk};
 use agent_server::ag_ui::{Ending, Projection, STATE};
@@ -34,7 +34,7 @@ fn answered(blocks: Vec<Block>) -> EventKind {
     EventKind::ModelAnswered { step: 1, message: AssistantMessage::new(blocks), usage: Usage::new(7, 2) }
 }
 
-/// What a front end shows of an answer, put together from the events as its client does it.
+/// Returns the text that a front end shows, assembled from the events like its client does.
 fn shown(told: &[Value]) -> String {
     let mut messages: Vec<(String, String)> = Vec::new();
     for event in told {

@@ -1,16 +1,16 @@
-//! The rules of order that the protocol's own client enforces, and two that it does not.
+//! Ordering rules that the protocol's own client enforces, and two further ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// What is open, by its kind and its name.
+/// Open items, by kind and name.
 type Open = BTreeMap<(&'static str, String), Option<String>>;
 
-/// Holds what a front end is told of one run against the rules.
+/// Checks the events of one run against the rules.
 ///
 /// # Errors
-/// The first event that breaks one, and how.
+/// The first event that violates a rule, with the reason.
 pub(super) fn check(events: &[Value]) -> Result<(), String> {
     let mut open = Open::new();
     let (mut agents, mut gone): (BTreeSet<String>, BTreeSet<String>) = Default::default();
@@ -88,7 +88,7 @@ pub(super) fn check(events: &[Value]) -> Result<(), String> {
                     "TOOL_CALL_ARGS" => Some((("call", call), false)),
                     "TOOL_CALL_END" => Some((("call", call), true)),
                     "STEP_FINISHED" => Some((("step", format!("{owner:?} {}", text("stepName"))), true)),
-                    // The client lets this pass.
+                    // The client accepts this.
                     "TOOL_CALL_RESULT" if open.contains_key(&("call", call)) => {
                         return broken("the call has not ended");
                     }
@@ -105,11 +105,11 @@ pub(super) fn check(events: &[Value]) -> Result<(), String> {
             }
         }
     }
-    // The client lets this pass, too.
+    // The client accepts this, too.
     if is_over { Ok(()) } else { Err("the run has no end".to_owned()) }
 }
 
-/// What authors send is theirs.
+/// Custom events may contain anything.
 fn has_null(event: &Value) -> bool {
     let theirs = ["snapshot", "delta", "value", "content", "patch", "metadata", "messages"];
     event.as_object().is_some_and(|fields| {

@@ -1,5 +1,5 @@
-//! Connections over a network: when they are encrypted, and which servers are trusted. The certificates here are good until
-//! 2120; the server's is of `localhost`, and was signed by the authority.
+//! Network connections: encryption and trust in servers. The certificates here are valid until
+//! 2120; the server's is for `localhost` and signed by the authority.
 
 use std::path::Path;
 
@@ -21,7 +21,8 @@ async fn connect(host: &str, settings: &str, schema: &str) -> Result<PostgresJou
     PostgresJournal::builder(&server.network_url(host, settings)).schema(schema).connect().await
 }
 
-/// How many of the connections of the journal in this schema are encrypted, and how many there are.
+/// Returns the number of encrypted connections of the journal in this schema, and the number of
+/// all.
 async fn encrypted(place: &Place, schema: &str) -> (i64, i64) {
     let of =
         format!("FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'agent-journal {schema}'");
@@ -42,7 +43,7 @@ async fn a_connection_is_encrypted_as_its_url_says() {
         ("127.0.0.1", &*required, true),
         ("127.0.0.1", &*required.replace("require", "verify-ca"), true),
         ("localhost", &*verified, true),
-        // The password's proof is bound to this very connection.
+        // The proof of the password is bound to this connection.
         ("localhost", &*format!("{verified}&channel_binding=require"), true),
     ] {
         let schema = Server::schema();
@@ -62,7 +63,7 @@ async fn a_server_that_is_not_the_one_is_refused_and_told_nothing() {
         ("localhost", format!("sslmode=verify-full&sslrootcert={stranger}")),
         ("localhost", format!("sslmode=verify-ca&sslrootcert={stranger}")),
         ("localhost", format!("sslmode=require&sslrootcert={stranger}")),
-        ("localhost", "sslmode=verify-full".to_owned()), // no public authority knows it
+        ("localhost", "sslmode=verify-full".to_owned()), // not signed by a public authority
         ("localhost", "sslmode=verify-full&sslrootcert=system".to_owned()),
         ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={}", file("authority.pem"))), // another name
     ] {
@@ -73,7 +74,7 @@ async fn a_server_that_is_not_the_one_is_refused_and_told_nothing() {
         );
         assert!(!format!("{e} {e:?}").contains("secret"), "{e:?}");
     }
-    // A Unix socket is never encrypted, and what must be is not sent over it.
+    // A Unix socket is never encrypted, and rejects modes that require encryption.
     let e = PostgresJournal::builder(&format!("{} sslmode=require", place.url)).connect().await.expect_err("refused");
     assert!(e.message().contains("cannot be reached"), "{e}");
     assert!(e.context("postgres").is_some_and(|said| said.contains("does not support TLS")), "{e}");
