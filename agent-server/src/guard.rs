@@ -32,8 +32,8 @@ const TOLD: [(HeaderName, &str); 5] = [
 ];
 
 impl Guard {
-    /// Accepts this machine's own names and `hosts`, or any name if `hosts` is none; and the
-    /// server's own origin and `origins`.
+    /// Accepts this machine's own names and `hosts`, or any name if `hosts` is `None`; and
+    /// the server's own origin and `origins`.
     pub(crate) fn new(hosts: Option<Vec<String>>, origins: Vec<String>) -> Self {
         Self(Arc::new(Inner { hosts, origins }))
     }

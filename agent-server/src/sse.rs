@@ -47,7 +47,7 @@ impl Frame {
             [name, ": ", value, "\n"].iter().for_each(|part| frame.extend_from_slice(part.as_bytes()));
         }
         frame.extend_from_slice(b"data: ");
-        serde_json::to_writer(&mut frame, data).expect("what is told has texts for keys");
+        serde_json::to_writer(&mut frame, data).expect("events have string keys");
         frame.extend_from_slice(b"\n\n");
         Self(frame)
     }

@@ -13,8 +13,8 @@ use crate::{
     files::{Files, PutIn},
 };
 
-/// Maximum number of former versions per agent; older runs use the oldest version that accepts
-/// their checkpoint.
+/// Maximum number of former versions per agent. A run whose version was dropped uses another one
+/// with the same fingerprint.
 const FORMER: usize = 8;
 
 /// Agents by name, each with its versions, newest last.
@@ -49,8 +49,8 @@ impl Agents {
         Some(self.read().get(name)?.back()?.served.clone())
     }
 
-    /// Returns the version that was current when a run began, or else the newest one that accepts
-    /// the run's checkpoint, or else the newest one.
+    /// Returns the version that was current when a run began, if it has the run's fingerprint; or
+    /// else the newest version with that fingerprint; or else the newest one.
     pub(super) fn when(&self, name: &str, began: u64, fingerprint: &str) -> Option<Agent> {
         let agents = self.read();
         let versions = agents.get(name)?;

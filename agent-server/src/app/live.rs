@@ -341,7 +341,7 @@ impl LiveRun {
     pub(super) async fn ends(&self) -> Arc<Result<RunEnd>> {
         match self.wait(|phase| matches!(phase, Phase::Ended(_))).await {
             Phase::Ended(end) => end,
-            _ => unreachable!("it was waited for"),
+            _ => unreachable!("the phase is `Ended`"),
         }
     }
 

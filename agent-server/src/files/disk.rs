@@ -93,7 +93,7 @@ impl ContentStore for DiskFiles {
         let path = folder.join(&info.id);
         // The metadata is written last: without it, the file does not exist.
         write(&path, &bytes).await?;
-        let text = serde_json::to_vec(info).expect("it has texts for keys");
+        let text = serde_json::to_vec(info).expect("metadata has string keys");
         write(&path.with_extension(INFO), &text).await
     }
 

@@ -32,8 +32,8 @@ const LONGEST_NAME: usize = 200;
 /// Uploaded files and the quota of a tenant. Cheap to clone.
 ///
 /// The journal holds only the id of a file, the SHA-256 of its bytes; the bytes are read when a
-/// model is called. A file that occurs in many messages is stored once, and the model is told about
-/// files that no longer exist.
+/// model is called. A file that occurs in many messages is stored once. A note to the model
+/// replaces a file that no longer exists.
 ///
 /// ```no_run
 /// use agent_server::{DiskFiles, Files};

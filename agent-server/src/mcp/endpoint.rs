@@ -45,7 +45,7 @@ impl Doors {
     fn service(&self, app: &App, caller: &Caller, served: &Served) -> Result<HttpService, ApiError> {
         let mut doors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let door = match doors.iter().position(|door| door.agent == served.name() && door.caller == *caller) {
-            Some(at) => doors.remove(at).expect("it was found there"),
+            Some(at) => doors.remove(at).expect("the position was just found"),
             None => {
                 let service = server(app, caller, served)?.http_service();
                 Door { caller: caller.clone(), agent: served.name().to_owned(), service }

@@ -112,7 +112,7 @@ impl Server {
         let drained = async {
             shutdown.await;
             let drained = self.drain(within).await;
-            tracing::info!(?drained, "all runs are drained");
+            tracing::info!(?drained, "drain finished");
         };
         let served = listen::serve(listener, self.router(), self.connections, drained).await;
         recovering.abort();

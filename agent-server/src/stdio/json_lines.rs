@@ -107,7 +107,7 @@ impl Program {
         let projection = Projection::new(&*run.session(), run.id());
         let mut events = Box::pin(follow(open, run.clone(), None, WhenGone::Cancel, projection).await?);
         while let Some(event) = events.next().await {
-            let event = snake_case(serde_json::to_value(event).expect("an event has texts for keys"));
+            let event = snake_case(serde_json::to_value(event).expect("events have string keys"));
             self.0.out.tell(&json!({"jsonrpc": VERSION, "id": request.id, "event": event})).await;
         }
         Ok(Value::Null)

@@ -36,7 +36,7 @@ impl Secrets {
             )));
         }
         let root = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
-        let seal = UnboundKey::new(&AES_256_GCM, hmac::sign(&root, b"seal").as_ref()).expect("32 bytes are a key");
+        let seal = UnboundKey::new(&AES_256_GCM, hmac::sign(&root, b"seal").as_ref()).expect("the key has 32 bytes");
         Ok(Self { root, seal: LessSafeKey::new(seal) })
     }
 
@@ -52,7 +52,7 @@ impl Secrets {
             &hmac::Key::new(hmac::HMAC_SHA256, self.key(tenant).as_ref()),
             format!("{id}.{since}.{body}").as_bytes(),
         );
-        let value = |text: String| HeaderValue::from_str(&text).expect("it is of plain letters");
+        let value = |text: String| HeaderValue::from_str(&text).expect("header values are ASCII");
         HeaderMap::from_iter([
             (HeaderName::from_static("webhook-id"), value(id.to_owned())),
             (HeaderName::from_static("webhook-timestamp"), value(since.to_string())),
@@ -69,7 +69,7 @@ impl Secrets {
         let mut nonce = [0; NONCE_LEN];
         let no_numbers = |_| Error::config("the operating system provides no random numbers");
         SystemRandom::new().fill(&mut nonce).map_err(no_numbers)?;
-        let mut sealed = serde_json::to_vec(hook).expect("a webhook has texts for keys");
+        let mut sealed = serde_json::to_vec(hook).expect("webhooks have string keys");
         let nonce_of = Nonce::assume_unique_for_key(nonce);
         self.seal.seal_in_place_append_tag(nonce_of, Aad::empty(), &mut sealed).map_err(no_numbers)?;
         Ok(STANDARD.encode([&nonce[..], &sealed].concat()))

@@ -86,7 +86,7 @@ impl<S: Send + Sync + 'static> Connections<S> {
         let thread = Arc::new(Background::start(thread, async || Ok(()), |(), work| drive(work)).await?);
         let statements = Arc::new(on(&thread, set_up(location.clone())).await?);
         let pool = Pool::builder(Connector(location)).max_size(most).wait_timeout(Some(PATIENCE));
-        let pool = pool.runtime(Runtime::Tokio1).build().expect("the runtime that a timeout needs is named");
+        let pool = pool.runtime(Runtime::Tokio1).build().expect("a runtime is set for the timeouts");
         Ok(Self { pool, statements, thread })
     }
 

@@ -83,7 +83,7 @@ impl Readers {
             .wait_timeout(Some(reading.timeout))
             .runtime(Runtime::Tokio1)
             .build()
-            .expect("the runtime that a timeout needs is named");
+            .expect("a runtime is set for the timeouts");
         drop(runtime.spawn(close_idle(pool.clone(), reading.idle_timeout)));
         Self { pool, reading, runtime }
     }

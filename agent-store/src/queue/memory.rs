@@ -222,7 +222,7 @@ impl Queue for MemoryQueue {
         state.jobs.values_mut().filter(|record| record.is_due(now)).for_each(|record| record.wake(now));
         let Some(id) = state.candidate(&by.agents, &self.0.limits, now) else { return Ok(None) };
         let (receipt, turn) = (state.next(), state.next());
-        let record = state.jobs.get_mut(&id).expect("it was found there");
+        let record = state.jobs.get_mut(&id).expect("the job was just found");
         let (claimed, tenant) = (record.claim(receipt, by, now), record.job.tenant.clone());
         state.turns.insert(tenant, turn);
         Ok(Some(claimed))
@@ -244,7 +244,7 @@ impl Queue for MemoryQueue {
         state.signals.retain(|(signal, ..)| !heard.contains(signal));
         let is_cancelled = state.is_cancelled(id);
         let State { jobs, signals, .. } = &mut *state;
-        let record = jobs.get_mut(&id).expect("it was found there");
+        let record = jobs.get_mut(&id).expect("the job was just found");
         record.release(outcome, stands, is_cancelled, now);
         signals.retain(|(_, job, signal)| *job != id || record.keeps(signal));
         drop(state);

@@ -40,7 +40,7 @@ impl Readers {
         T: Send + 'static,
         F: FnOnce(&Reader) -> Result<T> + Send + 'static,
     {
-        let permit = self.permits.clone().acquire_owned().await.expect("nobody closes the semaphore");
+        let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
         let readers = self.clone();
         let reading = tokio::task::spawn_blocking(move || {
             let _permit = permit;

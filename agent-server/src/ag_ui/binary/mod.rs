@@ -46,7 +46,7 @@ struct Arm(&'static str, u32, &'static [Field]);
 
 /// Encodes an event as a frame; none if the binary form does not define it.
 pub(super) fn frame(event: &AgUiEvent) -> Option<Bytes> {
-    let json = serde_json::to_value(event).expect("an event has texts for keys");
+    let json = serde_json::to_value(event).expect("events have string keys");
     let written = written(&json)?;
     let mut framed = Vec::with_capacity(4 + written.len());
     framed.extend_from_slice(&u32::try_from(written.len()).ok()?.to_be_bytes());

@@ -87,7 +87,7 @@ fn read(body: &str, answers: Option<&str>, taken: Option<&str>) -> serde_json::R
 fn nameable(row: &Row) -> Result<Job, tokio_postgres::Error> {
     let name = |at| row.try_get::<_, &[u8]>(at).map(|name| String::from_utf8_lossy(name).into_owned());
     let request = RunRequest::new(Vec::new()).session(name(3)?).run_id(name(4)?);
-    let job = Job::new(name(2)?, &request).expect("a request of names is data");
+    let job = Job::new(name(2)?, &request).expect("a request without resources is serializable");
     Ok(job.tenant(name(5)?).priority(row.try_get(6)?))
 }
 

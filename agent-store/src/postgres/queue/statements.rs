@@ -185,7 +185,7 @@ impl Statements {
 
     pub(super) async fn store(&self, client: &Client, id: i64, record: &Record) -> Result<(), Error> {
         let json = |answers: &Option<_>| {
-            answers.as_ref().map(|answers| serde_json::to_string(answers).expect("answers are JSON"))
+            answers.as_ref().map(|answers| serde_json::to_string(answers).expect("answers serialize to JSON"))
         };
         let text = |text: &str| text.replace('\0', "\u{fffd}");
         let (standing, ready_at, expires) =

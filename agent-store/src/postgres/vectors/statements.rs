@@ -58,7 +58,7 @@ impl Statements {
         self.rows(client, sql, &[(&name, Type::TEXT)]).await?;
         let sql = "SELECT number, embedder, dimensions, indexed FROM {schema}.collection WHERE name = $1 FOR UPDATE";
         let found = self.rows(client, sql, &[(&name, Type::TEXT)]).await?;
-        Collection::new(found.first().expect("it was made, and none is deleted"))
+        Collection::new(found.first().expect("collections are never deleted"))
     }
 
     pub(super) async fn set_space(
