@@ -1,10 +1,10 @@
-//! How a key is shown: [`Auth`].
+//! API key placement: [`Auth`].
 
 use agent_core::{Error, Result};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
-/// How a key is shown to a provider.
+/// Header in which a provider expects the API key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,15 +13,16 @@ pub enum Auth {
     /// `authorization: Bearer KEY`.
     #[default]
     Bearer,
-    /// The key alone, in this header.
+    /// The bare key, in this header.
     Header(String),
 }
 
 impl Auth {
-    /// Puts the key into the headers of a request.
+    /// Adds the key to the headers of a request.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if HTTP does not allow it there.
+    /// [`Config`](agent_core::ErrorKind::Config) if the key or the header name is not valid in
+    /// HTTP.
     pub(crate) fn show(&self, key: &str, headers: &mut HeaderMap) -> Result<()> {
         match self {
             Self::Bearer => insert(headers, header::AUTHORIZATION.as_str(), &format!("Bearer {key}")),
@@ -30,10 +31,10 @@ impl Auth {
     }
 }
 
-/// Puts a header in, of which `Debug` does not show the value: it may hold a key.
+/// Inserts a header marked as sensitive, so that `Debug` does not print its value.
 ///
 /// # Errors
-/// [`Config`](agent_core::ErrorKind::Config) if HTTP does not allow it.
+/// [`Config`](agent_core::ErrorKind::Config) if the name or the value is not valid in HTTP.
 pub(crate) fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
     let invalid = || Error::config(format!("the header '{name}' has a name or a value that HTTP does not allow"));
     let name = HeaderName::try_from(name).map_err(|_| invalid())?;

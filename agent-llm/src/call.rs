@@ -1,29 +1,30 @@
-//! What the layers see of a call, be it a model's or an embedder's.
+//! Common view of model calls and embedding calls, for the layers.
 
 use agent_core::{
     EventKind, ModelRequest, ModelResponse, RunCx, TokenCounter, Usage,
     embed::{EmbedRequest, EmbedResponse},
 };
 
-/// A request that this crate's layers take: a [`ModelRequest`] or an [`EmbedRequest`]. No other type can be one.
+/// A request that this crate's layers accept: a [`ModelRequest`] or an [`EmbedRequest`]. The trait
+/// is sealed.
 pub trait Call: Clone + Send + Sync + 'static {
-    /// What it is answered with.
+    /// Response type.
     type Answer: Send + 'static;
 
-    /// The request, if it is a model's: it belongs to a run, and its answer may be heard before it is complete.
+    /// Returns the request if it is a model request, which belongs to a run and may be streamed.
     fn of_model(&self) -> Option<&ModelRequest>;
 
-    /// The request, changed if it is a model's.
+    /// Applies `change` if this is a model request; returns any other request unchanged.
     #[must_use]
     fn map_model(self, change: impl FnOnce(ModelRequest) -> ModelRequest) -> Self;
 
-    /// The most tokens that it may use, as far as `counter` knows.
+    /// Returns the maximum number of tokens that the call may use, as estimated with `counter`.
     fn tokens(&self, counter: &dyn TokenCounter) -> u64;
 
-    /// What the answer says that was used.
+    /// Returns the usage that the answer reports.
     fn usage(answer: &Self::Answer) -> &Usage;
 
-    /// The run of which the call is, if it is of one.
+    /// Returns the run that the call belongs to, if any.
     fn run(&self) -> Option<&RunCx> {
         self.of_model().map(|req| &req.cx)
     }
@@ -69,14 +70,14 @@ impl Call for EmbedRequest {
     }
 }
 
-/// Tells the readers of the run's events, if there is a run.
+/// Emits an event on the run, if there is one.
 pub(crate) fn tell(run: Option<&RunCx>, event: EventKind) {
     if let Some(run) = run {
         run.emit(event);
     }
 }
 
-/// Waits until the run is cancelled: for ever, if there is none.
+/// Waits until the run is cancelled; never completes if there is no run.
 pub(crate) async fn cancellation(run: Option<&RunCx>) {
     match run {
         Some(run) => run.cancellation().cancelled().await,

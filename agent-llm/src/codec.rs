@@ -1,4 +1,4 @@
-//! What one provider's protocol is, apart from how its bytes travel: [`Codec`] and [`Decoder`].
+//! One provider's protocol, independent of the transport: [`Codec`] and [`Decoder`].
 
 use std::sync::Arc;
 
@@ -11,52 +11,58 @@ use crate::{Framing, ProviderError};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
-/// [`ModelBuilder`](crate::ModelBuilder::new) makes a [`Model`](agent_core::Model) of a codec and a
-/// [`Transport`](crate::Transport). What is not understood is kept in the message's raw JSON; it is never an error.
+/// [`ModelBuilder`](crate::ModelBuilder::new) combines a codec and a
+/// [`Transport`](crate::Transport) into a [`Model`](agent_core::Model). Unknown content is never an
+/// error; it is kept in the message's raw JSON.
 pub trait Codec: Send + Sync + 'static {
-    /// Where the messages come from that this codec decodes.
+    /// Returns the origin recorded in the messages that this codec decodes.
     fn origin(&self) -> &Origin;
 
-    /// Writes the request, with its whole URI and without credentials.
+    /// Encodes the request, with its complete URI and without credentials.
     ///
     /// # Errors
-    /// If the request cannot be said in this protocol.
+    /// If this protocol cannot express the request.
     fn encode(&self, req: &ModelRequest) -> Result<http::Request<Bytes>>;
 
-    /// Reads an answer that came whole.
+    /// Decodes a complete (not streamed) answer.
     ///
     /// # Errors
-    /// [`Protocol`](agent_core::ErrorKind::Protocol) for what is not an answer; the provider's error if it is one.
+    /// [`Protocol`](agent_core::ErrorKind::Protocol) if the body is not an answer; the provider's
+    /// error if the body reports one.
     fn decode(&self, body: &[u8]) -> Result<ModelResponse>;
 
-    /// Reads the answer to a request that was refused. `body` may have been cut. Default: as
+    /// Decodes an error response. `body` may be truncated. Default: as
     /// [`ProviderError::from_response`].
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         ProviderError::from_response(status, headers, body).into_error(self.origin().provider())
     }
 
-    /// The request to send instead of `req`, which the provider refused with `refused`: once, before anybody hears of it.
-    /// Default: none, so that the error is what the caller gets.
+    /// Returns a repaired request to send instead of `req`, which the provider rejected with
+    /// `refused`. The repair is tried once and is invisible to the caller. Default: `None`, which
+    /// returns the error to the caller.
     ///
-    /// For what only the protocol knows: content that was the provider's own and that it does not take back.
+    /// For repairs that need knowledge of the protocol, such as dropping provider-specific content
+    /// that the provider no longer accepts.
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
         let _ = (req, refused);
         None
     }
 
-    /// The fields of a request in which the provider takes a name of the session, with `session` in them. They are sent by a
-    /// model that was built to [tell its session](crate::ModelBuilder::tell_session). Default: none.
+    /// Returns the request fields that carry the session name `session` to the provider. They are
+    /// sent by models built with [`tell_session`](crate::ModelBuilder::tell_session). Default:
+    /// none.
     fn session_fields(&self, session: &str) -> Map<String, Value> {
         let _ = session;
         Map::new()
     }
 
-    /// How the events of a streamed answer lie in its bytes. Default: server-sent events.
+    /// Returns the framing of events in a streamed answer. Default: server-sent events.
     fn framing(&self) -> Framing {
         Framing::default()
     }
 
-    /// Begins to read a streamed answer. Without `chunks` nobody looks at them, so that none need be made.
+    /// Starts decoding a streamed answer. With `chunks` set to false nobody reads chunks, and the
+    /// decoder may skip building them.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
 }
 
@@ -94,30 +100,31 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
     }
 }
 
-/// How far a streamed answer has come.
+/// Progress of a streamed answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// More must follow: a stream that ends here was cut.
+    /// Incomplete: a stream that ends in this state was truncated.
     Open,
     /// The answer is complete; details such as its usage may follow.
     Complete,
-    /// Nothing follows.
+    /// The stream is over; nothing follows.
     Ended,
 }
 
-/// Reads one streamed answer.
+/// Incremental decoder of one streamed answer.
 pub trait Decoder: Send {
-    /// Takes the data of one event (what an event is, [`Codec::framing`] says), and adds what it says to `chunks`.
+    /// Decodes the data of one event (as delimited by [`Codec::framing`]) and appends the resulting
+    /// chunks to `chunks`.
     ///
     /// # Errors
-    /// [`Protocol`](agent_core::ErrorKind::Protocol) for what is not of this protocol; the provider's error if the event
-    /// is one.
+    /// [`Protocol`](agent_core::ErrorKind::Protocol) if the data does not follow this protocol; the
+    /// provider's error if the event reports one.
     fn frame(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> Result<()>;
 
-    /// How far the answer has come.
+    /// Returns the progress of the answer.
     fn progress(&self) -> Progress;
 
-    /// Ends the answer, and adds what is still to be said to `chunks`.
+    /// Completes the answer, and appends the remaining chunks to `chunks`.
     ///
     /// # Errors
     /// [`Truncated`](agent_core::ErrorKind::Truncated) if the answer is not complete.

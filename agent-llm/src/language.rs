@@ -1,15 +1,15 @@
-//! What is known of English: forms of a word have one stem, and some words say nothing about what a text is about.
+//! English stemming and stop words.
 
 use std::{collections::HashSet, sync::LazyLock};
 
-/// Endings that a word loses. Of several that fit, the first counts.
+/// Suffixes to strip. The first match wins.
 const ENDINGS: &[&str] =
     &["ations", "ation", "ings", "ing", "ions", "ion", "ies", "ied", "ers", "er", "ed", "es", "ly"];
 
-/// Letters that must be left of a word that loses an ending.
+/// Minimum number of letters that stripping a suffix must leave.
 const LEAST: usize = 4;
 
-/// Words that say nothing about what is sought. Interrogatives stand in [`ASKS`].
+/// Stop words: words that say nothing about the topic of a query. Interrogatives are in [`ASKS`].
 const STOP: &str = "a about above after again all also am an and any are as at be because been before being below \
     between both but by can cannot could did do does doing down during each either else etc ever every explain \
     few find for from further get gets give given go goes had happen happens has have having he hello help her here hers \
@@ -22,7 +22,8 @@ const STOP: &str = "a about above after again all also am an and any are as at b
 /// Words that begin a question.
 const ASKS: &str = "how what when where which who whom whose why is are does do did was were has have can";
 
-/// The part that forms of a word have in common. It is a prefix of the word, but for its case, so that it finds them.
+/// Returns the stem: the part that all forms of a word share. Apart from case it is a prefix of the
+/// word, so that a prefix search for it finds every form.
 pub(crate) fn stem(word: &str) -> String {
     let mut stem = word.to_lowercase();
     let long = |rest: &&str| rest.chars().count() >= LEAST;
@@ -41,18 +42,18 @@ pub(crate) fn stem(word: &str) -> String {
     stem
 }
 
-/// True for words without meaning of their own.
+/// Returns true for stop words and interrogatives, which carry no topic.
 pub(crate) fn is_stop(lower: &str) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP.split_whitespace().collect());
     WORDS.contains(lower) || is_interrogative(lower)
 }
 
-/// True for words that begin a question.
+/// Returns true for words that begin a question.
 pub(crate) fn is_interrogative(lower: &str) -> bool {
     has(ASKS, lower)
 }
 
-/// True if a list of words has this one.
+/// Returns true if the space-separated `list` contains `word`.
 pub(crate) fn has(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|known| known == word)
 }

@@ -11,12 +11,12 @@ use agent_core::{
 };
 use tower::{Layer, Service, ServiceExt};
 
-/// A model with tower layers around it, which is a model again: so each model of a [`Failover`](crate::Failover) can have
-/// layers of its own.
+/// A model wrapped in tower layers, which is again a model: each model of a
+/// [`Failover`](crate::Failover) can have its own layers.
 ///
-/// Several layers are a tuple, outermost first, as with an agent's `model_layer`. The difference is where they stand: an
-/// agent's layers are around the journalled call with its reserved allowance, and these are inside it, so that whatever
-/// they do is one call of the run.
+/// Pass several layers as a tuple, outermost first, as for an agent's `model_layer`. The position
+/// differs: an agent's layers wrap the journalled call with its budget reservation, whereas these
+/// layers run inside that call, so that everything they do counts as one call of the run.
 ///
 /// # Example
 ///
@@ -39,7 +39,7 @@ pub struct LayeredModel {
 }
 
 impl LayeredModel {
-    /// `model` with `layers` around it: one layer, or a tuple of them.
+    /// Wraps `model` in `layers`: one layer, or a tuple of layers, outermost first.
     pub fn new<L>(model: impl Model, layers: L) -> Self
     where
         L: Layer<ModelService>,
@@ -52,7 +52,7 @@ impl LayeredModel {
         Self { model, service: Some(ModelService::new(service)) }
     }
 
-    /// `model` without layers.
+    /// Wraps `model` without any layer.
     pub(crate) fn bare(model: impl Model) -> Self {
         Self { model: Arc::new(model), service: None }
     }
@@ -80,7 +80,7 @@ impl Model for LayeredModel {
     }
 }
 
-/// A model as a service.
+/// A model as a tower service.
 #[derive(Clone)]
 struct Bare(Arc<dyn Model>);
 

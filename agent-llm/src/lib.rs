@@ -1,38 +1,39 @@
-//! Models: the wires that providers speak, the transport below them, and the layers above.
+//! LLM client: the wire protocols of the providers, the HTTP transport below them, and middleware
+//! layers above.
 //!
 //! | to | use |
 //! |---|---|
 //! | call a model | [`model`]: by its name, `provider:model` |
-//! | call a server of one's own | [`Provider`], or a line in a file: [`Providers`] is the table of all that are known |
-//! | say what is particular to a server | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`], [`BedrockProfile`], [`OllamaProfile`] |
-//! | try failed calls again | [`RetryLayer`] |
-//! | ask another model when one fails | [`Failover`] |
-//! | ask the model that fits the call best | [`ModelRouter`] |
-//! | answer many requests at half the price, within a day | [`batches`] |
-//! | keep files at a provider | [`files()`] |
-//! | leave a failing model alone for a while | [`CircuitBreaker`] |
-//! | not wait for a slow call | [`HedgeLayer`] |
-//! | put tower layers around one model | [`LayeredModel`] |
-//! | limit how many calls run at once | [tower's own layer](#layers) |
-//! | give tools to a model that takes none | [`XmlTools`] |
-//! | keep within a provider's rate limits, all agents together | [`RateLimiter`] |
-//! | give the same answer again | [`ResponseCache`] |
-//! | test against a real model without its network | [`Cassette`] |
-//! | test without any model | [`ScriptedModel`] says what a test wrote down; `offline` answers from documents |
-//! | find a model on this machine, get one | [`local::find`], [`local::Ollama`] |
+//! | call a custom server | [`Provider`], or an entry in a file: [`Providers`] is the table of all known providers |
+//! | adapt to a server's dialect | [`Profile`] for OpenAI's wires, [`AnthropicProfile`], [`GeminiProfile`], [`CohereProfile`], [`BedrockProfile`], [`OllamaProfile`] |
+//! | retry failed calls | [`RetryLayer`] |
+//! | fall back to another model on failure | [`Failover`] |
+//! | route each call to the most suitable model | [`ModelRouter`] |
+//! | run many requests in a batch at half the price, within a day | [`batches`] |
+//! | store files at a provider | [`files()`] |
+//! | stop calling a failing model for a while | [`CircuitBreaker`] |
+//! | hedge slow calls | [`HedgeLayer`] |
+//! | wrap one model in tower layers | [`LayeredModel`] |
+//! | limit concurrent calls | [tower's own layer](#layers) |
+//! | give tools to a model without tool calling | [`XmlTools`] |
+//! | share a provider's rate limits among all agents | [`RateLimiter`] |
+//! | cache answers | [`ResponseCache`] |
+//! | record and replay a real model's HTTP traffic in tests | [`Cassette`] |
+//! | test without any model | [`ScriptedModel`] returns scripted answers; `offline` answers from documents |
+//! | detect a model server on this machine, pull a model | [`local::find`], [`local::Ollama`] |
 //! | count tokens | [`tokens`] |
-//! | know a model's context window and prices | [`Catalogue`] |
-//! | send requests some other way | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
-//! | go through a proxy, trust other certificates, limit connections | [`HttpTransport::builder`] |
-//! | make vectors of texts, and rank documents | [`embedder`], [`embed`]; [`reranker`], [`rank`] |
+//! | look up a model's context window and prices | [`Catalogue`] |
+//! | replace the HTTP client | [`Transport`], [`transport_fn`]; [`HttpTransport`] is the default |
+//! | configure proxies, trusted certificates, connection limits | [`HttpTransport::builder`] |
+//! | embed texts, and rerank documents | [`embedder`], [`embed`]; [`reranker`], [`rank`] |
 //! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`Framing`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
-//! What a provider said is kept in its own JSON beside what this framework understood of it, and goes back to that
-//! provider unchanged. A message that was streamed is the message that would have come whole.
+//! Every message keeps the provider's original JSON beside the parsed content, and sends it back to
+//! that provider unchanged. A streamed message is equal to the message of a non-streamed response.
 //!
 //! # Example
 //!
-//! A model over a transport that is no network:
+//! A model over an in-process transport instead of a network:
 //!
 //! ```
 //! use agent_core::{History, Message, Model, ModelRequest, testing::detached_run};
@@ -53,9 +54,10 @@
 //!
 //! # Layers
 //!
-//! All layers here are tower layers, beside tower's own: they go around the calls of an agent (its builder's `model_layer`)
-//! or around one model ([`LayeredModel`]). A concurrency limit, for one, is shared by all clones of the model that it is
-//! put around; a `GlobalConcurrencyLimitLayer` is shared by everything that it is put around:
+//! All layers in this crate are tower layers and combine with tower's own: they wrap the calls of
+//! an agent (its builder's `model_layer`) or one model ([`LayeredModel`]). A concurrency limit, for
+//! example, is shared by all clones of the model that it wraps; a `GlobalConcurrencyLimitLayer` is
+//! shared by everything that it wraps:
 //!
 //! ```
 //! use agent_llm::{LayeredModel, RetryLayer, model};
@@ -64,7 +66,7 @@
 //! let eight_in_all = GlobalConcurrencyLimitLayer::new(8);
 //! let large = model("openai:gpt-5").api_key("sk-..").retries(0).build()?;
 //! let small = model("openai:gpt-5-mini").api_key("sk-..").retries(0).build()?;
-//! // The limit is inside the retry: who waits to try again holds no place.
+//! // The limit is inside the retry: a call that waits for its next attempt holds no permit.
 //! let large = LayeredModel::new(large, (RetryLayer::new(), eight_in_all.clone()));
 //! let small = LayeredModel::new(small, (RetryLayer::new(), eight_in_all));
 //! # Ok::<(), agent_core::Error>(())
@@ -72,18 +74,20 @@
 //!
 //! # Features
 //!
-//! * `http` (default): [`HttpTransport`], HTTP/1.1 and HTTP/2 over hyper and rustls, and the search for [`local`] servers.
-//! * `offline`: a stand-in for a model that needs neither key nor network, `offline:any` by name.
+//! * `http` (default): [`HttpTransport`], HTTP/1.1 and HTTP/2 over hyper and rustls, and detection
+//!   of [`local`] servers.
+//! * `offline`: a stand-in for a model that needs neither key nor network, named `offline:any`.
 //! * `tokens` (default): exact token counts.
-//! * `cache`: the same answer again, kept in memory or in a store of one's own.
-//! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always read.
-//! * `aws-lc-rs`: TLS by aws-lc-rs in place of ring.
-//! * `bedrock`: Amazon Bedrock: requests signed with AWS's keys, and AWS's event streams.
-//! * `aws-sdk`: the AWS SDK's own search for keys, with single sign-on and programs.
-//! * `entra`: access tokens of Microsoft Entra for `azure`.
-//! * `gcp`: access tokens of Google's cloud for `vertex`.
-//! * `reqwest`: a `reqwest::Client` is a [`Transport`].
-//! * `testing`: [`conformance`], the suite that every codec passes.
+//! * `cache`: response cache, in memory or in a custom store.
+//! * `compression`: answers compressed with Brotli or Zstandard; gzip and deflate are always
+//!   supported.
+//! * `aws-lc-rs`: TLS by aws-lc-rs instead of ring.
+//! * `bedrock`: Amazon Bedrock: requests signed with AWS credentials, and AWS event streams.
+//! * `aws-sdk`: the AWS SDK's credential chain, with single sign-on and credential processes.
+//! * `entra`: Microsoft Entra access tokens for `azure`.
+//! * `gcp`: Google Cloud access tokens for `vertex`.
+//! * `reqwest`: implements [`Transport`] for `reqwest::Client`.
+//! * `testing`: [`conformance`], the test suite that every codec passes.
 
 mod attempt;
 mod auth;

@@ -1,6 +1,6 @@
 //! Model servers on this machine.
 //!
-//! [`find`] looks for one; [`Ollama`] says which models a server of Ollama's has, and gets more.
+//! [`find`] detects a running server; [`Ollama`] lists and pulls the models of an Ollama server.
 
 mod ollama;
 
@@ -15,22 +15,22 @@ use serde::Deserialize;
 pub use self::ollama::{LoadedModel, Ollama, OllamaFacts, OllamaModel, PullProgress};
 use crate::{Body, HttpTransport, Transport};
 
-/// Where the usual servers listen when nobody told them otherwise.
+/// Default ports of common servers.
 const USUAL: [(&str, u16); 4] = [("Ollama", 11434), ("llama.cpp", 8080), ("vLLM", 8000), ("LM Studio", 1234)];
-/// A server on this machine answers at once, or it is not one.
+/// Timeout of each probe (all run in parallel); a local server responds at once.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// A list of models is short.
+/// Maximum size of a model list, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
 /// A model server on this machine that speaks the OpenAI protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocalServer {
-    /// The server that usually listens there.
+    /// Name of the server that uses this port by default.
     pub name: &'static str,
-    /// Its address, up to and including `/v1`.
+    /// Base URL, up to and including `/v1`.
     pub base_url: String,
-    /// The models that it offers; at least one.
+    /// Models that the server offers; at least one.
     pub models: Vec<String>,
 }
 
@@ -44,9 +44,10 @@ struct Entry {
     id: String,
 }
 
-/// Looks for a server on the usual ports of the loopback address (Ollama, llama.cpp, vLLM, LM Studio), in that order.
+/// Looks for a server on the default ports of the loopback address (Ollama, llama.cpp, vLLM, LM
+/// Studio), in that order.
 ///
-/// Takes at most half a second for all of them together.
+/// Takes at most half a second for all probes together.
 pub async fn find() -> Option<LocalServer> {
     let transport = HttpTransport::default();
     let asked = stream::iter(USUAL).map(|(name, port)| ask(&transport, name, format!("http://127.0.0.1:{port}/v1")));
@@ -69,7 +70,7 @@ async fn ask(transport: &impl Transport, name: &'static str, base_url: String) -
     Ok(LocalServer { name, base_url, models })
 }
 
-/// All bytes of a body that has at most so many.
+/// Reads a whole body of at most `most` bytes.
 async fn whole(mut body: Body, most: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.try_next().await? {

@@ -1,4 +1,4 @@
-//! Taking secrets out of texts that others will read.
+//! Redaction of secrets in texts that leave the process.
 
 use std::{borrow::Cow, fmt, ops::Range};
 
@@ -9,29 +9,30 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::wire::endpoint::percent_encoded;
 
-/// What stands in a secret's place.
+/// Replacement for a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// A shorter secret (`none`, `ollama`, `x`) keeps nothing safe, and taking it out would mangle texts.
+/// Minimum length of a secret. Redacting a shorter one (`none`, `ollama`, `x`) protects nothing and
+/// would mangle texts.
 const SHORTEST: usize = 8;
 
-/// What stands before a key in a header, and how many characters a key has at least.
+/// Prefix of a bearer token in a header, and the minimum number of characters of a token.
 const BEARER: (&str, usize) = ("Bearer ", 13);
 
 /// Headers that hold a key.
 const KEY_HEADERS: [&str; 2] = ["authorization", "proxy-authorization"];
 
-/// What names of other such headers contain.
+/// Substrings that mark other headers as sensitive.
 const KEY_WORDS: [&str; 6] = ["api-key", "apikey", "token", "secret", "password", "cookie"];
 
-/// Takes known secrets, and what looks like the key of a well-known service, out of texts.
+/// Redacts known secrets and anything that looks like a key of a well-known service.
 #[derive(Default)]
 pub(crate) struct Redactor {
     secrets: Vec<SecretString>,
 }
 
 impl Redactor {
-    /// Learns a secret, and the other ways in which it may stand in an address or in JSON.
+    /// Registers a secret, along with its URL-encoded and JSON-escaped forms.
     pub(crate) fn learn(&mut self, secret: &str) {
         if secret.len() < SHORTEST {
             return;
@@ -43,7 +44,7 @@ impl Redactor {
         }
     }
 
-    /// Learns the keys that `headers` hold.
+    /// Registers the keys in `headers`.
     pub(crate) fn learn_headers(&mut self, headers: &HeaderMap) {
         for (name, value) in headers {
             if let Some(value) = value.to_str().ok().filter(|_| is_key_header(name.as_str())) {
@@ -52,14 +53,14 @@ impl Redactor {
         }
     }
 
-    /// Learns what opens the server of a tool.
+    /// Registers the credentials of a tool's server.
     pub(crate) fn learn_tool(&mut self, tool: &ServerTool) {
         if let ServerTool::Mcp(server) = tool {
             server.authorization.iter().chain(server.headers.values()).for_each(|secret| self.learn(secret.expose()));
         }
     }
 
-    /// The text without secrets; borrowed if it holds none.
+    /// Returns the text without secrets; borrowed if it holds none.
     pub(crate) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let secrets = self.find(text.as_bytes());
         if secrets.is_empty() {
@@ -75,7 +76,8 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    /// Where secrets are, in order. Each begins and ends with a character.
+    /// Returns the byte ranges of all secrets, in order. Each range begins and ends on a character
+    /// boundary.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let known = self.secrets.iter().map(|secret| secret.expose_secret().as_bytes());
         let known = known.flat_map(|secret| memmem::find_iter(text, secret).map(move |at| at..at + secret.len()));
@@ -91,12 +93,12 @@ impl Redactor {
     }
 }
 
-/// True for headers that hold a key, a token or the like.
+/// Returns true for headers that hold a key, a token or another credential.
 fn is_key_header(name: &str) -> bool {
     KEY_HEADERS.contains(&name) || KEY_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// The keys that begin with `prefix`, after which they have `least` characters or more.
+/// Finds keys that consist of `prefix` and at least `least` more characters.
 fn keys<'a>(text: &'a [u8], prefix: &'a str, least: usize) -> impl Iterator<Item = Range<usize>> + 'a {
     memmem::find_iter(text, prefix).filter_map(move |start| {
         let rest = &text[start + prefix.len()..];
@@ -109,7 +111,8 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// True if no word goes on at `at`. In JSON text the letter of an escape, as in `\n`, is not of a word.
+/// Returns true if a word can begin at `at`: no word continues there. The letter of a JSON escape,
+/// such as the `n` of `\n`, does not count as part of a word.
 fn begins_a_word(bytes: &[u8], at: usize) -> bool {
     match bytes[..at] {
         [.., b'\\', b'n' | b'r' | b't'] => true,

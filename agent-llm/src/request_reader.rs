@@ -1,4 +1,4 @@
-//! Reading what clients ask: [`RequestReader`], for servers that speak a provider's protocol.
+//! Decoding of requests: [`RequestReader`], for servers that implement a provider's protocol.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use agent_core::{History, ModelParams, ModelRequest, Result, RunCx, SystemMessag
 
 use crate::Codec;
 
-/// A [`Codec`] that reads requests, too: for a server that speaks its protocol, and for checks of recorded traffic. An
-/// application, which asks, has no use for it; so it is behind the feature `requests`.
+/// A [`Codec`] that also decodes requests, for servers that implement its protocol and for checks
+/// of recorded traffic. Client applications do not need it, so it is behind the feature `requests`.
 ///
 /// ```
 /// use agent_llm::{OpenAiChatCodec, Profile, RequestReader};
@@ -18,12 +18,14 @@ use crate::Codec;
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 pub trait RequestReader: Codec {
-    /// Reads a request that was written in this protocol, by this codec or by anybody: a recorded one, or one that a
-    /// client sends to a server of yours. What is not understood is kept in the raw JSON of the messages and tools, or in
-    /// [`ModelParams::extra`], so that encoding it again loses nothing.
+    /// Decodes a request in this protocol, written by this codec or by any other client: a recorded
+    /// request, or one that a client sends to your server. Unknown content is kept in the raw JSON
+    /// of the messages and tools, or in [`ModelParams::extra`], so that encoding the request again
+    /// loses nothing.
     ///
     /// # Errors
-    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what is not a request of this protocol.
+    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) if the body is not a request of
+    /// this protocol.
     fn decode_request(&self, body: &[u8]) -> Result<ParsedRequest>;
 }
 
@@ -33,26 +35,26 @@ impl<C: RequestReader + ?Sized> RequestReader for Arc<C> {
     }
 }
 
-/// A request as it was read by [`RequestReader::decode_request`].
+/// Request decoded by [`RequestReader::decode_request`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ParsedRequest {
-    /// The model that is asked; empty if the body does not name it.
+    /// Name of the requested model; empty if the body does not name one.
     pub model: String,
-    /// The system prompt, where the protocol has it apart from the conversation.
+    /// System prompt, if the protocol separates it from the conversation.
     pub system: Option<SystemMessage>,
-    /// The conversation. One that no provider would take was repaired.
+    /// Conversation. A conversation that no provider would accept is repaired first.
     pub messages: History,
-    /// The tools on offer.
+    /// Tools on offer.
     pub tools: ToolSpecs,
-    /// How to answer.
+    /// Generation parameters.
     pub params: ModelParams,
-    /// Whether the answer is to be streamed.
+    /// True if the client asks for a streamed answer.
     pub stream: bool,
 }
 
 impl ParsedRequest {
-    /// The same request as a call of the run `cx`.
+    /// Converts this into a request of the run `cx`.
     pub fn into_request(self, cx: RunCx) -> ModelRequest {
         let mut req = ModelRequest::new(cx);
         req.system = self.system;

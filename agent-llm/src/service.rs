@@ -1,13 +1,14 @@
-//! What services around a service have in common.
+//! Helpers shared by this crate's tower services.
 
 use agent_core::{BoxError, Error};
 
-/// The error of an inner service, as this framework's own.
+/// Converts the error of an inner service into this framework's error type.
 pub(crate) fn own(error: impl Into<BoxError>) -> Error {
     Error::from_boxed(error.into())
 }
 
-/// The inherent methods and the `Debug` of a service with a field of its own and a field `inner`.
+/// Defines the inherent methods and the `Debug` implementation of a service with one field of its
+/// own and a field `inner`.
 macro_rules! around {
     ($Service:ident { $own:ident: $Own:ty }) => {
         impl<S> $Service<S> {
@@ -15,17 +16,17 @@ macro_rules! around {
                 Self { $own, inner }
             }
 
-            /// The service around which it stands.
+            /// Returns a reference to the inner service.
             pub fn get_ref(&self) -> &S {
                 &self.inner
             }
 
-            /// The service around which it stands, to be changed.
+            /// Returns a mutable reference to the inner service.
             pub fn get_mut(&mut self) -> &mut S {
                 &mut self.inner
             }
 
-            /// The service around which it stood.
+            /// Returns the inner service, consuming `self`.
             pub fn into_inner(self) -> S {
                 self.inner
             }
@@ -42,11 +43,12 @@ macro_rules! around {
     };
 }
 
-/// Makes a service of `$answer(own, inner, request)`, an asynchronous function over [calls](crate::call::Call) of either kind, or
-/// over those of one.
+/// Implements `Service` with `$answer(own, inner, request)`, an async function over
+/// [calls](crate::call::Call) of both kinds, or over those of one.
 ///
-/// `ready` is ready when its inner service is, and hands that on. `always` is always ready: what stands inside is only
-/// made ready by the function, for a call that it must answer.
+/// With `ready`, the service is ready when its inner service is, and passes that readiness on. With
+/// `always`, the service is always ready: the function itself makes the inner service ready, only
+/// for calls that need it.
 macro_rules! answers {
     ($Service:ident, $readiness:ident, |$own:ident| $answer:ident) => {
         $crate::service::answers!(
@@ -76,7 +78,7 @@ macro_rules! answers {
         }
 
         fn call(&mut self, req: $Request) -> Self::Future {
-            // The service that is ready makes the call; its clone is made ready for the next.
+            // The ready service makes this call; its clone becomes ready for the next one.
             let clone = self.inner.clone();
             let inner = std::mem::replace(&mut self.inner, clone);
             agent_core::boxed(|| $answer(self.$own.clone(), inner, req))

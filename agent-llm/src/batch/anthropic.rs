@@ -36,7 +36,7 @@ pub(super) async fn submit(desk: &Desk, requests: &[Written]) -> Result<String> 
         let id = &wrong.custom_id;
         return Err(invalid(format!("'{id}' is no id for a batch: up to 64 letters, digits, '_' and '-' are")));
     }
-    // Features are asked for once, for all requests.
+    // Beta features are requested once, for the whole batch.
     let mut betas: Vec<_> = requests
         .iter()
         .filter_map(|request| request.headers.get(BETA)?.to_str().ok())

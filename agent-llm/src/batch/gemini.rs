@@ -1,4 +1,5 @@
-//! Gemini's batches: requests in the request, and answers in the answer, or in a file if they are many.
+//! Gemini's batches: requests inline in the batch request or in a file; answers inline in the
+//! response, or in a file if there are many.
 
 use agent_core::Result;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use crate::{
     provider::desk::{Desk, text},
 };
 
-/// The most bytes of requests that go along with the batch. More are stored as a file first.
+/// Maximum size of inline requests, in bytes. Larger batches are uploaded as a file first.
 const MOST: usize = 19 << 20;
 
 #[derive(Serialize)]
@@ -68,7 +69,7 @@ pub(super) async fn get(desk: &Desk, id: &str) -> Result<Value> {
 }
 
 pub(super) fn status(said: &Value) -> BatchStatus {
-    // A number that may be larger than JavaScript's is a text.
+    // A 64-bit number may arrive as a JSON string.
     let count = |name: &str| {
         let said = &said["metadata"]["batchStats"][name];
         said.as_str().and_then(|text| text.parse().ok()).or(said.as_u64()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! [`Batch`]: one that was sent.
+//! [`Batch`]: handle of a submitted batch.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     provider::desk::{Desk, protocol},
 };
 
-/// A batch that was sent.
+/// Handle of a submitted batch.
 #[derive(Clone)]
 pub struct Batch {
     pub(super) desk: Arc<Desk>,
@@ -20,50 +20,51 @@ pub struct Batch {
     pub(super) id: BatchId,
 }
 
-/// How far a batch has come.
+/// Progress of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BatchStatus {
-    /// Whether it has ended: nothing more will come, and there are results.
+    /// True once the batch has ended: results are available, and no more will follow.
     pub ended: bool,
-    /// Why no request of it was even tried, if that is so.
+    /// Reason why the provider did not attempt any request, if the batch as a whole failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// The provider's word for where it stands.
+    /// The provider's name for the batch's state.
     pub state: String,
-    /// Its requests. Some providers count them only at the end.
+    /// Request counts. Some providers report them only at the end.
     pub counts: BatchCounts,
 }
 
-/// The requests of a batch.
+/// Numbers of requests in a batch, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BatchCounts {
-    /// All.
+    /// All requests.
     pub total: u64,
-    /// Those that were answered.
+    /// Requests that were answered.
     pub succeeded: u64,
-    /// Those that ended in an error, were cancelled or were not reached in time.
+    /// Requests that failed, were cancelled or expired.
     pub failed: u64,
 }
 
 impl BatchCounts {
-    /// Those that have not ended.
+    /// Returns the number of requests that have not ended.
     pub fn open(&self) -> u64 {
         self.total.saturating_sub(self.succeeded + self.failed)
     }
 }
 
 impl Batch {
-    /// What names it, also in another process.
+    /// Returns the batch's id, which is also valid in another process.
     pub fn id(&self) -> &BatchId {
         &self.id
     }
 
-    /// How far it has come.
+    /// Asks the provider for the batch's progress.
     ///
     /// # Errors
-    /// The provider's; [`Protocol`](agent_core::ErrorKind::Protocol) if it does not say.
+    /// The provider's error; [`Protocol`](agent_core::ErrorKind::Protocol) if the response does not
+    /// name a state.
     pub async fn status(&self) -> Result<BatchStatus> {
         let (desk, id) = (&*self.desk, &*self.id.id);
         let status = match self.api {
@@ -72,18 +73,21 @@ impl Batch {
             BatchApi::Gemini => gemini::status(&gemini::get(desk, id).await?),
             BatchApi::Mistral => mistral::status(&mistral::get(desk, id).await?),
         };
-        // Who never says where it stands would be asked for ever.
+        // Polling a batch whose provider reports no state would never end.
         if status.state.is_empty() && !status.ended {
             return Err(protocol(&desk.provider.name, "it does not say where the batch stands"));
         }
         Ok(status)
     }
 
-    /// Waits until it has ended: asks after about 5 seconds, then less and less often, every 5 minutes at last. Dropping the
-    /// future ends the wait, not the batch.
+    /// Waits until the batch has ended: polls after about 5 seconds, then at growing intervals of
+    /// up to 5 minutes.
+    ///
+    /// # Cancellation safety
+    /// Dropping the future ends the wait; the batch continues.
     ///
     /// # Errors
-    /// The provider's, if it cannot be asked again and again.
+    /// The provider's error, unless polling again may help.
     pub async fn wait(&self) -> Result<BatchStatus> {
         let longest = Duration::from_secs(300);
         let backoff = Backoff::new().retries(u32::MAX).initial_delay(Duration::from_secs(5)).factor(1.5).jitter(0.2);
@@ -98,10 +102,10 @@ impl Batch {
         self.status().await
     }
 
-    /// The answers, in any order, as they are read. There are none before it has ended.
+    /// Streams the results, in any order, as they arrive. The batch must have ended.
     ///
     /// # Errors
-    /// The provider's; [`Busy`](agent_core::ErrorKind::Busy) if it has not ended.
+    /// The provider's error; [`Busy`](agent_core::ErrorKind::Busy) if the batch has not ended.
     pub async fn results(&self) -> Result<BatchResults> {
         let (desk, id) = (&*self.desk, &*self.id.id);
         let places = match self.api {
@@ -113,10 +117,11 @@ impl Batch {
         Ok(BatchResults::new(self.desk.clone(), places))
     }
 
-    /// Asks the provider to end it early. What was answered by then stays, and is paid for.
+    /// Asks the provider to cancel the batch. Requests answered by then keep their results, and are
+    /// billed.
     ///
     /// # Errors
-    /// The provider's.
+    /// The provider's error.
     pub async fn cancel(&self) -> Result<()> {
         let (desk, id) = (&*self.desk, &*self.id.id);
         match self.api {

@@ -1,4 +1,4 @@
-//! Mistral's batch jobs: files as OpenAI's, and jobs of its own.
+//! Mistral's batch jobs: files as in OpenAI's API, with Mistral's own job API.
 
 use agent_core::Result;
 use http::HeaderMap;

@@ -1,7 +1,7 @@
-//! Many requests at once, at half the price, answered within a day: [`Batches`].
+//! Batch requests: many requests at half the price, answered within a day: [`Batches`].
 //!
-//! For evaluations and whatever else nobody waits for. What is sent of a request and how its answer is read is the model's own
-//! wire; a batch is where they lie in between.
+//! For evaluations and other work without a waiting user. The model's own wire encodes the requests
+//! and decodes the answers; a batch only transports them.
 //!
 //! ```no_run
 //! use agent_llm::{BatchRequest, batches};
@@ -12,7 +12,7 @@
 //! let questions = ["Why is the sky blue?", "Why is it dark at night?"];
 //! let requests = questions.iter().enumerate().map(|(at, text)| (format!("q{at}"), BatchRequest::user(*text)));
 //! let batch = batches.submit(requests).await?;
-//! let id = serde_json::to_string(batch.id()).expect("an id is JSON"); // another process may go on with it
+//! let id = serde_json::to_string(batch.id()).expect("an id is JSON"); // another process can resume from it
 //!
 //! batch.wait().await?;
 //! let mut results = batch.results().await?;
@@ -44,24 +44,24 @@ pub use self::{
 };
 use crate::{BatchApi, ModelBuilder, Wire, model, provider::desk::Desk};
 
-/// The batches of a model.
+/// Batch API client of one model.
 #[derive(Clone)]
 pub struct Batches {
     desk: Arc<Desk>,
     api: BatchApi,
 }
 
-/// Names a batch, also in another process.
+/// Identifies a batch, also in another process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BatchId {
-    /// Who has it.
+    /// Name of the provider that runs the batch.
     pub provider: String,
-    /// The provider's id of it.
+    /// The provider's id of the batch.
     pub id: String,
 }
 
-/// The batches of the model of this name, with what the environment says.
+/// Returns the batch client of the named model, configured from the environment.
 ///
 /// For another key, address or transport, begin with a model: [`ModelBuilder::batches`].
 ///
@@ -72,10 +72,11 @@ pub fn batches(name: impl Into<String>) -> Result<Batches> {
 }
 
 impl ModelBuilder {
-    /// The batches of this model, reached as the model is.
+    /// Returns the batch client of this model, with the model's key, address and transport.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider takes no batches on this wire.
+    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider
+    /// does not support batches on this wire.
     pub fn batches(self) -> Result<Batches> {
         let desk = self.desk()?;
         let fits = |api: &BatchApi| match api {
@@ -93,11 +94,13 @@ impl ModelBuilder {
 }
 
 impl Batches {
-    /// Sends requests, each with an id that its answer will have.
+    /// Submits requests, each with a custom id that identifies its result.
     ///
     /// # Errors
-    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for no requests, an id twice, or a request that the model's
-    /// wire cannot say; the provider's. It is not tried again: the batch may be there already, and costs.
+    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for an empty batch, a duplicate
+    /// id, or a request that the model's wire cannot express; otherwise the provider's error. A
+    /// failed submission is not retried: the provider may have accepted the batch, which would be
+    /// billed twice.
     pub async fn submit(&self, requests: impl IntoIterator<Item = (impl Into<String>, BatchRequest)>) -> Result<Batch> {
         let requests = request::write(&self.desk, requests)?;
         let mut ids = BTreeSet::new();
@@ -117,10 +120,10 @@ impl Batches {
         self.open(BatchId { provider: self.desk.provider.name.clone(), id })
     }
 
-    /// The batch of this id, which may have been sent by another process.
+    /// Returns a handle of the batch with this id, which another process may have submitted.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if another provider has it.
+    /// [`Config`](agent_core::ErrorKind::Config) if the id belongs to another provider.
     pub fn open(&self, id: BatchId) -> Result<Batch> {
         if id.provider != self.desk.provider.name {
             return Err(Error::config(format!("{} has the batch, and not {}", id.provider, self.desk.provider.name)));

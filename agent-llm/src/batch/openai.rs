@@ -1,4 +1,4 @@
-//! OpenAI's batches: a file of requests, and files of answers and of errors.
+//! OpenAI's batches: one file of requests, and files of answers and of errors.
 
 use agent_core::Result;
 use http::HeaderMap;
@@ -25,7 +25,8 @@ struct Line<'a> {
     body: &'a RawValue,
 }
 
-/// Stores the requests as lines, and gives the id of the file. `url` is where each line says that it goes.
+/// Uploads the requests as JSON lines, and returns the id of the file. `url` is the endpoint
+/// written into each line.
 pub(super) async fn store(desk: &Desk, requests: &[Written], url: Option<&str>) -> Result<String> {
     let mut lines = Vec::new();
     for request in requests {
@@ -37,7 +38,7 @@ pub(super) async fn store(desk: &Desk, requests: &[Written], url: Option<&str>) 
     Ok(FileApi::OpenAi.at(desk).store("batch.jsonl", "application/jsonl", lines.into(), "batch").await?.id)
 }
 
-/// The path of the requests, as the provider calls it.
+/// Returns the path of the requests, as the provider names it.
 pub(super) fn endpoint(desk: &Desk, request: &Written) -> String {
     let base = desk.base_url();
     let path = request.uri.to_string();
@@ -75,7 +76,7 @@ pub(super) async fn results(desk: &Desk, id: &str) -> Result<Vec<Place>> {
     files(desk, [&said["output_file_id"], &said["error_file_id"]])
 }
 
-/// Those of these files that there are.
+/// Returns the locations of those files that exist.
 pub(super) fn files(desk: &Desk, ids: [&Value; 2]) -> Result<Vec<Place>> {
     let files = FileApi::OpenAi.at(desk);
     let ids = ids.into_iter().filter_map(Value::as_str);

@@ -1,4 +1,4 @@
-//! [`BatchRequest`], and requests as the model's wire writes them.
+//! [`BatchRequest`], and requests as encoded by the model's wire.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::provider::desk::{Desk, protocol};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BatchRequest {
-    /// The system prompt.
+    /// System prompt.
     pub system: Option<SystemMessage>,
-    /// The conversation.
+    /// Conversation.
     pub messages: History,
-    /// The tools on offer. Nobody runs them: a call ends the answer.
+    /// Tools on offer. A batch executes no tools: a tool call ends the answer.
     pub tools: ToolSpecs,
-    /// How to answer.
+    /// Generation parameters.
     pub params: Arc<ModelParams>,
 }
 
 impl BatchRequest {
-    /// A request over a conversation.
+    /// Creates a request from a conversation.
     pub fn new(messages: History) -> Self {
         Self { messages, ..Self::default() }
     }
 
-    /// A request of one user message.
+    /// Creates a request of one user message.
     pub fn user(text: impl Into<String>) -> Self {
         let mut messages = History::default();
-        // A user may always begin.
+        // A conversation may always begin with a user message.
         let _ = messages.push(Message::user(text));
         Self::new(messages)
     }
@@ -48,14 +48,14 @@ impl BatchRequest {
         self
     }
 
-    /// Offers a tool.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: ToolSpec) -> Self {
         self.tools = self.tools.iter().cloned().chain([tool]).collect();
         self
     }
 
-    /// Sets how to answer.
+    /// Sets the generation parameters.
     #[must_use]
     pub fn params(mut self, params: ModelParams) -> Self {
         self.params = Arc::new(params);
@@ -70,7 +70,7 @@ impl From<&ModelRequest> for BatchRequest {
     }
 }
 
-/// A request as the wire writes it.
+/// A request as encoded by the wire.
 pub(super) struct Written {
     pub(super) custom_id: String,
     pub(super) uri: Uri,
@@ -95,7 +95,7 @@ pub(super) fn write(
     requests.into_iter().map(write).collect()
 }
 
-/// A run that nobody drives: requests belong to one.
+/// Creates a run that nothing drives, because every model request needs a run.
 fn nobodys_run() -> Result<RunDriver> {
     let (ids, journal) = (Arc::new(RunIds::root("batch", "batch")), Arc::new(MemoryJournal::default()));
     let writer = journal.open_now(&ids.session, &ids.agent_id)?;

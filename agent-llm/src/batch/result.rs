@@ -1,4 +1,4 @@
-//! [`BatchResults`]: the answers of a batch, as they are read.
+//! [`BatchResults`]: stream of a batch's results.
 
 use std::{
     collections::VecDeque,
@@ -22,29 +22,29 @@ use crate::{
     provider::desk::{Desk, Lines, protocol},
 };
 
-/// What came of one request of a batch.
+/// Result of one request of a batch.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchResult {
-    /// The id that the request was sent with.
+    /// Custom id that the request was submitted with.
     pub custom_id: String,
-    /// The answer, or why there is none: the provider's error, [`Cancelled`](ErrorKind::Cancelled), or
-    /// [`Timeout`](ErrorKind::Timeout) if the batch did not get to it in time.
+    /// The answer, or the provider's error; [`Cancelled`](ErrorKind::Cancelled), or
+    /// [`Timeout`](ErrorKind::Timeout) if the request expired before the batch reached it.
     pub answer: Result<ModelResponse>,
 }
 
-/// The results of a batch: a stream that is read from the provider as it goes. An error ends it.
+/// Stream of results, read from the provider on demand. It ends after the first error.
 pub struct BatchResults(BoxStream<'static, Result<BatchResult>>);
 
-/// Where results lie.
+/// Location of results.
 pub(super) enum Place {
-    /// In lines at an address.
+    /// JSON lines at a URL.
     At(Uri, HeaderMap),
-    /// Here.
+    /// Lines in memory.
     Here(Vec<String>),
 }
 
-/// A line with a result, of any provider.
+/// One result line, in any provider's format.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Line<'a> {
@@ -74,7 +74,7 @@ struct AtAnthropic<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// An answer as HTTP would have brought it.
+/// Envelope of an answer with its HTTP status, as in OpenAI's result lines.
 #[derive(Deserialize)]
 struct AtOpenAi<'a> {
     status_code: u16,
@@ -87,7 +87,7 @@ impl BatchResults {
         let state = Reading { desk, places: places.into(), lines: None, here: VecDeque::new() };
         let read = |mut state: Option<Reading>| async move {
             let next = state.as_mut()?.next().await?;
-            // Nothing is read on after an error.
+            // The stream stops after an error.
             let state = state.filter(|_| next.is_ok());
             Some((next, state))
         };
@@ -177,7 +177,7 @@ impl Reading {
         }
     }
 
-    /// OpenAI says by a code that a request was not reached.
+    /// Maps OpenAI's error code for a request that was not processed to an error.
     fn by_code(&self, error: &RawValue) -> Option<Error> {
         let said: serde_json::Value = serde_json::from_str(error.get()).ok()?;
         match said["code"].as_str()? {
@@ -192,7 +192,7 @@ fn ended(kind: ErrorKind, why: &'static str) -> Error {
     Error::new(kind, why).with_retry(Retry::Permanent)
 }
 
-/// The error of a batch whose results are asked for too early.
+/// Builds the error for a batch whose results are requested too early.
 pub(super) fn not_yet() -> Error {
     Error::new(ErrorKind::Busy, "the batch has not ended: wait for it")
         .with_retry(Retry::Temporary(Some(std::time::Duration::from_secs(60))))

@@ -1,11 +1,11 @@
-//! One circuit, without a clock of its own.
+//! State machine of one circuit, without a clock.
 
 use std::{collections::HashSet, time::Duration};
 
 use agent_core::{ErrorKind, event::CircuitState};
 use tokio::time::Instant;
 
-/// When circuits open, and for how long.
+/// Settings: failures that open a circuit, and the time it stays open.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) failures: u32,
@@ -28,11 +28,11 @@ impl Default for Settings {
     }
 }
 
-/// Counts failures in a row, and says who may call.
+/// Counts consecutive failures, and decides which calls are allowed.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
     state: State,
-    /// Counts changes of the state, so that calls from before one do not count after it.
+    /// Number of state changes, so that calls that began before a change do not count after it.
     era: u64,
 }
 
@@ -42,7 +42,7 @@ enum State {
         failures: u32,
     },
     Open {
-        /// None is beyond the clock's range.
+        /// `None` if it is beyond the clock's range.
         until: Option<Instant>,
         last: ErrorKind,
     },
@@ -58,27 +58,27 @@ impl Default for State {
     }
 }
 
-/// The right to make one call.
+/// Permission to make one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     era: u64,
 }
 
-/// Why there is no ticket.
+/// Reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// How long it will be so, if that is known.
+    /// Remaining time until a call may be allowed, if known.
     pub(super) remaining: Option<Duration>,
-    /// The class of the failure that opened the circuit.
+    /// Kind of the failure that opened the circuit.
     pub(super) last: ErrorKind,
 }
 
-/// What a call has shown.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Answered,
     Failed(ErrorKind),
-    /// It was dropped, or failed for a reason that says nothing of the model's health.
+    /// The call was dropped, or failed for a reason that says nothing about the model's health.
     Unknown,
 }
 
@@ -91,7 +91,8 @@ impl Circuit {
         }
     }
 
-    /// Asks for a call. The first one after the circuit was open long enough half-opens it.
+    /// Requests permission to call. The first request after the open time turns the circuit half
+    /// open and becomes the probe.
     pub(super) fn enter(&mut self, now: Instant) -> Result<Ticket, Refused> {
         match &mut self.state {
             State::Closed { .. } => {}
@@ -111,7 +112,7 @@ impl Circuit {
         Ok(Ticket { era: self.era })
     }
 
-    /// Takes back a ticket.
+    /// Returns a ticket, with the outcome of its call.
     pub(super) fn leave(&mut self, ticket: Ticket, outcome: Outcome, now: Instant, settings: &Settings) {
         if ticket.era != self.era {
             return;
@@ -137,7 +138,7 @@ impl Circuit {
         self.era += 1;
     }
 
-    /// Counts how often the state has changed.
+    /// Returns the number of state changes so far.
     pub(super) fn era(&self) -> u64 {
         self.era
     }
@@ -151,12 +152,12 @@ mod tests {
 
     const OPEN_FOR: u64 = 10;
 
-    /// What happens to a circuit.
+    /// One event in the life of a circuit.
     #[derive(Clone, Copy, Debug)]
     enum Step {
-        /// A call asks to be made.
+        /// A call requests permission.
         Enter,
-        /// The call that entered as this one, counted from the oldest, ends.
+        /// A running call ends; the index counts from the oldest running call.
         Leave(usize, Outcome),
         /// Seconds pass.
         Wait(u64),
@@ -176,7 +177,8 @@ mod tests {
         vec(step, 1..80)
     }
 
-    /// The same, written down as its documentation says: a list of what has been seen since the circuit last turned.
+    /// Reference model of the documented behaviour: a list of the outcomes since the last state
+    /// change.
     struct Naive {
         state: CircuitState,
         seen: Vec<Outcome>,

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::call::tell;
 
-/// The breaker of one key, made by [`CircuitBreaker`](super::CircuitBreaker). Clones share its circuit.
+/// Circuit breaker layer for one key, created by [`CircuitBreaker`](super::CircuitBreaker). Clones
+/// share the circuit.
 #[derive(Clone)]
 pub struct BreakerLayer {
     key: Arc<str>,
@@ -29,20 +30,20 @@ impl BreakerLayer {
         Self { key, circuit, settings: Arc::new(settings) }
     }
 
-    /// What it guards.
+    /// Returns the key of the guarded model.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How its circuit stands.
+    /// Returns the state of the circuit.
     pub fn state(&self) -> CircuitState {
         lock(&self.circuit).state(Instant::now())
     }
 
-    /// Asks for the right to make a call.
+    /// Requests permission to make a call.
     ///
     /// # Errors
-    /// [`ErrorKind::Overloaded`] while there is none.
+    /// [`ErrorKind::Overloaded`] while the circuit refuses calls.
     pub(super) fn enter(&self, run: Option<&RunCx>) -> Result<Pass> {
         let ticket = self.change(run, Circuit::enter).map_err(|refused| self.refusal(refused))?;
         Ok(Pass { layer: self.clone(), run: run.cloned(), ticket: Some(ticket) })
@@ -59,7 +60,7 @@ impl BreakerLayer {
             .with_context("circuit", &*self.key)
     }
 
-    /// Does something to the circuit, and announces how it stands if that has changed.
+    /// Applies `change` to the circuit, and emits an event if the state changed.
     fn change<T>(&self, run: Option<&RunCx>, change: impl FnOnce(&mut Circuit, Instant) -> T) -> T {
         let (result, turned) = {
             let (mut circuit, now) = (lock(&self.circuit), Instant::now());
@@ -82,16 +83,17 @@ impl<S> Layer<S> for BreakerLayer {
     }
 }
 
-/// The right to make one call. Dropped before the call ended, it is given back: nothing is known of the call then.
+/// Permission to make one call. If dropped before the call ended, the permission is returned with
+/// an unknown outcome.
 pub(super) struct Pass {
     layer: BreakerLayer,
-    /// The run of which the call is, if it is of one.
+    /// Run that the call belongs to, if any.
     run: Option<RunCx>,
     ticket: Option<Ticket>,
 }
 
 impl Pass {
-    /// Says how the call ended.
+    /// Records the outcome of the call.
     pub(super) fn settle<T>(mut self, result: &Result<T>) {
         self.leave(match result {
             Ok(_) => Outcome::Answered,

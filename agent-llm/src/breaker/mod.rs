@@ -1,4 +1,4 @@
-//! Leaving a model alone that fails: [`CircuitBreaker`].
+//! Circuit breaker for failing models: [`CircuitBreaker`].
 
 mod circuit;
 mod layer;
@@ -18,27 +18,30 @@ use self::circuit::{Circuit, Settings};
 pub use self::{layer::BreakerLayer, service::Breaker};
 use crate::attempt::label;
 
-/// A circuit breaker, whose circuits are one for each key: after several failures in a row a model, or an
-/// [embedder](crate::embed::LayeredEmbedder), is left alone for a while.
+/// Circuit breaker with one circuit per key: after several consecutive failures, calls of a model,
+/// or of an [embedder](crate::embed::LayeredEmbedder), are refused for a while.
 ///
-/// An open circuit refuses calls at once with an [`Overloaded`](ErrorKind::Overloaded) error that holds the remaining delay,
-/// so that a [`Failover`](crate::Failover) outside moves on without waiting for a provider that is down. When the time is
-/// over the circuit is half open: one call goes through as a probe, and the others are refused until it ends. If it is
-/// answered the circuit closes, and if it fails the time begins again.
+/// An open circuit refuses calls at once with an [`Overloaded`](ErrorKind::Overloaded) error that
+/// carries the remaining time, so that an outer [`Failover`](crate::Failover) moves on without
+/// waiting for a provider that is down. After the open time the circuit is half open: one call goes
+/// through as a probe, and all others are refused until it ends. If the probe succeeds the circuit
+/// closes; if it fails the open time starts again.
 ///
-/// Clones share their circuits. A key is a provider with a model, by convention `provider/model`; whatever has the same key
-/// has the same circuit, in whichever agent it is.
+/// Clones share their circuits. By convention a key is `provider/model`; all layers with the same
+/// key share one circuit, across agents.
 ///
 /// # Default
 ///
-/// Three failures in a row open a circuit for 60 s. Failures are rate limits, overload, timeouts, broken connections, cut or
-/// malformed answers and the provider's own failures. Other errors, and calls that were dropped, say nothing of a model's
-/// health: they neither count nor break the row.
+/// Three consecutive failures open a circuit for 60 s. Failures are rate limits, overload,
+/// timeouts, broken connections, truncated or malformed answers and the provider's internal errors.
+/// Other errors, and dropped calls, say nothing about a model's health: they neither count as a
+/// failure nor reset the counter.
 ///
 /// # Notes
 ///
-/// * Each change is announced by an [`EventKind::Circuit`](agent_core::EventKind::Circuit) of the run whose call caused it.
-/// * Calls from before the circuit opened do not count when they end after it.
+/// * Each state change emits an [`EventKind::Circuit`](agent_core::EventKind::Circuit) on the run
+///   whose call caused it.
+/// * Calls that began before the circuit opened do not count if they end after it.
 ///
 /// # Order
 ///
@@ -79,26 +82,26 @@ pub struct CircuitBreaker {
 type Circuits = HashMap<Arc<str>, Arc<Mutex<Circuit>>>;
 
 impl CircuitBreaker {
-    /// A circuit breaker with the defaults.
+    /// Returns a circuit breaker with the default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many failures in a row open a circuit, at least one. Default: 3.
+    /// Sets the number of consecutive failures that open a circuit, at least one. Default: 3.
     #[must_use]
     pub fn failures(mut self, most: u32) -> Self {
         self.settings.failures = most;
         self
     }
 
-    /// Sets how long a circuit stays open before a probe. Default: 60 s.
+    /// Sets the time a circuit stays open before a probe. Default: 60 s.
     #[must_use]
     pub fn open_for(mut self, time: Duration) -> Self {
         self.settings.open_for = time;
         self
     }
 
-    /// Counts errors of these kinds as failures too.
+    /// Counts errors of these kinds as failures, too.
     #[must_use]
     pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
         self.settings.kinds.extend(kinds);
@@ -114,19 +117,19 @@ impl CircuitBreaker {
         self
     }
 
-    /// The breaker of `key`, with the settings as they are now.
+    /// Returns the layer of `key`, with the current settings.
     pub fn layer(&self, key: impl Into<Arc<str>>) -> BreakerLayer {
         let key = key.into();
         let circuit = self.circuits().entry(key.clone()).or_default().clone();
         BreakerLayer::new(key, circuit, self.settings.clone())
     }
 
-    /// The breaker of a model, whose key is its provider and its name: `provider/name`.
+    /// Returns the layer of a model, whose key is its provider and its name: `provider/name`.
     pub fn layer_for(&self, model: &ModelInfo) -> BreakerLayer {
         self.layer(label(model))
     }
 
-    /// How the circuit of `key` stands: closed if it was never used.
+    /// Returns the state of the circuit of `key`: closed if it was never used.
     pub fn state(&self, key: &str) -> CircuitState {
         let circuit = self.circuits().get(key).cloned();
         circuit.map_or(CircuitState::Closed, |circuit| lock(&circuit).state(Instant::now()))

@@ -11,7 +11,7 @@ use crate::{
     service::{around, own},
 };
 
-/// The service that [`BreakerLayer`] makes.
+/// Service created by [`BreakerLayer`].
 #[derive(Clone)]
 pub struct Breaker<S> {
     layer: BreakerLayer,

@@ -4,11 +4,11 @@ use std::{hash::Hash, time::Duration};
 
 use moka::{policy::EvictionPolicy, sync::Cache};
 
-/// moka refuses what is longer.
+/// Maximum time to live; moka rejects longer ones.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 24 * 3_600);
 
-/// Values of bounded size together, for a bounded time: what was not used for longest goes first. What is too much is gone
-/// when [`insert`](Self::insert) returns, unless others insert meanwhile.
+/// Least-recently-used map, bounded by total size and by age. Excess entries are evicted when
+/// [`insert`](Self::insert) returns, unless other threads insert at the same time.
 pub(crate) struct Bounded<K, V> {
     values: Cache<K, (V, u32)>,
     most: u64,
@@ -19,7 +19,7 @@ where
     K: Copy + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// `most` bytes in all, each for `ttl` if that is set.
+    /// Creates a map of at most `most` bytes in total, whose entries expire after `ttl`, if set.
     pub(crate) fn new(most: u64, ttl: Option<Duration>) -> Self {
         let values = Cache::builder().max_capacity(most).weigher(|_, (_, bytes): &(V, u32)| *bytes);
         let values = values.eviction_policy(EvictionPolicy::lru());
@@ -35,7 +35,7 @@ where
         self.values.entry_count()
     }
 
-    /// The bytes of all values together.
+    /// Returns the total size of all values, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.values.run_pending_tasks();
         self.values.weighted_size()
@@ -46,12 +46,13 @@ where
         self.values.run_pending_tasks();
     }
 
-    /// The value, which is used now.
+    /// Returns the value, and marks it as recently used.
     pub(crate) fn get(&self, key: &K) -> Option<V> {
         Some(self.values.get(key)?.0)
     }
 
-    /// Keeps a value of so many bytes in the place of its predecessor; one that is too large removes that alone.
+    /// Inserts a value of `bytes` bytes, replacing its predecessor. A value that is too large only
+    /// removes its predecessor.
     pub(crate) fn insert(&self, key: K, value: V, bytes: usize) {
         match u32::try_from(bytes) {
             Ok(bytes) if u64::from(bytes) <= self.most => self.values.insert(key, (value, bytes)),

@@ -1,4 +1,4 @@
-//! One call at a time for one key.
+//! Single-flight: at most one concurrent call per key.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,11 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::CacheKey;
 
-/// Calls under way, by key. If one fails or is dropped, the next of those that waited for it goes.
+/// Calls in flight, by key. If one fails or is dropped, the next waiting caller makes the call.
 #[derive(Debug, Default)]
 pub(super) struct Flights(Mutex<HashMap<CacheKey, Arc<AsyncMutex<()>>>>);
 
-/// The only call of its key.
+/// The only call in flight of its key.
 pub(super) struct Flight<'a> {
     flights: &'a Flights,
     key: CacheKey,
@@ -22,7 +22,7 @@ pub(super) struct Flight<'a> {
 }
 
 impl Flights {
-    /// Waits until no other call of `key` is under way. The second value is true if there was one.
+    /// Waits until no other call of `key` is in flight. The second value is true if there was one.
     pub(super) async fn begin(&self, key: CacheKey) -> (Flight<'_>, bool) {
         let lock = self.map().entry(key).or_default().clone();
         let mut flight = Flight { flights: self, key, lock: lock.clone(), held: lock.clone().try_lock_owned().ok() };
@@ -42,7 +42,7 @@ impl Drop for Flight<'_> {
     fn drop(&mut self) {
         self.held = None;
         let mut map = self.flights.map();
-        // The map's own and this one: nobody else waits.
+        // Two references, the map's and this one: no other caller waits.
         if Arc::strong_count(&self.lock) == 2 {
             map.remove(&self.key);
         }

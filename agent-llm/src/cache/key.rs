@@ -1,4 +1,4 @@
-//! [`CacheKey`]: what decides an answer, as a digest.
+//! [`CacheKey`]: SHA-256 over every part of the request that affects the answer.
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -9,22 +9,24 @@ use agent_core::{
 };
 use sha2::{Digest, Sha256};
 
-/// Changes with what is written below, so that stores that outlive the program do not mix up two ways of writing it.
+/// Version of the serialisation below. It changes with the serialisation, so that persistent stores
+/// do not mix two formats.
 const FORM: &str = "agent-llm response cache 4";
 
-/// Names what decides a model's answer: the model, of the layer and of the request
+/// Identifies everything that affects a model's answer: the model, of the layer and of the request
 /// ([`ModelRequest::model`]), the system prompt, the conversation, the tools and the parameters.
 ///
-/// Who asks does not decide it: not the run, the agent or the session, nor whether the answer is streamed. Ids of tool
-/// calls do not either: calls count as the first, the second and so on. What a message asks of the provider's own cache is
-/// left out too.
+/// The caller does not affect the key: neither the run, the agent or the session, nor whether the
+/// answer is streamed. Tool call ids do not either: calls are numbered in order. A message's cache
+/// markers for the provider are ignored, too.
 ///
-/// A key is a SHA-256: two different requests never have the same one in practice, even if somebody tries.
+/// A key is a SHA-256 digest: distinct requests do not collide in practice, even if an attacker
+/// tries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// The key of a request to `model`.
+    /// Computes the key of a request to `model`.
     pub fn of(model: &ModelInfo, req: &ModelRequest) -> Self {
         let mut writer = Writer { hash: Sha256::new(), calls: HashMap::new(), next: 0 };
         writer.text(FORM);
@@ -41,14 +43,14 @@ impl CacheKey {
         Self(writer.hash.finalize().into())
     }
 
-    /// The digest.
+    /// Returns the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
 impl fmt::Display for CacheKey {
-    /// In hexadecimal.
+    /// Formats the digest as hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -60,11 +62,11 @@ impl fmt::Debug for CacheKey {
     }
 }
 
-/// Writes content so that no two contents are written alike: every text after its length, every list after its count, every
-/// choice after a number.
+/// Injective serialisation: no two contents produce the same bytes. Every text follows its length,
+/// every list its count, and every variant starts with a number.
 struct Writer<'a> {
     hash: Sha256,
-    /// The number of the newest call of each id.
+    /// Number of the newest call of each id.
     calls: HashMap<&'a str, u64>,
     next: u64,
 }
@@ -99,7 +101,7 @@ impl<'a> Writer<'a> {
         self.raw_with(raw, &[]);
     }
 
-    /// A provider's JSON, in which the ids of these calls stand as their numbers.
+    /// Writes a provider's JSON, with the ids of these calls replaced by their numbers.
     fn raw_with(&mut self, raw: Option<&Raw>, calls: &[&str]) {
         self.optional(raw, |w, raw| {
             w.text(raw.origin().wire());
@@ -131,7 +133,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What a server is shown and no JSON has: two tokens need not see the same.
+    /// Writes the secrets for a server, which are absent from its JSON: two tokens may see
+    /// different data.
     fn secrets(&mut self, server: &RemoteMcp) {
         self.optional(server.authorization.as_ref(), |w, token| w.text(token.expose()));
         self.number(server.headers.len() as u64);

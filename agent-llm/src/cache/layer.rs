@@ -9,7 +9,7 @@ use super::{Cached, ResponseCache};
 
 type Skip = dyn Fn(&ModelRequest) -> bool + Send + Sync;
 
-/// Answers calls of one model from a [`ResponseCache`], which other layers share.
+/// Answers calls of one model from a [`ResponseCache`], which it shares with other layers.
 ///
 /// # Order
 ///
@@ -31,8 +31,9 @@ impl CacheLayer {
         Self { cache, model: Arc::new(model), skip: Arc::new(|_| false) }
     }
 
-    /// Sets which calls the cache leaves alone: they are neither answered from it nor kept. Default: none. The run is in
-    /// the request, so that its agent, or one of its [resources](agent_core::RunCx::resources), can decide.
+    /// Sets the calls that bypass the cache: they are neither answered from it nor stored. Default:
+    /// none. The run is in the request, so that the decision can depend on its agent or on one of
+    /// its [resources](agent_core::RunCx::resources).
     ///
     /// ```
     /// # use agent_core::ModelInfo;
@@ -47,7 +48,7 @@ impl CacheLayer {
         self
     }
 
-    /// The cache.
+    /// Returns the cache.
     pub fn cache(&self) -> &ResponseCache {
         &self.cache
     }

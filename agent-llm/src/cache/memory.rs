@@ -6,7 +6,7 @@ use agent_core::{ModelResponse, Result, async_trait};
 
 use super::{CacheKey, CacheStore, bounded::Bounded};
 
-/// Keeps answers in memory: of bounded size together, for a bounded time. What was not used for longest goes first.
+/// Least-recently-used store of answers in memory, bounded by total size and by age.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{CacheKey, CacheStore, bounded::Bounded};
 /// ```
 pub struct MemoryCache(Bounded<CacheKey, Arc<ModelResponse>>);
 
-/// Builds a [`MemoryCache`].
+/// Builder of a [`MemoryCache`].
 #[derive(Clone, Debug)]
 pub struct MemoryCacheBuilder {
     max_bytes: u64,
@@ -26,60 +26,61 @@ pub struct MemoryCacheBuilder {
 }
 
 impl MemoryCacheBuilder {
-    /// Sets the most bytes of all answers together, each as it would be in JSON. One that is larger is not kept, nor is one of
-    /// 4 GiB or more. Default: 64 MiB.
+    /// Sets the maximum total size of all answers, in bytes of their JSON. A larger answer is not
+    /// stored, nor is one of 4 GiB or more. Default: 64 MiB.
     #[must_use]
     pub fn max_bytes(mut self, most: u64) -> Self {
         self.max_bytes = most;
         self
     }
 
-    /// Sets how long an answer is good for, however often it is used, at most a thousand years. Default: for ever.
+    /// Sets the time to live of an answer, regardless of use, at most a thousand years. Default:
+    /// unlimited.
     #[must_use]
     pub fn ttl(mut self, longest: Duration) -> Self {
         self.ttl = Some(longest);
         self
     }
 
-    /// The store.
+    /// Builds the store.
     pub fn build(self) -> MemoryCache {
         MemoryCache(Bounded::new(self.max_bytes, self.ttl))
     }
 }
 
 impl MemoryCache {
-    /// A store for 64 MiB, without a limit of time.
+    /// Creates a store of at most 64 MiB, without a time to live.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Begins a store with limits of its own.
+    /// Returns a builder of a store with custom limits.
     pub fn builder() -> MemoryCacheBuilder {
         MemoryCacheBuilder { max_bytes: 64 << 20, ttl: None }
     }
 
-    /// The number of answers.
+    /// Returns the number of answers.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// True if there are none.
+    /// Returns true if the store is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of all answers together.
+    /// Returns the total size of all answers, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
     }
 
-    /// Forgets everything.
+    /// Removes all answers.
     pub fn clear(&self) {
         self.0.clear();
     }
 }
 
-/// The length of a response as JSON.
+/// Returns the size of a response as JSON, in bytes.
 fn size(response: &ModelResponse) -> usize {
     struct Length(usize);
 
@@ -97,7 +98,7 @@ fn size(response: &ModelResponse) -> usize {
     let mut length = Length(0);
     match serde_json::to_writer(&mut length, response) {
         Ok(()) => length.0,
-        Err(_) => usize::MAX, // what cannot be measured is not kept
+        Err(_) => usize::MAX, // unmeasurable answers are not stored
     }
 }
 
@@ -197,7 +198,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list, newest last.
+        /// Compares the store with a list, newest last.
         #[test]
         fn the_least_recently_used_goes_first_and_the_bound_holds(
             steps in prop::collection::vec((any::<bool>(), 0_u32..8, 1_usize..6), 1..80), max_bytes in 0_u64..1_500,

@@ -1,4 +1,4 @@
-//! Answering a request that was answered before: [`ResponseCache`].
+//! Response cache: [`ResponseCache`].
 
 mod bounded;
 mod flights;

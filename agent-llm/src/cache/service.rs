@@ -6,7 +6,7 @@ use tower::{Service, ServiceExt};
 use super::{CacheKey, CacheLayer, tee::Tee};
 use crate::service::{answers, around, own};
 
-/// The service that [`CacheLayer`] makes.
+/// Service created by [`CacheLayer`].
 #[derive(Clone)]
 pub struct Cached<S> {
     layer: CacheLayer,

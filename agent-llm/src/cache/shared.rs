@@ -10,31 +10,33 @@ use serde_json::json;
 
 use super::{CacheKey, CacheLayer, CacheStore, flights::Flights};
 
-/// The field of [`ModelResponse::details`] that marks an answer from a [`ResponseCache`]. It has `hit`, which is true, and
-/// `saved`, the usage of the call that was not made again.
+/// Field of [`ModelResponse::details`] that marks an answer from a [`ResponseCache`]. It contains
+/// `hit`, which is true, and `saved`, the usage of the call that the hit avoided.
 pub const CACHE_MARK: &str = "response_cache";
 
-/// True if the answer came from a [`ResponseCache`].
+/// Returns true if the answer came from a [`ResponseCache`].
 pub fn is_hit(response: &ModelResponse) -> bool {
     response.details.get(CACHE_MARK).is_some_and(|mark| mark["hit"] == true)
 }
 
-/// Answers model calls that were answered before.
+/// Cache of model responses.
 ///
-/// A cache is shared by clones and by its [layers](Self::layer): give a layer to each agent that may profit.
+/// Clones and [layers](Self::layer) share a cache: add a layer to each agent that should use it.
 ///
-/// # What it does
+/// # Behaviour
 ///
-/// * The same request, as [`CacheKey`] has it, gets the answer of the first. Its usage is **zero, and zero calls**, so that
-///   no total counts it; [`CACHE_MARK`] in its details says so, and what was saved.
-/// * A hit is told to whoever listens to chunks, as if it were streamed.
-/// * Requests that are the same and under way at once are one call: the others wait for it. If it fails, the next of them
-///   makes it.
-/// * Errors are not kept. Neither is what layers outside made of an answer: each call's own layers see the model's.
+/// * A request with the same [`CacheKey`] gets the answer of the first. Its usage is **zero, and
+///   zero calls**, so that no total counts it; [`CACHE_MARK`] in its details marks the hit and
+///   holds the saved usage.
+/// * A hit emits chunks to the listeners, as if it were streamed.
+/// * Identical concurrent requests are merged into one call: the others wait for it. If it fails,
+///   the next of them makes the call.
+/// * Errors are not cached. Nor are the changes that outer layers make to an answer: the cache
+///   stores the model's answer, and each call's own layers process it.
 ///
-/// Models give other answers each time they are asked; a cache gives the same. It is for tests, for work that is done
-/// again and again, and for many agents that ask the same, not for creative ones. Which calls it leaves alone is chosen with
-/// [`CacheLayer::skip`].
+/// Models answer differently each time; a cache repeats one answer. Use it for tests, for repeated
+/// work, and for many agents with the same questions, not for creative tasks. [`CacheLayer::skip`]
+/// chooses the calls that bypass the cache.
 ///
 /// # Example
 ///
@@ -72,30 +74,30 @@ struct Shared {
     stats: Mutex<CacheStats>,
 }
 
-/// How useful a [`ResponseCache`] has been.
+/// Statistics of a [`ResponseCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheStats {
-    /// Calls that were answered from the cache.
+    /// Number of calls answered from the cache.
     pub hits: u64,
-    /// Calls that the model had to answer.
+    /// Number of calls that the model answered.
     pub misses: u64,
-    /// What the hits would have used.
+    /// Usage that the hits avoided.
     pub saved: Usage,
 }
 
 impl ResponseCache {
-    /// A cache that keeps its answers in `store`.
+    /// Creates a cache that keeps its answers in `store`.
     pub fn new(store: impl CacheStore) -> Self {
         Self(Arc::new(Shared { store: Box::new(store), flights: Flights::default(), stats: Mutex::default() }))
     }
 
-    /// A layer for calls of `model`, whose provider and name are part of the key.
+    /// Returns a layer for calls of `model`, whose provider and name are part of the key.
     pub fn layer(&self, model: ModelInfo) -> CacheLayer {
         CacheLayer::new(self.clone(), model)
     }
 
-    /// How useful it has been.
+    /// Returns the statistics.
     pub fn stats(&self) -> CacheStats {
         *self.counts()
     }
@@ -115,17 +117,17 @@ impl ResponseCache {
         })
     }
 
-    /// Keeps an answer of the model.
+    /// Stores an answer of the model.
     pub(super) async fn put(&self, cx: &RunCx, key: CacheKey, response: &ModelResponse) {
         self.counts().misses += 1;
         let mut kept = response.clone();
-        kept.verdict = Verdict::Proceed; // it was meant for the call that got it
+        kept.verdict = Verdict::Proceed; // the verdict applied only to the original call
         if let Err(e) = self.0.store.put(key, Arc::new(kept)).await {
             cx.emit(EventKind::Warning { message: format!("the response cache could not be written: {e}") });
         }
     }
 
-    /// The answer to `req` that an answer from the store is.
+    /// Converts a stored answer into the answer to `req`.
     pub(super) fn answer(&self, req: &ModelRequest, kept: &ModelResponse) -> Result<ModelResponse> {
         let mut response = kept.clone();
         response.message = req.sink.collect(response.message)?;

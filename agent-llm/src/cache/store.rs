@@ -6,20 +6,21 @@ use agent_core::{ModelResponse, Result, async_trait};
 
 use super::CacheKey;
 
-/// Where a [`ResponseCache`](super::ResponseCache) keeps answers. [`MemoryCache`](super::MemoryCache) is one; an application
-/// can have its own, which other processes share: a [`ModelResponse`] can be written as JSON and read back.
+/// Storage backend of a [`ResponseCache`](super::ResponseCache).
+/// [`MemoryCache`](super::MemoryCache) is one implementation; an application can implement its own,
+/// shared between processes: a [`ModelResponse`] can be serialised as JSON and back.
 ///
-/// How long an answer is kept, and how many are, is the store's affair. A store that fails does not fail the call: the
-/// failure is reported in the run's events, and the model is asked.
+/// The store decides on expiry and eviction. A failing store does not fail the call: the failure is
+/// reported in the run's events, and the model is called.
 #[async_trait]
 pub trait CacheStore: Send + Sync + 'static {
-    /// The answer that is kept under `key`, if there still is one.
+    /// Returns the answer stored under `key`, if any.
     ///
     /// # Errors
     /// If the store failed.
     async fn get(&self, key: &CacheKey) -> Result<Option<Arc<ModelResponse>>>;
 
-    /// Keeps an answer; another one under this key is replaced.
+    /// Stores an answer, replacing the previous one of this key.
     ///
     /// # Errors
     /// If the store failed.

@@ -1,14 +1,15 @@
-//! Keeping an answer as the model gave it, while the layers outside make of it what they want.
+//! Captures the model's original answer, while outer layers may edit the streamed chunks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::{AssistantMessage, ChunkSink, model::Collector};
 
-/// What the layers outside make of an answer while it is streamed.
+/// Collects the outer layers' edits of a streamed answer.
 pub(super) struct Tee(Arc<Mutex<Option<Collector>>>);
 
 impl Tee {
-    /// A sink that passes chunks on to `sink` but lets them through unchanged; none if `sink` changes nothing anyway.
+    /// Returns a sink that passes chunks to `sink` but returns them unchanged; `None` if `sink`
+    /// never changes chunks.
     pub(super) fn of(sink: &ChunkSink) -> Option<(Self, ChunkSink)> {
         if !sink.transforms() {
             return None;
@@ -24,7 +25,7 @@ impl Tee {
         Some((tee, inner))
     }
 
-    /// What the layers made of `message`, marked as edited if they changed it.
+    /// Applies the layers' edits to `message`, and marks it as edited if they changed it.
     pub(super) fn apply(&self, message: &mut AssistantMessage) {
         if let Some(made) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
             *message = made.finish(message.clone());

@@ -1,4 +1,4 @@
-//! How a cassette is used: [`CassetteMode`] and [`CassetteBuilder`].
+//! Configuration of a cassette: [`CassetteMode`] and [`CassetteBuilder`].
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,28 +8,29 @@ use serde::{Deserialize, Serialize};
 use super::{Cassette, matching::Ignored, scrub::Scrubber, session::Session};
 use crate::{Transport, model::default_transport};
 
-/// The environment variable that [`Cassette::open`] reads.
+/// Environment variable that [`Cassette::open`] reads.
 pub(super) const VARIABLE: &str = "AGENT_CASSETTE";
 
-/// Whether a cassette replays or records.
+/// Replay or record mode of a cassette.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CassetteMode {
-    /// Only what is on the tape: nothing is sent. In the environment: `replay`.
+    /// Replays recorded exchanges only; sends nothing. Environment value: `replay`.
     #[default]
     Replay,
-    /// What is on the tape is replayed, and what is not is sent and recorded. In the environment: `missing`.
+    /// Replays recorded exchanges, and sends and records the others. Environment value: `missing`.
     RecordMissing,
-    /// Everything is sent, and the tape is recorded anew. In the environment: `all`.
+    /// Sends every request, and records the tape from scratch. Environment value: `all`.
     RecordAll,
 }
 
 impl CassetteMode {
-    /// The mode that the environment variable `AGENT_CASSETTE` says: `replay`, `missing` or `all`. Default: `replay`.
+    /// Returns the mode that the environment variable `AGENT_CASSETTE` selects: `replay`, `missing`
+    /// or `all`. Default: `replay`.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for any other word.
+    /// [`Config`](agent_core::ErrorKind::Config) for any other value.
     pub fn from_env() -> Result<Self> {
         Self::parse(std::env::var(VARIABLE).ok().as_deref())
     }
@@ -44,7 +45,7 @@ impl CassetteMode {
     }
 }
 
-/// Sets up a [`Cassette`].
+/// Builder of a [`Cassette`].
 ///
 /// ```
 /// use agent_llm::{Cassette, CassetteMode};
@@ -82,49 +83,54 @@ impl CassetteBuilder {
         }
     }
 
-    /// Sets whether it replays or records. Default: [`CassetteMode::from_env`].
+    /// Sets the mode. Default: [`CassetteMode::from_env`].
     pub fn mode(mut self, mode: CassetteMode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Sets how requests travel that are recorded. Default: a [`HttpTransport`](crate::HttpTransport).
+    /// Sets the transport for requests that are recorded. Default: an
+    /// [`HttpTransport`](crate::HttpTransport).
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Some(Arc::new(transport));
         self
     }
 
-    /// Compares requests without this field of a JSON body: what is another in every run. It is a JSON Pointer in which `*` is
-    /// any name or index, as in `/messages/*/id`.
+    /// Ignores this field of JSON bodies when comparing requests, for values that differ between
+    /// runs. `pointer` is a JSON Pointer in which `*` matches any name or index, as in
+    /// `/messages/*/id`.
     pub fn ignore(mut self, pointer: impl Into<String>) -> Self {
         self.ignored.push(pointer.into());
         self
     }
 
-    /// Compares requests without scheme and host: for tapes that serve several servers.
+    /// Ignores scheme and host when comparing requests, for tapes that serve several servers.
     pub fn ignore_host(mut self) -> Self {
         self.ignores_host = true;
         self
     }
 
-    /// Takes a text out wherever it stands, as it does with keys. At least 8 characters: a shorter one is no secret.
+    /// Redacts a text wherever it occurs, like keys. It needs at least 8 characters; shorter texts
+    /// are not treated as secrets.
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secrets.push(secret.into());
         self
     }
 
-    /// Takes out the text of all fields of this name in JSON bodies and addresses, whatever its case, `-` and `_`.
+    /// Redacts the text of all fields of this name in JSON bodies and URLs, ignoring case, `-` and
+    /// `_`.
     pub fn secret_field(mut self, name: impl Into<String>) -> Self {
         self.fields.push(name.into());
         self
     }
 
-    /// Opens the cassette. A tape that is to be recorded anew is left as it is until there is something to record.
+    /// Opens the cassette. With [`CassetteMode::RecordAll`] an existing tape is not touched until
+    /// there is something to record.
     ///
     /// # Errors
-    /// [`Store`](agent_core::ErrorKind::Store) if a tape that is to be replayed cannot be read;
-    /// [`Config`](agent_core::ErrorKind::Config) for what is no JSON Pointer, for an unknown word in `AGENT_CASSETTE`, or if
-    /// there is no transport to record with.
+    /// [`Store`](agent_core::ErrorKind::Store) if a tape to replay cannot be read;
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid JSON Pointer, for an unknown value
+    /// of `AGENT_CASSETTE`, or if there is no transport to record with.
     pub fn build(self) -> Result<Cassette> {
         let mode = self.mode.map_or_else(CassetteMode::from_env, Ok)?;
         let ignored = Ignored::new(&self.ignored, self.ignores_host)?;

@@ -1,26 +1,27 @@
-//! How two requests differ.
+//! Differences between two requests.
 
 use serde_json::Value;
 
 use super::matching::Key;
 use crate::error::bounded;
 
-/// The longest value that is shown, in characters.
+/// Maximum length of a printed value, in characters.
 const LONGEST: usize = 120;
 
-/// Of what two texts have in common, so much is shown before they differ.
+/// Length of the common text printed before two texts differ, in characters.
 const CONTEXT: usize = 30;
 
-/// The most differences that are shown.
+/// Maximum number of printed differences.
 const MOST: usize = 20;
 
-/// How unlike two requests are: another method or address weighs more than any body.
+/// Returns how much two requests differ: another method or URL outweighs any difference between
+/// bodies.
 pub(super) fn distance(recorded: &Key, asked: &Key) -> (bool, usize) {
     let lines = lines(recorded, asked).len();
     ((&recorded.method, &recorded.url) != (&asked.method, &asked.url), lines)
 }
 
-/// One line for each difference.
+/// Returns one line for each difference.
 pub(super) fn diff(recorded: &Key, asked: &Key) -> String {
     let lines = lines(recorded, asked);
     let more = lines.len().saturating_sub(MOST);

@@ -1,4 +1,4 @@
-//! What a tape holds.
+//! Contents of a tape.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use super::layout::compact;
 use crate::Body;
 
-/// Headers of an answer that say something to a codec and nothing about the account.
+/// Response headers that are recorded: those that a codec uses and that reveal nothing about the
+/// account.
 const KEPT_HEADERS: [&str; 6] = ["content-type", "date", "request-id", "retry-after", "retry-after-ms", "x-request-id"];
 
 /// A request and its answer.
@@ -36,7 +37,7 @@ pub(super) struct Answered {
     pub(super) headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Content>,
-    /// How the body ended, if not by itself.
+    /// Reason why the body ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) broke_off: Option<BrokeOff>,
 }
@@ -45,9 +46,9 @@ pub(super) struct Answered {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Content {
-    /// One JSON value. Blanks between its tokens, and where it was cut into chunks, are not kept.
+    /// One JSON value. White space between its tokens and the chunk boundaries are not kept.
     Json(Box<RawValue>),
-    /// Anything else, chunk by chunk.
+    /// Any other content, chunk by chunk.
     Chunks(Vec<Piece>),
 }
 
@@ -55,7 +56,7 @@ pub(super) enum Content {
 #[serde(untagged)]
 pub(super) enum Piece {
     Text(String),
-    /// Bytes that are no text, two digits each.
+    /// Bytes that are not valid UTF-8, as hexadecimal.
     Binary {
         hex: String,
     },
@@ -66,14 +67,14 @@ pub(super) enum Piece {
 pub(super) enum BrokeOff {
     /// The connection broke.
     Transport,
-    /// The server closed it too early.
+    /// The server closed the connection too early.
     Truncated,
-    /// Who recorded it did not read on.
+    /// The client stopped reading while recording.
     Dropped,
 }
 
 impl Content {
-    /// What `chunks` are; none if they are empty.
+    /// Builds the content from `chunks`; `None` if they are empty.
     pub(super) fn of(chunks: Vec<Vec<u8>>) -> Option<Self> {
         let whole = chunks.concat();
         if whole.is_empty() {

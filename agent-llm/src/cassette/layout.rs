@@ -1,11 +1,12 @@
-//! Blanks between the tokens of JSON: a file for people has them, the wire mostly has not.
+//! White space between the tokens of JSON: files are indented for people, the wire format is mostly
+//! compact.
 
-/// The JSON with a line for each value. Tokens and their order stay as they are.
+/// Returns the JSON with one line per value. Tokens and their order are unchanged.
 pub(super) fn indented(json: &str) -> String {
     lay_out(json, true)
 }
 
-/// The JSON without blanks.
+/// Returns the JSON without white space between tokens.
 pub(super) fn compact(json: &str) -> String {
     lay_out(json, false)
 }

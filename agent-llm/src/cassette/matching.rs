@@ -1,30 +1,30 @@
-//! Which requests are the same.
+//! Equality of requests.
 
 use agent_core::{Error, Result};
 use serde_json::Value;
 
 use super::exchange::{Asked, Content, Piece};
 
-/// What requests are compared by.
+/// The parts of a request that are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Key {
     pub(super) method: String,
     pub(super) url: String,
-    /// JSON by its value; anything else as its text.
+    /// A JSON body by its value; any other body as text.
     pub(super) body: Value,
 }
 
-/// What of a request does not matter.
+/// Parts of a request that the comparison ignores.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ignored {
-    /// JSON Pointers, in which `*` is any name or index.
+    /// JSON Pointers, in which `*` matches any name or index.
     fields: Vec<Vec<String>>,
     host: bool,
 }
 
 impl Ignored {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for what is no JSON Pointer.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid JSON Pointer.
     pub(super) fn new(pointers: &[String], host: bool) -> Result<Self> {
         let fields = pointers.iter().map(|pointer| {
             let names = pointer.strip_prefix('/').ok_or_else(|| {

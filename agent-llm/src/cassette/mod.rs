@@ -1,4 +1,4 @@
-//! Recording what a model's provider says, and saying it again without a network.
+//! Recording and replaying of HTTP exchanges with providers.
 
 mod builder;
 mod diff;
@@ -24,33 +24,37 @@ pub use self::builder::{CassetteBuilder, CassetteMode};
 use self::session::Session;
 use crate::{Body, Transport};
 
-/// A [`Transport`] that records exchanges into a file and replays them from it: for tests of real models without their
-/// cost, speed and moods. Cheap to clone; clones share the tape.
+/// A [`Transport`] that records exchanges into a file and replays them from it, for tests against
+/// real models without their cost, latency and randomness. Cheap to clone; clones share the tape.
 ///
-/// # Which answer a request gets
+/// # Matching of requests
 ///
-/// The first on the tape that was recorded for an equal request and not given yet. Requests are equal if their method, their
-/// address and their body are: JSON by its value, whatever the order of fields, without what is
-/// [ignored](CassetteBuilder::ignore). Headers do not matter. So calls that run side by side find their answers in any order.
+/// A request gets the first recorded answer to an equal request that was not replayed yet. Requests
+/// are equal if their method, URL and body are equal: JSON by value, regardless of the order of
+/// fields, without [ignored](CassetteBuilder::ignore) fields. Headers do not matter. Concurrent
+/// calls therefore find their answers in any order.
 ///
-/// A request without an answer fails with [`NonDeterminism`](agent_core::ErrorKind::NonDeterminism) and with how it differs
-/// from the most similar one. [`assert_finished`](Self::assert_finished) finds such requests too, wherever the error went, and
-/// answers that nobody asked for.
+/// A request without an answer fails with [`NonDeterminism`](agent_core::ErrorKind::NonDeterminism)
+/// and a diff against the most similar request. [`assert_finished`](Self::assert_finished) also
+/// reports such requests, even if the error was swallowed, and recorded answers that no request
+/// used.
 ///
-/// # What is on the tape
+/// # Tape format
 ///
-/// JSON that people can read, one value a line, in the order in which requests began: it is meant to be checked in. Streams
-/// are kept chunk by chunk, and break off where they did. An answer is written when it is complete, or was dropped; a request
-/// that had no answer at all is not.
+/// Readable JSON, one value per line, in the order in which requests began; meant to be checked in.
+/// Streams are kept chunk by chunk, and break off where the original broke off. An answer is
+/// written once it is complete or was dropped; a request without any answer is not written.
 ///
-/// Secrets are not written: no request headers, of the answer's headers only harmless ones. The keys of the request's headers
-/// and address are taken out everywhere, also where a body repeats them in two chunks, and so are texts that look like the
-/// keys of well-known services, and fields such as `password` and `access_token`. Name what else is secret with
+/// Secrets are redacted: no request headers are written, and of the response headers only harmless
+/// ones. The keys in the request's headers and URL are redacted everywhere, even if a body repeats
+/// them across two chunks, as are texts that look like keys of well-known services, and fields such
+/// as `password` and `access_token`. Register other secrets with
 /// [`secret`](CassetteBuilder::secret) and [`secret_field`](CassetteBuilder::secret_field).
 ///
 /// # Example
 ///
-/// In a test, [`open`](Self::open) replays, and records when the environment says so:
+/// In a test, [`open`](Self::open) replays by default, and records if the environment variable says
+/// so:
 ///
 /// ```no_run
 /// use agent_llm::Cassette;
@@ -63,17 +67,19 @@ use crate::{Body, Transport};
 /// # Ok::<(), agent_core::Error>(())
 /// ```
 ///
-/// Recorded once with `AGENT_CASSETTE=all OPENAI_API_KEY=.. cargo test hello`, it needs neither key nor network from then on.
+/// Recorded once with `AGENT_CASSETTE=all OPENAI_API_KEY=.. cargo test hello`, the test needs
+/// neither key nor network from then on.
 #[derive(Clone)]
 pub struct Cassette(Arc<Session>);
 
 impl Cassette {
-    /// Sets up a cassette in the file `path`.
+    /// Returns a builder for the cassette in the file `path`.
     pub fn builder(path: impl AsRef<Path>) -> CassetteBuilder {
         CassetteBuilder::new(PathBuf::from(path.as_ref()))
     }
 
-    /// Replays the file `path`, or records it, as the environment variable `AGENT_CASSETTE` says: see [`CassetteMode`].
+    /// Opens the cassette in the file `path`, in the mode that the environment variable
+    /// `AGENT_CASSETTE` selects: see [`CassetteMode`].
     ///
     /// # Errors
     /// As [`CassetteBuilder::build`].
@@ -81,7 +87,7 @@ impl Cassette {
         Self::builder(path).build()
     }
 
-    /// Replays the file `path`, and nothing else.
+    /// Opens the file `path` for replay only.
     ///
     /// # Errors
     /// As [`CassetteBuilder::build`].
@@ -89,7 +95,7 @@ impl Cassette {
         Self::builder(path).mode(CassetteMode::Replay).build()
     }
 
-    /// Records everything that goes through `inner` into the file `path`, anew.
+    /// Records all exchanges through `inner` into the file `path`, from scratch.
     ///
     /// # Errors
     /// As [`CassetteBuilder::build`]. If the file cannot be written later, the exchange fails.
@@ -97,20 +103,20 @@ impl Cassette {
         Self::builder(path).mode(CassetteMode::RecordAll).transport(inner).build()
     }
 
-    /// Whether it replays or records.
+    /// Returns the mode.
     pub fn mode(&self) -> CassetteMode {
         self.0.mode()
     }
 
-    /// How many recorded answers were not given yet.
+    /// Returns the number of recorded answers that were not replayed yet.
     pub fn left(&self) -> usize {
         self.0.left().len()
     }
 
-    /// Checks that every request had its answer, and that all that was recorded was asked for.
+    /// Asserts that every request had an answer, and that every recorded answer was used.
     ///
     /// # Panics
-    /// If not, with the requests in question.
+    /// If not, listing the requests in question.
     pub fn assert_finished(&self) {
         let (unexpected, left) = (self.0.unexpected(), self.0.left());
         assert!(unexpected.is_empty(), "requests without an answer:\n{}", unexpected.join("\n"));

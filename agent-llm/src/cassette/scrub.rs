@@ -1,4 +1,4 @@
-//! Taking out of exchanges what nobody else may see.
+//! Redaction of secrets in exchanges.
 
 use bytes::Bytes;
 use http::{Request, Uri};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::exchange::{Asked, Content};
 use crate::redact::{REDACTED, Redactor};
 
-/// What stands in a secret's place in an address, where brackets do not belong.
+/// Replacement for a secret in a URL, where brackets are not allowed.
 const REDACTED_IN_URL: &str = "redacted";
 
-/// Names of fields that hold secrets, in small letters and without `-` and `_`.
+/// Names of fields that hold secrets, in lower case and without `-` and `_`.
 const FIELDS: [&str; 10] = [
     "apikey",
     "xapikey",
@@ -24,14 +24,15 @@ const FIELDS: [&str; 10] = [
     "secretkey",
 ];
 
-/// What else holds secrets in an address: at the end of a name, so that signed addresses are meant too.
+/// Further names of query parameters that hold secrets, matched at the end of the name to include
+/// signed URLs.
 const QUERY: [&str; 6] = ["key", "token", "sig", "signature", "credential", "secret"];
 
-/// Takes secrets out.
+/// Redacts secrets.
 #[derive(Debug, Default)]
 pub(super) struct Scrubber {
     pub(super) redactor: Redactor,
-    /// Names of further fields, as those in [`FIELDS`].
+    /// Further field names, in the form of [`FIELDS`].
     fields: Vec<String>,
 }
 
@@ -42,7 +43,7 @@ impl Scrubber {
         Self { redactor, fields: fields.iter().map(|name| plain(name)).collect() }
     }
 
-    /// The request without secrets. The keys in its head are learnt, for its answer.
+    /// Returns the request without secrets, and registers the keys in its head for its answer.
     pub(super) fn asked(&mut self, request: &Request<Bytes>) -> Asked {
         self.redactor.learn_headers(request.headers());
         if let Ok(body) = serde_json::from_slice(request.body()) {
@@ -52,7 +53,7 @@ impl Scrubber {
         Asked { method: request.method().to_string(), url, body: self.body(&[request.body().clone()]) }
     }
 
-    /// Learns the headers that a provider is told to send to a server of tools.
+    /// Registers headers that the provider should send to a tool server.
     fn learn_headers_in(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -90,11 +91,11 @@ impl Scrubber {
         self.redactor.redact(&format!("{scheme}{host}{}{query}", uri.path())).into_owned()
     }
 
-    /// A body without secrets, also those that its chunks cut in two.
+    /// Returns the body without secrets, including secrets that span two chunks.
     pub(super) fn body(&self, chunks: &[Bytes]) -> Option<Content> {
         let content = Content::of(self.redacted(chunks))?;
         let Content::Json(json) = &content else { return Some(content) };
-        // A field with a secret is rare: only then is the JSON written anew.
+        // The JSON is only serialised again if a field holds a secret, which is rare.
         let mut value: Value = serde_json::from_str(json.get()).unwrap_or_default();
         if self.scrub_fields(&mut value) > 0 { Content::of(vec![value.to_string().into()]) } else { Some(content) }
     }
@@ -131,7 +132,7 @@ impl Scrubber {
         chunks.iter().map(&mut clean).collect()
     }
 
-    /// Returns how many texts were taken out.
+    /// Returns the number of redacted texts.
     fn scrub_fields(&self, value: &mut Value) -> usize {
         match value {
             Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! A tape in use.
+//! State of an open tape.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,11 +21,11 @@ use super::{
 };
 use crate::{Body, Transport};
 
-/// A tape in use.
+/// State of an open tape.
 pub(super) struct Session {
     path: PathBuf,
     mode: CassetteMode,
-    /// Set unless nothing is recorded.
+    /// `None` if nothing is recorded.
     transport: Option<Arc<dyn Transport>>,
     ignored: Ignored,
     state: Mutex<State>,
@@ -33,17 +33,17 @@ pub(super) struct Session {
 
 struct State {
     scrubber: Scrubber,
-    /// In the order of the tape; what is recorded stands where it began.
+    /// In the order of the tape; recorded exchanges are in the order in which they began.
     slots: Vec<Slot>,
-    /// Requests that had no answer.
+    /// Requests without an answer.
     unexpected: Vec<String>,
 }
 
 struct Slot {
     key: Key,
-    /// None while it is being recorded.
+    /// `None` while the exchange is being recorded.
     exchange: Option<Exchange>,
-    /// It was given, or recorded just now.
+    /// True if the answer was replayed, or has just been recorded.
     given: bool,
 }
 
@@ -72,7 +72,7 @@ impl Session {
         self.mode
     }
 
-    /// The requests whose answers were not given.
+    /// Returns the requests whose answers were not replayed.
     pub(super) fn left(&self) -> Vec<String> {
         let state = self.state();
         let left = state.slots.iter().filter(|slot| !slot.given);
@@ -96,7 +96,7 @@ impl Session {
         Ok(Response::from_parts(head, Body::new(tee)))
     }
 
-    /// The first answer of the tape to an equal request that was not given yet.
+    /// Returns the tape's first answer to an equal request that was not replayed yet.
     fn recorded(&self, key: &Key) -> Option<Result<Response<Body>>> {
         let mut state = self.state();
         let slot = state.slots.iter_mut().find(|slot| !slot.given && slot.key == *key)?;
@@ -104,14 +104,14 @@ impl Session {
         slot.exchange.as_ref().map(|exchange| exchange.response.respond())
     }
 
-    /// Keeps a place for an exchange that has begun: parallel ones may end in any order.
+    /// Reserves a slot for an exchange that has begun: concurrent ones may end in any order.
     fn begin(&self, key: Key) -> usize {
         let mut state = self.state();
         state.slots.push(Slot { key, exchange: None, given: true });
         state.slots.len() - 1
     }
 
-    /// Writes down an exchange that has ended.
+    /// Writes an exchange that has ended to the tape.
     pub(super) fn record(&self, recording: Recording, chunks: &[Bytes], broke_off: Option<BrokeOff>) -> Result<()> {
         let mut state = self.state();
         let body = state.scrubber.body(chunks);
@@ -121,7 +121,7 @@ impl Session {
         tape::save(&self.path, &exchanges)
     }
 
-    /// Says how a request differs from the most similar one that is left.
+    /// Builds an error with the diff between a request and the most similar remaining one.
     fn unexpected_request(&self, asked: &Key) -> Error {
         let mut state = self.state();
         let left = state.slots.iter().filter(|slot| !slot.given).map(|slot| &slot.key);

@@ -1,4 +1,4 @@
-//! The file.
+//! Tape files.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{exchange::Exchange, layout::indented};
 
-/// The format of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -22,7 +22,7 @@ struct Tape<E> {
 /// Reads a tape.
 ///
 /// # Errors
-/// [`ErrorKind::Store`] if there is none, or it is not one of this format.
+/// [`ErrorKind::Store`] if the file does not exist or does not have this format.
 pub(super) fn load(path: &Path) -> Result<Vec<Exchange>> {
     let text = fs::read_to_string(path).map_err(|e| failed(path, e))?;
     let tape: Tape<Exchange> = serde_json::from_str(&text).map_err(|e| failed(path, e.into()))?;
@@ -33,10 +33,10 @@ pub(super) fn load(path: &Path) -> Result<Vec<Exchange>> {
     Ok(tape.exchanges)
 }
 
-/// Writes a tape in place of what is there, all at once.
+/// Replaces the tape file atomically.
 ///
 /// # Errors
-/// [`ErrorKind::Store`] if that cannot be done; what was there is then still there.
+/// [`ErrorKind::Store`] if that fails; the old file is then unchanged.
 pub(super) fn save(path: &Path, exchanges: &[&Exchange]) -> Result<()> {
     let tape = Tape { version: VERSION, exchanges: exchanges.to_vec() };
     let text = serde_json::to_string(&tape).map_err(|e| failed(path, e.into()))?;

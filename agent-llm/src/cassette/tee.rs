@@ -1,4 +1,4 @@
-//! A body that is written down as it passes.
+//! Body that is recorded while it is read.
 
 use std::{
     pin::Pin,
@@ -20,7 +20,7 @@ pub(super) struct Tee {
     body: Body,
     session: Arc<Session>,
     chunks: Vec<Bytes>,
-    /// None once it is written.
+    /// `None` once it is written.
     recording: Option<Recording>,
 }
 
@@ -50,7 +50,7 @@ impl Stream for Tee {
 
 impl Drop for Tee {
     fn drop(&mut self) {
-        // Nobody is left to be told if it fails.
+        // A failure cannot be reported to anybody here.
         let _ = self.end(Some(BrokeOff::Dropped));
     }
 }

@@ -1,4 +1,4 @@
-//! Both forms of an answer are one answer.
+//! Checks that both forms of an answer are equal.
 
 use std::sync::Arc;
 
@@ -65,7 +65,8 @@ fn fold_of(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
     Ok(out)
 }
 
-/// What must be the same however an answer came: all but the details beside the message.
+/// Returns the parts that must not depend on the form of the answer: everything but the details
+/// beside the message.
 fn comparable(response: &ModelResponse) -> Value {
     let mut json = kept(response);
     if let Some(fields) = json.as_object_mut() {

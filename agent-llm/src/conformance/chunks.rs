@@ -1,4 +1,4 @@
-//! Who listens hears the message that is kept.
+//! Checks that chunks describe the final message.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,14 +14,14 @@ pub(super) fn tell_the_message(codec: &Arc<dyn RequestReader>, samples: &Samples
     answers.flat_map(|answer| complaints(check(answer), &answer.name)).collect()
 }
 
-/// How far a block has come.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Open,
     Ended,
 }
 
-/// Where the chunks break their rules, or make another message than `blocks`.
+/// Returns violations of the chunk rules, and differences between the chunks' message and `blocks`.
 fn misheard(chunks: &[Chunk], blocks: &[Block]) -> Vec<String> {
     let mut out = Vec::new();
     let mut states: BTreeMap<u32, State> = BTreeMap::new();
@@ -38,7 +38,7 @@ fn misheard(chunks: &[Chunk], blocks: &[Block]) -> Vec<String> {
             }
             (Some(State::Open), Chunk::ToolCall { .. }) => out.push(format!("call {index} begins twice: {chunk:?}")),
             (Some(State::Ended), Chunk::End { .. }) => out.push(format!("block {index} ends twice")),
-            // The final form of a block may follow its deltas' end, nothing else.
+            // Only the final form of a block may follow the end of its deltas.
             (Some(State::Ended), chunk) if !matches!(chunk, Chunk::Block { .. }) => {
                 out.push(format!("block {index} goes on after its end: {chunk:?}"));
             }

@@ -1,4 +1,4 @@
-//! Data that was damaged on its way.
+//! Checks with corrupted data.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{RequestReader, framing::framed};
 
-/// How often each sample is damaged.
+/// Number of corruptions per sample.
 const TIMES: u64 = 200;
 
 pub(super) fn never_panics(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
@@ -52,7 +52,7 @@ pub(super) fn never_panics(codec: &Arc<dyn RequestReader>, samples: &Samples) ->
     out
 }
 
-/// What is wrong with how `data` is read: it must give an answer, or an error that has a class.
+/// Returns a complaint unless reading `data` gives an answer or a classified error.
 fn complaint(data: &dyn std::fmt::Display, read: impl FnOnce() -> Result<()>) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(read)) {
         Ok(Err(error)) if error.kind() == ErrorKind::Unexpected => Some(format!("{data}: {error:?}")),

@@ -1,4 +1,4 @@
-//! Driving a codec.
+//! Helpers that drive a codec.
 
 use agent_core::{
     AssistantMessage, Chunk, History, Message, ModelRequest, ModelResponse, Result, ToolMessage, testing::detached_run,
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Codec;
 
-/// What the codec makes of a stream that travels in these pieces, with its chunks.
+/// Decodes a stream that arrives in these pieces; returns the response and its chunks.
 pub(super) fn read_pieces<'a>(
     codec: &dyn Codec,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -21,7 +21,7 @@ pub(super) fn read_pieces<'a>(
     Ok((response, chunks))
 }
 
-/// What the codec makes of events, with their chunks.
+/// Decodes a sequence of events; returns the response and their chunks.
 pub(super) fn read_events<E: AsRef<str>>(
     codec: &dyn Codec,
     events: impl IntoIterator<Item = E>,
@@ -32,14 +32,15 @@ pub(super) fn read_events<E: AsRef<str>>(
     Ok((response, chunks))
 }
 
-/// Everything that is kept of an answer.
+/// Returns everything that is persisted of an answer.
 pub(super) fn kept(response: &ModelResponse) -> Value {
-    // By way of text, so that raw JSON is looked into.
+    // Serialise to text first, so that raw JSON is included in the comparison.
     let json = serde_json::to_string(response).expect("a response can be kept");
     serde_json::from_str(&json).expect("it is JSON")
 }
 
-/// The request that goes on after `message`: a user's message, the message, and a result of each of its calls.
+/// Builds the request that follows `message`: a user message, the message, and a result for each of
+/// its calls.
 pub(super) fn request_after(message: &AssistantMessage) -> ModelRequest {
     let result = |(at, call): (usize, &agent_core::ToolCall)| {
         Message::Tool(ToolMessage::text(call.id.clone(), call.name.clone(), format!("result {at}"), false))
@@ -48,23 +49,23 @@ pub(super) fn request_after(message: &AssistantMessage) -> ModelRequest {
     request([Message::user("go"), Message::Assistant(message.clone())].into_iter().chain(results))
 }
 
-/// A request with these messages, repaired if they are unpaired.
+/// Builds a request with these messages, repaired if calls and results are unpaired.
 pub(super) fn request(messages: impl IntoIterator<Item = Message>) -> ModelRequest {
     ModelRequest::new(detached_run(History::import(messages).0).cx().clone())
 }
 
-/// The body that the codec writes, as text.
+/// Returns the encoded body as text.
 pub(super) fn encoded(codec: &dyn Codec, request: &ModelRequest) -> Result<String, String> {
     let request = codec.encode(request).map_err(|error| format!("a request was not encoded: {error}"))?;
     String::from_utf8(request.into_body().to_vec()).map_err(|_| "a request is not UTF-8".to_owned())
 }
 
-/// JSON that ought to be.
+/// Parses text that must be JSON.
 pub(super) fn parsed(json: &str) -> Result<Value, String> {
     serde_json::from_str(json).map_err(|error| format!("not JSON ({error}): {json}"))
 }
 
-/// What a check says: nothing if it holds.
+/// Flattens the outcome of a check into complaints; empty if the check passed.
 pub(super) fn complaints(result: Result<Vec<String>, String>, about: &str) -> Vec<String> {
     let all = result.unwrap_or_else(|one| vec![one]);
     all.into_iter().map(|complaint| format!("{about}: {complaint}")).collect()

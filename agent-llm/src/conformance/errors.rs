@@ -1,4 +1,4 @@
-//! What layers act on.
+//! Checks of the error properties that layers depend on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use super::{
 };
 use crate::{Codec, ModelBuilder, RequestReader, transport_fn};
 
-/// The provider's delay and request id, and the key, in the errors that the suite makes.
+/// Delay, request id and key in the suite's error responses.
 const DELAY: Duration = Duration::from_secs(7);
 const REQUEST_ID: &str = "request-4711";
 const KEY: &str = "a-very-secret-key";
 
-/// What a status says, whatever the body.
+/// Kind that each status implies, whatever the body.
 const STATUSES: [(u16, ErrorKind); 6] = [
     (401, ErrorKind::Authentication),
     (404, ErrorKind::InvalidRequest),
@@ -26,7 +26,7 @@ const STATUSES: [(u16, ErrorKind); 6] = [
     (529, ErrorKind::Overloaded),
 ];
 
-/// Bodies of gateways, which speak no protocol.
+/// Bodies of gateways, which follow no protocol.
 const BODIES: [&str; 5] = ["", "null", "no healthy upstream", "<html><body>Bad Gateway</body></html>", "{\"error\":"];
 
 pub(super) fn say_what_layers_need(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
@@ -59,7 +59,7 @@ fn refused(codec: &dyn Codec, status: u16, body: &str) -> Error {
     codec.decode_error(status, &HeaderMap::from_iter(headers), body.as_bytes())
 }
 
-/// What is wrong with the error of a refusal, if anything is.
+/// Returns what is wrong with the error of a refusal, if anything.
 fn wrong(error: &Error, kind: ErrorKind) -> Option<String> {
     let passes =
         matches!(kind, ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Provider);
@@ -77,7 +77,8 @@ fn wrong(error: &Error, kind: ErrorKind) -> Option<String> {
     }
 }
 
-/// Providers repeat keys in what they say: neither the message, nor a fact, nor a cause may show one.
+/// Providers may repeat keys in their messages: neither the message, nor a fact, nor a cause may
+/// contain one.
 fn shows_the_key(codec: &Arc<dyn RequestReader>) -> Vec<String> {
     let said =
         format!(r#"{{"error":{{"message":"Wrong key: {KEY}","code":"{KEY}","type":"{KEY}"}},"detail":"{KEY}"}}"#);

@@ -1,13 +1,13 @@
-//! Comparing JSON: keys in any order, numbers by value, texts byte for byte, lists in order.
+//! Comparison of JSON: keys in any order, numbers by value, texts byte for byte, lists in order.
 
 use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-/// How much of a value is shown in a difference, in characters.
+/// Maximum length of a value in a difference, in characters.
 const SHOWN: usize = 120;
 
-/// Where `got` is not as `wanted`: JSON pointers, with what stands there.
+/// Returns the differences between `got` and `wanted`: JSON Pointers with both values.
 ///
 /// ```
 /// use agent_llm::conformance::json::differences;
@@ -46,9 +46,9 @@ fn compare(path: &str, wanted: &Value, got: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Where the request `back` does not keep the request `sent`: it must have the same fields with equal values, lists in the
-/// same order, and no others. At the top alone, a field that is `null` and `"stream": false` may be left out, since leaving
-/// them out says the same.
+/// Returns the fields of the request `sent` that the request `back` does not preserve: `back` must
+/// have the same fields with equal values, lists in the same order, and no others. At the top level
+/// alone, a field that is `null` and `"stream": false` may be omitted, since they are defaults.
 ///
 /// ```
 /// use agent_llm::conformance::json::not_kept;
@@ -61,7 +61,7 @@ pub fn not_kept(sent: &Value, back: &Value) -> Vec<String> {
     differences(&said(sent), &said(back))
 }
 
-/// The request without what says the same when it is left out.
+/// Returns the request without fields that equal their defaults.
 fn said(request: &Value) -> Value {
     let mut request = request.clone();
     if let Some(fields) = request.as_object_mut() {
@@ -72,7 +72,8 @@ fn said(request: &Value) -> Value {
     request
 }
 
-/// The texts and numbers in `wanted` that stand nowhere in `got`, with their paths. Empty texts say nothing.
+/// Returns the texts and numbers in `wanted` that occur nowhere in `got`, with their paths. Empty
+/// texts are ignored.
 pub fn lost(wanted: &Value, got: &Value) -> Vec<String> {
     let mut known = HashSet::new();
     leaves("", got, &mut |_, leaf| {
@@ -100,7 +101,7 @@ fn leaves<'a>(path: &str, value: &'a Value, take: &mut impl FnMut(&str, &'a Valu
     }
 }
 
-/// A value without structure, in a form that is equal for equal values.
+/// A scalar value, in a form that is equal for equal values.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Leaf<'a> {
     Null,
@@ -121,7 +122,7 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// `1`, `1.0` and `1e0` are one number.
+    /// `1`, `1.0` and `1e0` are the same number.
     fn number(number: &Number) -> Self {
         let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
         match (whole, number.as_f64()) {
@@ -140,12 +141,12 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The text at `pointer`; empty if there is none.
+/// Returns the text at `pointer`; empty if it does not exist.
 pub fn text<'a>(json: &'a Value, pointer: &str) -> &'a str {
     json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The items of the list at `pointer`; none if there is no list.
+/// Returns the items of the list at `pointer`; empty if there is no list.
 pub fn items<'a>(json: &'a Value, pointer: &str) -> &'a [Value] {
     json.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

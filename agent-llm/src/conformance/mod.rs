@@ -1,8 +1,9 @@
-//! What every [`Codec`](crate::Codec) must do, checked in one call: for authors of wires.
+//! Conformance suite for [`Codec`](crate::Codec) implementations, run with one call: for authors of
+//! wires.
 //!
-//! The suite knows nothing of the wire. It is given [`Samples`]: what the wire's servers say, an answer in both its forms,
-//! whole and streamed. From these it makes what else it needs: cut streams, bytes that come in pieces, fields that nobody
-//! knows, data that was damaged.
+//! The suite knows nothing about the wire. It takes [`Samples`] of server responses, with each
+//! answer in both forms, whole and streamed. From these it derives the other inputs: truncated
+//! streams, split bytes, unknown fields, corrupted data.
 //!
 //! ```
 //! use agent_core::ErrorKind;
@@ -23,23 +24,23 @@
 //! # Ok::<(), agent_core::Error>(())
 //! ```
 //!
-//! # The claims
+//! # Claims
 //!
-//! | claim | what is done |
+//! | claim | check |
 //! |---|---|
-//! | the samples are what they say | each turn stands in its body, each body and event is read |
-//! | requests are JSON, paired, and without keys | a conversation with calls, images and another provider's content is encoded |
-//! | what was written before is written the same | a history that grew is encoded like one that was always so long |
-//! | requests survive being read | what is decoded is encoded again, field by field equal |
-//! | a stream makes the message that comes whole | both forms of each answer are compared |
-//! | chunks tell the message | blocks begin in order, end once, and make the same message |
-//! | a cut stream is seen | each stream is ended after each of its events |
-//! | bytes may be cut anywhere | each stream is split at each of its bytes |
-//! | a turn goes back as it came | byte for byte if it came whole, by value if it was streamed |
-//! | an edit loses nothing | a turn that is marked as edited is written and read again |
-//! | unknown fields are kept | a field is added to each object of a turn, an event to each stream |
-//! | damaged data is an answer or an error | frames, bodies and requests are changed at random; nothing panics |
-//! | errors say what layers need | class, retry, the provider's delay and request id, no key |
+//! | the samples are what they say | each turn occurs in its body; each body and event can be decoded |
+//! | requests are JSON, paired, and without keys | encodes a conversation with calls, images and another provider's content |
+//! | what was written before is written the same | encodes a growing history and one of full length; the common prefixes are equal |
+//! | requests survive being read | decodes and encodes a request; all fields are equal |
+//! | a stream makes the message that comes whole | compares both forms of each answer |
+//! | chunks tell the message | blocks begin in order, end once, and add up to the same message |
+//! | a cut stream is seen | ends each stream after each of its events |
+//! | bytes may be cut anywhere | splits each stream at each of its bytes |
+//! | a turn goes back as it came | byte for byte if it was not streamed, by value if it was |
+//! | an edit loses nothing | encodes and decodes a turn that is marked as edited |
+//! | unknown fields are kept | adds a field to each object of a turn, and an event to each stream |
+//! | damaged data is an answer or an error | mutates frames, bodies and requests at random; nothing panics |
+//! | errors say what layers need | error kind, retry hint, the provider's delay and request id, no key |
 
 mod answers;
 mod chunks;

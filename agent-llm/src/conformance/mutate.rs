@@ -1,10 +1,11 @@
-//! Changing what servers say, at random and reproducibly: [`Mutator`].
+//! Random, reproducible mutation of server responses: [`Mutator`].
 
 use serde_json::{Value, json};
 
-/// Changes streams and bodies at random. The same seed makes the same changes.
+/// Mutates streams and bodies at random. The same seed produces the same mutations.
 ///
-/// Changes of real data find more than noise does: nearly all of it is still of the protocol.
+/// Mutations of real data find more faults than noise does: nearly all of the data still follows
+/// the protocol.
 ///
 /// ```
 /// use agent_llm::conformance::Mutator;
@@ -21,12 +22,12 @@ use serde_json::{Value, json};
 pub struct Mutator(u64);
 
 impl Mutator {
-    /// A mutator of this seed.
+    /// Creates a mutator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A random number (SplitMix64).
+    /// Returns a random number (SplitMix64).
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -35,12 +36,13 @@ impl Mutator {
         z ^ (z >> 31)
     }
 
-    /// A random number below `end`; 0 if there is none.
+    /// Returns a random number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.number() % end.max(1) as u64).unwrap_or_default()
     }
 
-    /// Changes one to three things about a stream's events: their order, their number, or what one of them says.
+    /// Applies one to three mutations to a stream's events: their order, their number, or the
+    /// content of one.
     pub fn events(&mut self, events: &mut Vec<String>) {
         for _ in 0..=self.below(3) {
             if events.is_empty() {
@@ -59,14 +61,15 @@ impl Mutator {
         }
     }
 
-    /// Changes a value somewhere in the JSON of `text`, or its type. What is no JSON is changed byte by byte.
+    /// Mutates a value somewhere in the JSON of `text`, or its type. Text that is not JSON is
+    /// mutated byte by byte.
     pub fn json(&mut self, text: &mut String) {
         let Ok(mut json) = serde_json::from_str::<Value>(text) else { return self.flip(text) };
         self.value(&mut json);
         *text = json.to_string();
     }
 
-    /// Changes one to three things about some bytes: flips, cuts, repeats or inserts.
+    /// Applies one to three mutations to bytes: flips, cuts, repeats or inserts.
     pub fn bytes(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(3) {
             if bytes.is_empty() {
@@ -94,19 +97,19 @@ impl Mutator {
         *text = String::from_utf8_lossy(&bytes).into_owned();
     }
 
-    /// The beginning of one text with the end of another.
+    /// Joins the beginning of one text and the end of another.
     fn spliced(&mut self, one: &str, other: &str) -> String {
         let (begins, ends) = (self.within(one), self.within(other));
         format!("{}{}", &one[..begins], &other[ends..])
     }
 
-    /// A place between two characters of `text`, or at one of its ends.
+    /// Returns a position on a character boundary of `text`, including both ends.
     fn within(&mut self, text: &str) -> usize {
         let at = self.below(text.len() + 1);
         (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
     }
 
-    /// Goes down at random, and changes the value where it ends.
+    /// Descends at random, and mutates the value that it reaches.
     fn value(&mut self, json: &mut Value) {
         let goes_on = self.below(5) > 0;
         match json {

@@ -1,4 +1,5 @@
-//! What a provider would refuse of a conversation: calls without results, results without calls.
+//! Checks for conversations that a provider would reject: calls without results, results without
+//! calls.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +12,13 @@ use super::{
 };
 use crate::Codec;
 
-/// Why the provider would refuse the conversation of `request` as this codec writes it; nothing if it would not.
+/// Returns the reasons why the provider would reject the conversation of `request` as encoded by
+/// this codec; empty if it would accept it.
 ///
-/// The rules are those of the wires of this crate, read from the body and not asked of the codec: each call is answered
-/// exactly once, right after it; each result answers a call; no turn is empty; and where the protocol wants it, a user speaks
-/// first. Of another wire only that the body is JSON.
+/// The rules are those of this crate's wires, and are read from the body, not from the codec: each
+/// call is answered exactly once, right after it; each result answers a call; no turn is empty; and
+/// where the protocol requires it, a user speaks first. For other wires the only check is that the
+/// body is JSON.
 pub fn refusals(codec: &dyn Codec, request: &ModelRequest) -> Vec<String> {
     let body = encoded(codec, request).and_then(|body| super::drive::parsed(&body));
     match (body, codec.origin().wire()) {
@@ -30,7 +33,7 @@ pub fn refusals(codec: &dyn Codec, request: &ModelRequest) -> Vec<String> {
     }
 }
 
-/// Calls that wait for their results.
+/// Calls without a result so far.
 #[derive(Default)]
 struct Open<'a> {
     ids: BTreeSet<&'a str>,
@@ -50,7 +53,7 @@ impl<'a> Open<'a> {
         }
     }
 
-    /// Something else comes: nothing may be open.
+    /// Handles any other item: no call may be open.
     fn close(&mut self, at: usize) {
         for id in std::mem::take(&mut self.ids) {
             self.problems.push(format!("the call '{id}' has no result before message {at}"));
@@ -88,7 +91,7 @@ fn responses(body: &Value) -> Vec<String> {
         match text(item, "/type") {
             "function_call" | "custom_tool_call" => open.call(text(item, "/call_id")),
             "function_call_output" | "custom_tool_call_output" => open.result(text(item, "/call_id")),
-            // Reasoning and text may stand between the calls of a turn.
+            // Reasoning and text may occur between the calls of a turn.
             _ if text(item, "/role") == "user" => open.close(at),
             _ => {}
         }
@@ -159,7 +162,7 @@ fn gemini(body: &Value) -> Vec<String> {
     problems
 }
 
-/// A result says which tool it is of.
+/// Checks that a result names its tool.
 fn ollama(body: &Value) -> Vec<String> {
     let (messages, mut problems, mut open) = (items(body, "/messages"), Vec::new(), Vec::new());
     for (at, message) in messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What the suite found: [`Report`].
+//! [`Report`]: findings of the suite.
 
 use std::{
     fmt,
@@ -7,10 +7,10 @@ use std::{
 
 use agent_core::message::Origin;
 
-/// How many complaints about one claim are shown.
+/// Maximum number of complaints shown per claim.
 const SHOWN: usize = 10;
 
-/// What became of each claim. [`Display`](fmt::Display) shows it, line by line.
+/// Outcome of each claim. [`Display`](fmt::Display) prints it, line by line.
 #[derive(Clone, Debug)]
 #[must_use = "a report must be looked at: `assert_clean` fails a test"]
 pub struct Report {
@@ -29,17 +29,17 @@ impl Report {
         self.claims.push((claim, complaints));
     }
 
-    /// True if every claim holds.
+    /// Returns true if every claim holds.
     pub fn is_clean(&self) -> bool {
         self.claims.iter().all(|(_, complaints)| complaints.is_empty())
     }
 
-    /// The claims that do not hold, with what is wrong.
+    /// Returns the claims that do not hold, with their complaints.
     pub fn broken(&self) -> impl Iterator<Item = (&'static str, &[String])> {
         self.claims.iter().filter(|(_, complaints)| !complaints.is_empty()).map(|(claim, all)| (*claim, &all[..]))
     }
 
-    /// Fails a test.
+    /// Asserts that every claim holds.
     ///
     /// # Panics
     /// With the report, if a claim does not hold.
@@ -49,7 +49,7 @@ impl Report {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("panicked: {}", said.unwrap_or("without a message"))

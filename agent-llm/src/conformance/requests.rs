@@ -1,4 +1,4 @@
-//! What is sent to providers.
+//! Checks of encoded requests.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{Codec, RequestReader};
 
-/// Texts by which pieces of the suite's own conversation are found in a body, in the order in which they must stand. Calls
-/// come before all results, and results in the order of their calls.
+/// Texts that locate the pieces of the suite's own conversation in a body, in their required order.
+/// Calls come before all results, and results in the order of their calls.
 const PIECES: [&str; 7] = ["question-1", "saying-1", "asking-1", "asking-2", "result-1", "result-2", "question-2"];
 
-/// What is another provider's own, and means nothing to this one.
+/// Text of content that belongs to another provider and means nothing to this one.
 const FOREIGN: &str = "foreign-4711";
 
 pub(super) fn are_paired(codec: &Arc<dyn RequestReader>, _: &Samples) -> Vec<String> {
@@ -67,7 +67,8 @@ pub(super) fn grow(codec: &Arc<dyn RequestReader>, _: &Samples) -> Vec<String> {
     complaints(grows(&**codec), "a conversation")
 }
 
-/// Encodes a history after each of its turns, once with nothing in between and once beside one that was always so long.
+/// Encodes a growing history after each of its turns, at once and again at the end, and compares
+/// both with a history built at full length.
 fn grows(codec: &dyn Codec) -> Result<Vec<String>, String> {
     let all: Vec<Message> = conversation().messages.iter().cloned().collect();
     let (mut history, mut turns) = (History::default(), Vec::new());
@@ -89,7 +90,7 @@ fn grows(codec: &dyn Codec) -> Result<Vec<String>, String> {
     Ok(out)
 }
 
-/// Appends the next message; one with calls, with their results.
+/// Appends the next message; a message with calls along with their results.
 fn append(history: &mut History, rest: &[Message]) {
     let appended = match &rest[0] {
         Message::Assistant(message) if message.has_calls() => {
@@ -117,7 +118,7 @@ fn survives(codec: &dyn RequestReader, sent: &str) -> Result<Vec<String>, String
     Ok(not_kept(&parsed(sent)?, &parsed(&back)?))
 }
 
-/// Requests of the suite's own.
+/// Returns the suite's own requests.
 fn own(codec: &dyn Codec) -> [(&'static str, Result<ModelRequest, String>); 3] {
     [
         ("a question", Ok(request([Message::user("question-1")]))),
@@ -126,7 +127,7 @@ fn own(codec: &dyn Codec) -> [(&'static str, Result<ModelRequest, String>); 3] {
     ]
 }
 
-/// Calls with results, a picture, and what is another provider's own.
+/// Builds a conversation with calls and results, an image, and another provider's content.
 fn conversation() -> ModelRequest {
     let foreign = || Raw::from_value(Origin::new("another-wire", "another", "m"), &json!({"type": "x", "x": FOREIGN}));
     let reasoning = Reasoning { text: "thinking-1".into(), raw: Some(foreign()), ..Reasoning::default() };
@@ -147,7 +148,7 @@ fn conversation() -> ModelRequest {
     request(turn.into_iter().chain(results.map(Message::Tool)).chain([Message::user("question-2")]))
 }
 
-/// What can be said beside a conversation.
+/// Every setting of a request besides its conversation.
 const SETTINGS: [fn(&mut ModelRequest); 13] = [
     |req| req.system = Some(SystemMessage::new(vec![Part::text("Be brief."), Part::text("Be kind.")])),
     |req| req.tools = [ToolSpec::new("look", "Looks.", schema()), elsewhere()].into_iter().collect(),
@@ -173,14 +174,14 @@ fn schema() -> Value {
     json!({"type": "object", "properties": answer, "required": ["for"], "additionalProperties": false})
 }
 
-/// A tool that another provider runs.
+/// Returns a tool that another provider runs.
 fn elsewhere() -> ToolSpec {
     let raw = Raw::from_value(Origin::new("another-wire", "another", "m"), &json!({"type": FOREIGN}));
     ToolSpec::server_side("search", raw)
 }
 
-/// A conversation with every setting that the wire has a word for. One that it has none for must be an error, not left out
-/// in silence.
+/// Builds a conversation with every setting that the wire supports. An unsupported setting must
+/// cause an error; dropping it silently is wrong.
 fn with_everything(codec: &dyn Codec) -> Result<ModelRequest, String> {
     let mut request = conversation();
     for setting in SETTINGS {

@@ -1,4 +1,4 @@
-//! Streams that end early, and bytes that come in pieces.
+//! Checks of streams that end early, and of bytes that arrive in pieces.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Codec, Progress, RequestReader, framing::framed};
 
-/// The most places at which one stream is split in two.
+/// Maximum number of positions at which one stream is split in two.
 const SPLITS: usize = 400;
 
 pub(super) fn cut(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What a provider said goes back to it.
+//! Checks that the provider's own JSON is sent back to it.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{Codec, RequestReader};
 
-/// A field that no wire has, and what it holds.
+/// A field that no wire defines, and its value.
 const UNKNOWN: (&str, &str) = ("x_unheard_of", "kept-4711");
 
-/// An event that no wire has.
+/// An event that no wire defines.
 const UNKNOWN_EVENT: &str = r#"{"type":"x_unheard_of","x_unheard_of":1}"#;
 
 pub(super) fn go_back(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<String> {
@@ -25,7 +25,7 @@ pub(super) fn go_back(codec: &Arc<dyn RequestReader>, samples: &Samples) -> Vec<
 
 fn goes_back(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
-    // The items of a list go back one after another, in another list.
+    // The items of a list are sent back one after another, inside another list.
     let turn = answer.turn.trim();
     let bare = turn.strip_prefix('[').and_then(|turn| turn.strip_suffix(']')).unwrap_or(turn).trim();
     let body = encoded(codec, &request_after(&whole(codec, answer)?.message))?;
@@ -41,7 +41,8 @@ fn goes_back(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> 
     Ok(out)
 }
 
-/// True if `wanted` is somewhere in `json`; the items of a list may be part of another.
+/// Returns true if `wanted` occurs anywhere in `json`; the items of a list may be part of a longer
+/// one.
 fn holds(json: &Value, wanted: &Value) -> bool {
     let is_here = match (json, wanted) {
         (Value::Array(items), Value::Array(wanted)) if !wanted.is_empty() => {
@@ -71,7 +72,7 @@ fn survives_an_edit(codec: &dyn RequestReader, answer: &Answer) -> Result<Vec<St
     Ok(differences(&words(&message), &words(&again)))
 }
 
-/// What a message says, without its provider's JSON.
+/// Returns a message's content, without its provider's JSON.
 fn words(message: &AssistantMessage) -> Value {
     let word = |block: &Block| match block {
         Block::Text(text) => json!({"text": text.text}),
@@ -118,7 +119,7 @@ fn keeps_unknown_fields(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String
     Ok(out)
 }
 
-/// Adds the unknown field to the object of this number; false if there are fewer.
+/// Adds the unknown field to the `nth` object; returns false if there are fewer.
 fn add_to_nth(json: &mut Value, nth: &mut usize) -> bool {
     match json {
         Value::Object(fields) => {
@@ -138,7 +139,7 @@ fn has_unknown(json: &Value) -> bool {
     json.to_string().contains(UNKNOWN.1)
 }
 
-/// An event that nobody knows is no error, and changes nothing.
+/// Checks that an unknown event causes no error and changes nothing.
 fn takes_unknown_events(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
     if answer.events.is_empty() {
         return Ok(Vec::new());

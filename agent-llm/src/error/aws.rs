@@ -1,8 +1,8 @@
-//! Names of exceptions, as AWS's services say them.
+//! Exception names of AWS services.
 
 use agent_core::ErrorKind;
 
-/// What each means, in lower case and without the word `exception`.
+/// Meaning of each exception, in lower case and without the word `exception`.
 const NAMES: [(&str, ErrorKind); 21] = [
     ("throttling", ErrorKind::RateLimited),
     ("toomanyrequests", ErrorKind::RateLimited),
@@ -27,13 +27,14 @@ const NAMES: [(&str, ErrorKind); 21] = [
     ("resourcenotfound", ErrorKind::InvalidRequest),
 ];
 
-/// The name alone, of `com.amazon.coral.service#ThrottlingException` or `ThrottlingException:http://..`.
+/// Extracts the bare name from `com.amazon.coral.service#ThrottlingException` or
+/// `ThrottlingException:http://..`.
 pub(super) fn name(said: &str) -> &str {
     let said = said.rsplit_once('#').map_or(said, |(_, name)| name);
     said.split_once(':').map_or(said, |(name, _)| name)
 }
 
-/// What an exception of this name means; none if it is no such name.
+/// Maps an exception name to its kind; `None` if the name is unknown.
 pub(super) fn kind(name: &str) -> Option<ErrorKind> {
     let name = name.to_ascii_lowercase();
     let name = name.strip_suffix("exception").unwrap_or(&name);

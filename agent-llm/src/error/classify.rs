@@ -1,10 +1,10 @@
-//! From a provider's words to [`ErrorKind`] and [`Retry`].
+//! Maps provider error codes and HTTP statuses to [`ErrorKind`] and [`Retry`].
 
 use agent_core::{ErrorKind, Retry};
 
 use super::{ProviderError, aws};
 
-/// Codes and types that say what happened, whatever the status.
+/// Codes and types that determine the error kind, whatever the status.
 const CODES: [(&str, ErrorKind); 30] = [
     ("context_length_exceeded", ErrorKind::ContextOverflow),
     ("exceed_context_size_error", ErrorKind::ContextOverflow),
@@ -35,11 +35,11 @@ const CODES: [(&str, ErrorKind); 30] = [
     ("server_error", ErrorKind::Provider),
     ("api_error", ErrorKind::Provider),
     ("internal_server_error", ErrorKind::Provider),
-    // The model's own call was malformed: it may do better next time.
+    // The model produced a malformed tool call; a retry may succeed.
     ("tool_use_failed", ErrorKind::Provider),
 ];
 
-/// The names that Google has for what happened.
+/// Google's status names.
 const GOOGLE: [(&str, ErrorKind); 14] = [
     ("api_key_invalid", ErrorKind::Authentication),
     ("unauthenticated", ErrorKind::Authentication),
@@ -57,7 +57,7 @@ const GOOGLE: [(&str, ErrorKind); 14] = [
     ("unknown", ErrorKind::Provider),
 ];
 
-/// What messages say when the conversation is too long and no code does.
+/// Message fragments that indicate a context overflow without a code.
 const OVERFLOW: [&str; 10] = [
     "context length",
     "context_length",
@@ -85,7 +85,7 @@ pub(super) fn classify(error: &ProviderError) -> (ErrorKind, Retry) {
 fn kind(error: &ProviderError) -> ErrorKind {
     let by_name = [&error.code, &error.kind].into_iter().flatten().find_map(|name| by_code(name));
     match (error.status, by_name) {
-        // These say more than any status.
+        // These kinds are more specific than any status.
         (_, Some(kind @ (ErrorKind::ContextOverflow | ErrorKind::Quota | ErrorKind::ContentFiltered))) => kind,
         (None | Some(400 | 413 | 422), _) if is_overflow(&error.message) => ErrorKind::ContextOverflow,
         (Some(status), _) => by_status(status).or(by_name).unwrap_or(ErrorKind::InvalidRequest),

@@ -1,11 +1,11 @@
-//! How long a provider asks to wait.
+//! Retry delay requested by a provider.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 
-/// The delay of `retry-after-ms` or `retry-after`, which is in seconds or a date; where there is neither, the time until a
-/// limit that is used up is there again (`x-ratelimit-reset` and its kin).
+/// Returns the delay from `retry-after-ms` or `retry-after`, which is in seconds or a date; without
+/// either, the time until an exhausted limit resets (`x-ratelimit-reset` and similar headers).
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     asked_for(header).or_else(|| {
@@ -18,7 +18,7 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// What `retry-after` and its kin say.
+/// Returns the delay from `retry-after` and its variants.
 fn asked_for<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
     let number = |name: &str| header(name)?.parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|ms| ms / 1_000.0).or_else(|| number("retry-after"));
@@ -26,16 +26,18 @@ fn asked_for<'h>(header: impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = |name: &str| httpdate::parse_http_date(header(name)?).ok();
-    // The provider's own clock, if it shows it: the local one may be wrong.
+    // Prefer the provider's clock if the response has a date: the local clock may be wrong.
     let now = date("date").unwrap_or_else(SystemTime::now);
     date("retry-after").map(|until| until.duration_since(now).unwrap_or_default())
 }
 
-/// Numbers below are seconds from now, those above a time of day in seconds, or in milliseconds: years are no delay.
+/// Numbers below this are seconds from now; larger ones are Unix times in seconds, or in
+/// milliseconds: no delay lasts years.
 const SOONEST_EPOCH: f64 = 1e9;
 const SOONEST_EPOCH_MS: f64 = 1e12;
 
-/// A time from now, as `12`, `1s`, `6m0s`, `120ms` or `1h2m3.5s`, or a time of day as seconds or milliseconds since 1970.
+/// Parses a duration, as `12`, `1s`, `6m0s`, `120ms` or `1h2m3.5s`, or a Unix time in seconds or
+/// milliseconds.
 fn reset(text: &str) -> Option<Duration> {
     if let Ok(number) = text.parse::<f64>() {
         let (now, at) = match number {

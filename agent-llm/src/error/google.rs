@@ -1,10 +1,10 @@
-//! What Google's APIs add to an error: `details`, a list of objects that name their own type.
+//! Google's error `details`: a list of objects tagged with their type.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long to wait: the `retryDelay` of a `RetryInfo`, such as `7.5s`.
+/// Returns the delay to wait: the `retryDelay` of a `RetryInfo`, such as `7.5s`.
 pub(super) fn retry_delay(error: &Value) -> Option<Duration> {
     let delay = detail(error, "google.rpc.RetryInfo")?.get("retryDelay")?;
     let seconds = match delay.as_str() {
@@ -18,7 +18,7 @@ pub(super) fn retry_delay(error: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// What happened: the `reason` of an `ErrorInfo`, such as `API_KEY_INVALID`.
+/// Returns the reason: the `reason` of an `ErrorInfo`, such as `API_KEY_INVALID`.
 pub(super) fn reason(error: &Value) -> Option<&str> {
     detail(error, "google.rpc.ErrorInfo")?.get("reason")?.as_str()
 }

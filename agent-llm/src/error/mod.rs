@@ -1,4 +1,4 @@
-//! What a provider says went wrong, in this framework's terms. All wires share it.
+//! Conversion of provider errors into this framework's errors, shared by all wires.
 
 mod aws;
 mod classify;
@@ -11,10 +11,11 @@ use agent_core::{Error, ErrorKind, Retry};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-/// The longest message that is taken over, in characters.
+/// Maximum length of a provider's message, in characters.
 const LONGEST_MESSAGE: usize = 1_000;
 
-/// An error as a provider reported it: in the answer to a request, inside a stream, or in place of an answer.
+/// An error reported by a provider: in the response to a request, inside a stream, or in place of
+/// an answer.
 ///
 /// ```
 /// use agent_core::ErrorKind;
@@ -32,22 +33,23 @@ const LONGEST_MESSAGE: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ProviderError {
-    /// The HTTP status, or the status that the body names.
+    /// HTTP status, or the status named in the body.
     pub status: Option<u16>,
     /// The provider's code, such as `context_length_exceeded`.
     pub code: Option<String>,
     /// The provider's type, such as `invalid_request_error`.
     pub kind: Option<String>,
-    /// What the provider says to people.
+    /// The provider's human-readable message.
     pub message: String,
-    /// How long the provider asks to wait.
+    /// Delay that the provider asks for.
     pub retry_after: Option<Duration>,
-    /// The provider's id of the request, for its support.
+    /// The provider's request id, for its support.
     pub request_id: Option<String>,
 }
 
 impl ProviderError {
-    /// Reads a refused request's answer. Takes the error bodies of all known providers, and bodies that are not JSON.
+    /// Parses an error response. Accepts the error bodies of all known providers, and bodies that
+    /// are not JSON.
     pub fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let mut said = serde_json::from_str::<Value>(&text).map(|json| Self::from_json(&json)).unwrap_or_default();
@@ -69,7 +71,7 @@ impl ProviderError {
         }
     }
 
-    /// Reads an error object, or an object that holds one under `error`.
+    /// Parses an error object, or an object that contains one under `error`.
     pub fn from_json(json: &Value) -> Self {
         let outer = json.get(0).unwrap_or(json); // some gateways wrap the object in a list
         let inner = outer.get("error").filter(|e| e.is_object()).unwrap_or(outer);
@@ -78,14 +80,14 @@ impl ProviderError {
         let code = text("code");
         let status = text("status");
         let named_status = [status.clone(), text("status_code"), code.clone()].into_iter().flatten();
-        // What a router was told by the provider behind it says more than its own message.
+        // The message of the upstream provider is more specific than the router's own.
         let behind = inner.pointer("/metadata/raw").map(text_of);
         let message =
             ["message", "Message", "error", "detail", "errors"].into_iter().find_map(text).unwrap_or_default();
         Self {
             status: named_status.filter_map(|s| s.parse().ok()).find(|s| (400..600).contains(s)),
             code: google::reason(inner).map(str::to_owned).or(code),
-            // Google names its statuses.
+            // Google uses named statuses.
             kind: text("type")
                 .or_else(|| text("error_type"))
                 .or_else(|| Some(aws::name(&text("__type")?).to_owned()))
@@ -96,7 +98,8 @@ impl ProviderError {
         }
     }
 
-    /// The error that layers act on, with `provider` and the other facts as its context.
+    /// Converts this into the error that layers act on, with `provider` and the other facts as its
+    /// context.
     pub fn into_error(self, provider: &str) -> Error {
         let (kind, retry) = classify::classify(&self);
         let message = match self.message.trim() {
@@ -117,7 +120,8 @@ impl ProviderError {
     }
 }
 
-/// An answer that is not of the protocol. `body` is shown in part, unless it is a web page.
+/// Builds the error for an answer that violates the protocol. It quotes the beginning of `body`,
+/// unless it is a web page.
 pub(crate) fn not_the_protocol(provider: &str, what: &str, body: &str) -> Error {
     if is_html(body) {
         return web_page(provider);
@@ -127,26 +131,27 @@ pub(crate) fn not_the_protocol(provider: &str, what: &str, body: &str) -> Error 
         .with_context("provider", provider)
 }
 
-/// The error that stands in place of an answer, or in the middle of one.
+/// Builds the error from an error object that arrives in place of an answer, or in the middle of
+/// one.
 pub(crate) fn refused(provider: &str, json: &str) -> Error {
     ProviderError::from_json(&serde_json::from_str(json).unwrap_or_default()).into_error(provider)
 }
 
-/// A body that is not `what` it should be, for this reason.
+/// Builds the error for a body that is not a valid `what`, with the reason `why`.
 #[cfg(feature = "requests")]
 pub(crate) fn no_request(what: &str, why: serde_json::Error) -> Error {
     let message = format!("the body is not {what}: {}", bounded(&why.to_string(), 200));
     Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent).with_source(why)
 }
 
-/// A stream that ended before its answer was complete.
+/// Builds the error for a stream that ended before its answer was complete.
 pub(crate) fn truncated(provider: &str) -> Error {
     Error::new(ErrorKind::Truncated, "the stream ended before the answer was complete")
         .with_retry(Retry::Temporary(None))
         .with_context("provider", provider)
 }
 
-/// An answer that is for people.
+/// Builds the error for an HTML page in place of an answer.
 pub(crate) fn web_page(provider: &str) -> Error {
     Error::new(ErrorKind::Protocol, "the answer is a web page: check that the base URL is that of the API")
         .with_retry(Retry::Permanent)
@@ -161,7 +166,7 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// At most `most` characters of `text`, with a sign that there was more.
+/// Truncates `text` to at most `most` characters, marking the truncation.
 pub(crate) fn bounded(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

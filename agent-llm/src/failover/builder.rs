@@ -11,7 +11,7 @@ use super::{
 };
 use crate::attempt::{label, what_holds_for_all};
 
-/// Makes a [`Failover`].
+/// Builder of a [`Failover`].
 #[must_use]
 pub struct FailoverBuilder {
     models: Vec<Arc<dyn Model>>,
@@ -25,13 +25,13 @@ impl FailoverBuilder {
         Self { models: vec![primary], rules: Rules::default(), sticky: Sticky::default(), info: None }
     }
 
-    /// Adds the model that is asked when those before it failed.
+    /// Adds a model that is called after all models before it failed.
     pub fn fallback(mut self, model: impl Model) -> Self {
         self.models.push(Arc::new(model));
         self
     }
 
-    /// Moves on after errors of these kinds too.
+    /// Also moves on after errors of these kinds.
     pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
         self.rules.kinds.extend(kinds);
         self
@@ -45,30 +45,31 @@ impl FailoverBuilder {
         self
     }
 
-    /// Moves on after these errors too, such as a status that a provider uses in its own way:
-    /// `|error| error.context("status") == Some("404")`. Never asked about errors that concern the run itself.
+    /// Also moves on after errors that match the predicate, such as a status that a provider uses
+    /// in a non-standard way: `|error| error.context("status") == Some("404")`. The predicate never
+    /// sees errors that concern the run itself.
     pub fn when(mut self, moves_on: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
         self.rules.when = Some(Box::new(moves_on));
         self
     }
 
-    /// Sets which model the calls after a failover begin with. Default: the first.
+    /// Sets the model that calls after a failover begin with. Default: the first.
     pub fn sticky(mut self, sticky: Sticky) -> Self {
         self.sticky = sticky;
         self
     }
 
-    /// Sets what is said to be known of the model. Default: what holds for all of them.
+    /// Overrides the model's info. Default: the limits and abilities common to all models.
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = Some(info);
         self
     }
 
-    /// Makes the model.
+    /// Builds the model.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if there is no fallback, or if errors should move on that are not a model's: a run that is
-    /// cancelled, paused or out of budget is so with every model.
+    /// [`ErrorKind::Config`] if there is no fallback, or if [`on`](Self::on) names a kind that is
+    /// not a model's: a run that is cancelled, paused or out of budget is so with every model.
     pub fn build(self) -> Result<Failover> {
         if self.models.len() < 2 {
             return Err(Error::config("a failover needs a second model: add one with fallback(..)"));

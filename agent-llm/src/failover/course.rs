@@ -1,22 +1,23 @@
-//! The way of one call through the models.
+//! Progress of one call through the models.
 
 use agent_core::{Error, ErrorKind, Retry};
 
 use super::{Candidate, rules::Rules};
 use crate::error::bounded;
 
-/// The most characters of a model's error that the last one repeats.
+/// Maximum number of characters of each model's error in the final error.
 const LONGEST: usize = 200;
 
-/// Which models one call has asked, and which it may ask: the one that it begins with, then the others in their order.
+/// Order in which one call tries the models: its first model, then the others in their configured
+/// order.
 pub(super) struct Course<'a> {
     candidates: &'a [Candidate],
     at: usize,
     tried: Vec<bool>,
-    /// What each model answered that failed.
+    /// Error of each model that failed.
     answers: Vec<String>,
     retry: Retry,
-    /// A context window that is too small.
+    /// Context window that was too small.
     too_small: Option<u64>,
     overflowed: bool,
 }
@@ -28,27 +29,27 @@ impl<'a> Course<'a> {
         Self { candidates, at: first, tried, answers, retry, too_small: None, overflowed: false }
     }
 
-    /// The model that is asked now.
+    /// Returns the model to call now.
     pub(super) fn now(&self) -> &'a Candidate {
         &self.candidates[self.at]
     }
 
-    /// The place of the model that is asked now.
+    /// Returns the index of the model to call now.
     pub(super) fn place(&self) -> usize {
         self.at
     }
 
-    /// True if another model failed before.
+    /// Returns true if another model failed before.
     pub(super) fn has_moved(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// True if the conversation was too long for a model.
+    /// Returns true if the conversation was too long for a model.
     pub(super) fn has_overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Goes on to the next model after `error`, if there is one and the rules allow it.
+    /// Advances to the next model after `error`, if there is one and the rules allow it.
     pub(super) fn advance(&mut self, error: &Error, rules: &Rules) -> Option<&'a Candidate> {
         let failed = self.now();
         self.tried[self.at] = true;
@@ -67,7 +68,8 @@ impl<'a> Course<'a> {
         Some(&self.candidates[next])
     }
 
-    /// The error of the whole call, whose last model failed with `last`. That of a single model is left as it is.
+    /// Builds the error of the whole call, whose last model failed with `last`. The error of a call
+    /// that tried only one model is returned unchanged.
     pub(super) fn explain(self, last: Error) -> Error {
         if self.answers.len() < 2 {
             return last;
@@ -76,7 +78,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// It may be done again if one of both may, and not earlier than either asks.
+/// Combines two retry hints: retryable if either is, and not before the longer delay.
 fn either(a: Retry, b: Retry) -> Retry {
     match (a, b) {
         (Retry::Temporary(a), Retry::Temporary(b)) => Retry::Temporary(a.max(b)),

@@ -1,4 +1,4 @@
-//! Asking another model when one fails: [`Failover`].
+//! Failover to another model: [`Failover`].
 
 mod builder;
 mod course;
@@ -13,31 +13,36 @@ pub use self::{builder::FailoverBuilder, sticky::Sticky};
 use self::{course::Course, rules::Rules, sticky::Memory};
 use crate::attempt::unless_cancelled;
 
-/// A model made of several, in the order of preference: when one fails, the next is asked.
+/// A model composed of several, in order of preference: when one fails, the next is called.
 ///
-/// The models may be of any providers and wires. Each gets the request as it came, with all tools and parameters, and its
-/// codec writes the conversation in its own protocol: another provider's turns in what they say, never in their raw JSON.
-/// What one provider alone understands (`ModelParams::extra`) reaches all of them; see [below](#each-model-its-own) how to
-/// keep it from the others.
+/// The models may use any providers and wires. Each receives the original request, with all tools
+/// and parameters, and its codec encodes the conversation in its own protocol: turns of another
+/// provider by their content, never by their raw JSON. Parameters for a single provider
+/// (`ModelParams::extra`) reach all of them; see [below](#each-model-its-own) to keep them from the
+/// others.
 ///
 /// # Default
 ///
-/// What another model may do better with moves on: rate limits, overload, an exhausted quota, refused credentials,
-/// timeouts, broken connections, cut or malformed answers and the provider's own failures. A conversation that is too long
-/// moves on to the next model whose context window is not known to be as small. Requests that are wrong and answers that
-/// were withheld for their content do not move on. Each call begins with the first model again.
+/// Errors that another model may avoid move on: rate limits, overload, an exhausted quota, rejected
+/// credentials, timeouts, broken connections, truncated or malformed answers and the provider's
+/// internal errors. A conversation that is too long moves on to the next model whose context window
+/// is not known to be equally small. Invalid requests and content-filtered answers do not move on.
+/// Each call begins with the first model again.
 ///
 /// # Notes
 ///
-/// * Each move is announced by an [`EventKind::Failover`].
-/// * If chunks of the failed model went out, a [`Chunk::Restart`](agent_core::Chunk::Restart) comes before the next one's.
-/// * When no model is left, the last error is returned. Its context `attempts` says what each of them answered, and it may
-///   be [tried again](agent_core::Retry) if that may help with any of them, after the longest delay that one asked for.
-/// * [`ModelResponse::model`] says who answered.
-/// * A cancelled run asks nobody else.
+/// * Each move emits an [`EventKind::Failover`].
+/// * If chunks of the failed model were sent, a [`Chunk::Restart`](agent_core::Chunk::Restart)
+///   precedes the next model's chunks.
+/// * When no model is left, the last error is returned. Its context `attempts` lists the error of
+///   each model, and it is [retryable](agent_core::Retry) if retrying may help with any of them,
+///   after the longest delay that one asked for.
+/// * [`ModelResponse::model`] names the model that answered.
+/// * A cancelled run calls no further model.
 ///
-/// It is a model and not a layer: a layer around the agent's model call could only fall back to calls that the journal and
-/// the budget do not see. Here a call with all its moves is one call of the run.
+/// `Failover` is a model rather than a layer: a layer around the agent's model call could only fall
+/// back to calls that the journal and the budget do not see. Here a call with all its moves is one
+/// call of the run.
 ///
 /// # Order
 ///
@@ -96,7 +101,7 @@ pub struct Failover {
     info: ModelInfo,
 }
 
-/// One of the models, and what is known of it.
+/// One of the models, with the known facts about it.
 struct Candidate {
     model: Arc<dyn Model>,
     label: String,
@@ -104,7 +109,7 @@ struct Candidate {
 }
 
 impl Failover {
-    /// Begins with the model that is preferred.
+    /// Returns a builder that starts with the preferred model.
     pub fn builder(primary: impl Model) -> FailoverBuilder {
         FailoverBuilder::new(Arc::new(primary))
     }
@@ -112,8 +117,9 @@ impl Failover {
 
 #[async_trait]
 impl Model for Failover {
-    /// The first model's name and provider, the smallest of the windows and output limits that are known, and tools and
-    /// schemas only if all take them; or what [`FailoverBuilder::info`] said.
+    /// Returns the first model's name and provider with the smallest of the known windows and
+    /// output limits, and tools and schemas only if all models support them; or the info set with
+    /// [`FailoverBuilder::info`].
     fn info(&self) -> ModelInfo {
         self.info.clone()
     }

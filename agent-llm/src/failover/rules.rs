@@ -1,4 +1,4 @@
-//! Which errors move on to the next model.
+//! Rules that decide which errors move on to the next model.
 
 use std::{collections::HashSet, fmt};
 
@@ -36,7 +36,7 @@ impl Rules {
     }
 }
 
-/// True for what is so with every model.
+/// Returns true for errors that would occur with every model.
 pub(super) fn concerns_the_run(kind: ErrorKind) -> bool {
     matches!(
         kind,

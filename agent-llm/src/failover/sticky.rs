@@ -1,4 +1,4 @@
-//! [`Sticky`]: which model calls begin with after a failover.
+//! [`Sticky`]: the model that calls begin with after a failover.
 
 use std::{
     collections::HashMap,
@@ -11,23 +11,25 @@ use tokio::time::Instant;
 
 use super::course::Course;
 
-/// Which model the calls after a failover begin with.
+/// Model that calls after a failover begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sticky {
-    /// The first, each time.
+    /// Each call begins with the first model.
     #[default]
     No,
-    /// The one that answered, for this long; then the first is asked again. It holds for the calls of all runs, so that not
-    /// each of them waits for the model that is down. A conversation that was too long for a model says nothing of other
-    /// runs, and is not remembered.
+    /// Calls begin with the model that answered, for this long; then with the first again. This
+    /// applies to the calls of all runs, so that not each of them waits for the failing model. A
+    /// conversation that was too long for a model says nothing about other runs, and is not
+    /// remembered.
     For(Duration),
-    /// The one that answered, in the same run: it keeps its style, and the provider its cache of the prompt. Other runs, the
-    /// sub-agents' too, begin with the first; so does a run that goes on from a checkpoint.
+    /// Calls of the same run begin with the model that answered, which keeps its style and the
+    /// provider's prompt cache. Other runs, including sub-agents, begin with the first; so does a
+    /// run that is resumed from a checkpoint.
     Run,
 }
 
-/// What failovers have shown.
+/// State learnt from failovers.
 pub(super) struct Memory {
     sticky: Sticky,
     kept: Mutex<Kept>,
@@ -35,9 +37,9 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Kept {
-    /// A model, and until when; without an end if that is beyond the clock's range.
+    /// Index of a model, and when it expires; `None` if that is beyond the clock's range.
     all: Option<(usize, Option<Instant>)>,
-    /// By run id, until nobody holds the run any more.
+    /// Per run id, until the run's context is dropped.
     runs: HashMap<Arc<str>, (usize, Weak<RunIds>)>,
 }
 
@@ -46,7 +48,7 @@ impl Memory {
         Self { sticky, kept: Mutex::default() }
     }
 
-    /// The place of the model that a call of the run begins with.
+    /// Returns the index of the model that a call of the run begins with.
     pub(super) fn first(&self, cx: &RunCx) -> usize {
         let kept = self.kept();
         let at = match self.sticky {
@@ -60,7 +62,7 @@ impl Memory {
         at.unwrap_or(0)
     }
 
-    /// Notes which model answered.
+    /// Remembers the model that answered.
     pub(super) fn keep(&self, cx: &RunCx, course: &Course<'_>) {
         if !course.has_moved() {
             return;

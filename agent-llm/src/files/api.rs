@@ -1,4 +1,4 @@
-//! How each provider is asked.
+//! Each provider's file API.
 
 use std::collections::HashSet;
 
@@ -15,27 +15,27 @@ use crate::{
     wire::{anthropic::FILES, endpoint::percent_encoded},
 };
 
-/// The most files of one page.
+/// Maximum number of files per page.
 const PAGE: &str = "100";
 
-/// The most pages of a list.
+/// Maximum number of pages of a listing.
 const PAGES: usize = 10_000;
 
 impl FileApi {
-    /// This way of keeping files, at this desk.
+    /// Binds this API to a client.
     pub(crate) fn at(self, desk: &Desk) -> Shelf<'_> {
         Shelf { api: self, desk }
     }
 }
 
-/// Where a provider keeps files.
+/// File API client of one provider.
 pub(crate) struct Shelf<'a> {
     api: FileApi,
     desk: &'a Desk,
 }
 
 impl Shelf<'_> {
-    /// Stores a file for a purpose, which only OpenAI wants to know.
+    /// Uploads a file for a purpose, which only OpenAI's API requires.
     pub(crate) async fn store(&self, name: &str, mime: &str, bytes: Bytes, purpose: &str) -> Result<StoredFile> {
         if HeaderValue::try_from(mime).is_err() {
             return Err(invalid("the media type of the file has characters that no header takes".to_owned()));
@@ -52,7 +52,7 @@ impl Shelf<'_> {
         self.read(&self.desk.json(&said)?)
     }
 
-    /// Google asks first what will come, and names an address for it.
+    /// Uploads to Google in two steps: the first announces the file and returns the upload URL.
     async fn store_at_google(&self, name: &str, mime: &str, bytes: Bytes) -> Result<StoredFile> {
         let length = bytes.len().to_string();
         let begin = headers([
@@ -91,7 +91,7 @@ impl Shelf<'_> {
                 _ => None,
             };
             match next {
-                // A page without a file has none after it.
+                // A page without files is the last one.
                 Some(next) if all.len() > before => from = next,
                 _ => return Ok(all),
             }
@@ -106,7 +106,7 @@ impl Shelf<'_> {
         self.desk.download(self.content_uri(id)?, &self.headers()).await
     }
 
-    /// Where the content of a file is.
+    /// Returns the URI of a file's content.
     pub(crate) fn content_uri(&self, id: &str) -> Result<Uri> {
         match self.api {
             FileApi::Gemini => self.beside("download", &format!("{}:download?alt=media", self.name(id))),
@@ -118,7 +118,7 @@ impl Shelf<'_> {
         self.desk.get(Method::DELETE, self.uri(&self.path(id))?, &self.headers()).await.map(drop)
     }
 
-    /// What must be said with every request.
+    /// Returns the headers of every request.
     pub(crate) fn headers(&self) -> HeaderMap {
         match (self.api, &self.desk.provider.anthropic) {
             (FileApi::Anthropic, Some(profile)) => {
@@ -133,7 +133,7 @@ impl Shelf<'_> {
         self.desk.uri(&format!("{files}{path}"))
     }
 
-    /// An address at Google that has a word before its path.
+    /// Returns a Google URI with `word` in front of its path.
     fn beside(&self, word: &str, path: &str) -> Result<Uri> {
         let base = self.desk.base_url();
         let (scheme, rest) = base.split_once("://").unwrap_or(("https", base));
@@ -141,7 +141,7 @@ impl Shelf<'_> {
         crate::wire::endpoint::endpoint(&format!("{scheme}://{host}/{word}/{version}"), path)
     }
 
-    /// Google's ids have the name of the list in them.
+    /// Returns Google's resource name of a file, which includes the collection.
     fn name(&self, id: &str) -> String {
         format!("/files/{}", percent_encoded(id.strip_prefix("files/").unwrap_or(id)))
     }
@@ -172,7 +172,7 @@ impl Shelf<'_> {
                 id: text(self.provider(), said, "/name")?.to_owned(),
                 name: own("displayName").unwrap_or_default(),
                 mime: own("mimeType"),
-                // A number that may be larger than JavaScript's is a text.
+                // A 64-bit number may arrive as a JSON string.
                 bytes: said["sizeBytes"].as_str().and_then(|bytes| bytes.parse().ok()).unwrap_or_default(),
                 uri: own("uri"),
             },

@@ -1,4 +1,4 @@
-//! Files that a provider keeps: [`Files`].
+//! Files stored at a provider: [`Files`].
 
 mod api;
 mod multipart;
@@ -11,10 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BatchApi, FileApi, ModelBuilder, Wire, model, provider::desk::Desk};
 
-/// Files that a provider keeps, and that messages name by their ids: what is sent often is sent once.
+/// File API client of a provider. Messages refer to stored files by id, so that content used
+/// repeatedly is uploaded once.
 ///
-/// OpenAI, Anthropic, Gemini and Mistral keep files (Gemini for two days). A file is in a message as
-/// [`StoredFile::media`], which only the provider understands that has it.
+/// OpenAI, Anthropic, Gemini and Mistral store files (Gemini for two days). Messages refer to a
+/// file with [`StoredFile::media`], which only the provider that stores the file understands.
 ///
 /// ```no_run
 /// use agent_core::{Message, Part, UserMessage};
@@ -34,27 +35,27 @@ pub struct Files {
     api: FileApi,
 }
 
-/// A file that a provider keeps.
+/// A file stored at a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct StoredFile {
-    /// Its id, by which it is fetched and deleted.
+    /// Id, used to fetch and delete the file.
     pub id: String,
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// Its media type, if the provider says it.
+    /// Media type, if the provider reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What messages name it by, if that is not its id.
+    /// Reference used in messages, if it differs from the id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
 }
 
 impl StoredFile {
-    /// The file in a message.
+    /// Returns the reference to the file for a message.
     pub fn media(&self) -> Media {
         let media = Media::file(self.uri.as_ref().unwrap_or(&self.id));
         match &self.mime {
@@ -64,21 +65,24 @@ impl StoredFile {
     }
 }
 
-/// The files that a provider keeps for the key that the environment has.
+/// Returns the file client of a provider, with the key from the environment.
 ///
 /// For another key, address or transport, begin with a model: [`ModelBuilder::files`].
 ///
 /// # Errors
-/// [`Config`](agent_core::ErrorKind::Config) if the provider is not known or keeps none, or something is missing.
+/// [`Config`](agent_core::ErrorKind::Config) if the provider is unknown or stores no files, or if a
+/// setting is missing.
 pub fn files(provider: &str) -> Result<Files> {
     model(format!("{provider}:files")).files()
 }
 
 impl ModelBuilder {
-    /// The files that the model's provider keeps, reached as the model is.
+    /// Returns the file client of the model's provider, with the model's key, address and
+    /// transport.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider keeps none for this wire.
+    /// [`Config`](agent_core::ErrorKind::Config) as [`build`](Self::build), and if the provider
+    /// stores no files for this wire.
     pub fn files(self) -> Result<Files> {
         Files::new(Arc::new(self.desk()?))
     }
@@ -105,37 +109,39 @@ impl Files {
         Ok(Self { desk, api })
     }
 
-    /// Stores a file.
+    /// Uploads a file.
     ///
     /// # Errors
-    /// The provider's; [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a media type that no header takes. It is not
-    /// tried again: it may be stored already.
+    /// The provider's error; [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a media
+    /// type that is not valid in a header. A failed upload is not retried: the file may already be
+    /// stored.
     pub async fn upload(&self, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Result<StoredFile> {
-        // Mistral, which is known by its batches, has other words for what a file is for.
+        // Mistral, recognised by its batch API, names purposes differently.
         let purpose = if self.desk.provider.batch == Some(BatchApi::Mistral) { "ocr" } else { "user_data" };
         self.api.at(&self.desk).store(name, mime, bytes.into(), purpose).await
     }
 
-    /// What the provider says of a file.
+    /// Fetches the metadata of a file.
     ///
     /// # Errors
-    /// The provider's: there may be no such file.
+    /// The provider's error, for example if the file does not exist.
     pub async fn get(&self, id: &str) -> Result<StoredFile> {
         self.api.at(&self.desk).find(id).await
     }
 
-    /// All files, the newest first or last, as the provider has it.
+    /// Lists all files, in the provider's order (newest first or last).
     ///
     /// # Errors
-    /// The provider's.
+    /// The provider's error.
     pub async fn list(&self) -> Result<Vec<StoredFile>> {
         self.api.at(&self.desk).all().await
     }
 
-    /// What is in a file. Providers give back what was made there, and mostly not what was uploaded.
+    /// Downloads the content of a file. Most providers only return files that they generated, not
+    /// uploaded ones.
     ///
     /// # Errors
-    /// The provider's.
+    /// The provider's error.
     pub async fn download(&self, id: &str) -> Result<Bytes> {
         self.api.at(&self.desk).content(id).await
     }
@@ -143,7 +149,7 @@ impl Files {
     /// Deletes a file.
     ///
     /// # Errors
-    /// The provider's.
+    /// The provider's error.
     pub async fn delete(&self, id: &str) -> Result<()> {
         self.api.at(&self.desk).remove(id).await
     }

@@ -1,11 +1,11 @@
-//! A form with a file in it, as HTTP sends it (RFC 7578).
+//! Multipart form with a file (RFC 7578).
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// The body of a form, and its media type.
+/// Returns the media type and the body of a form.
 pub(super) fn form(fields: &[(&str, &str)], name: &str, mime: &str, file: &[u8]) -> (String, Bytes) {
-    // What divides the parts must not be in them: nobody finds a file with its own digest in it.
+    // The boundary must not occur in the file: no file contains its own digest in practice.
     let digest: String = Sha256::digest(file).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let boundary = format!("agent-{digest}");
     let mut body = Vec::with_capacity(file.len() + 512);
@@ -23,7 +23,7 @@ pub(super) fn form(fields: &[(&str, &str)], name: &str, mime: &str, file: &[u8])
     (format!("multipart/form-data; boundary={boundary}"), body.into())
 }
 
-/// A name without what would end it.
+/// Escapes characters that would end the quoted name.
 fn escaped(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }

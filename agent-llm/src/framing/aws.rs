@@ -1,4 +1,4 @@
-//! AWS's event streams: frames with lengths, headers and checksums.
+//! AWS event streams: frames with lengths, headers and checksums.
 
 use agent_core::{Error, ErrorKind, Result, Retry};
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::{LONGEST, too_long};
 
-/// Splits a stream of bytes into the events of an AWS event stream, however the bytes were cut.
+/// Splits a byte stream into the events of an AWS event stream, independent of chunk boundaries.
 ///
-/// An event is given as JSON: an object with its payload under its type. One that wraps bytes (`chunk`, as Bedrock wraps what
-/// a model itself says) is given as those bytes. An exception is an object that says it under `error`.
+/// An event is passed on as JSON: an object with its payload under its type. An event that wraps
+/// bytes (`chunk`, with which Bedrock wraps a model's native events) is passed on as those bytes.
+/// An exception becomes an object that carries it under `error`.
 #[derive(Debug, Default)]
 pub(super) struct AwsSplitter {
     bytes: BytesMut,
@@ -20,10 +21,11 @@ pub(super) struct AwsSplitter {
 }
 
 impl AwsSplitter {
-    /// Takes the next bytes and gives every event that they complete to `take`.
+    /// Takes the next bytes and passes every event that they complete to `take`.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] for a frame that is broken or too long; the errors of `take`. The stream is then lost.
+    /// [`ErrorKind::Protocol`] for a frame that is corrupt or too long; the errors of `take`. The
+    /// stream is unusable after an error.
     pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
         self.bytes.extend_from_slice(bytes);
         loop {
@@ -37,7 +39,7 @@ impl AwsSplitter {
     }
 }
 
-/// What a frame says, as JSON.
+/// Returns the content of a frame as JSON.
 fn data(message: &Message) -> Result<String> {
     let header = |name: &str| {
         let header = message.headers().iter().find(|header| header.name().as_str() == name)?;
@@ -68,7 +70,7 @@ fn exception(kind: Option<String>, payload: &str) -> String {
     json!({"error": error}).to_string()
 }
 
-/// What a model itself says, in base64 for its journey.
+/// Returns a model's native event, which is transferred as base64.
 fn chunk(payload: &str) -> Result<String> {
     let wrong = || broken("a chunk of the stream holds no bytes");
     let said: Value = serde_json::from_str(payload).map_err(|e| wrong().with_source(e))?;
@@ -77,7 +79,7 @@ fn chunk(payload: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| wrong().with_source(e))
 }
 
-/// The frame that is read as this event.
+/// Returns the frame that decodes to this event.
 #[cfg(any(test, feature = "testing"))]
 pub(super) fn framed(data: &str) -> Vec<u8> {
     let event: Map<String, Value> = serde_json::from_str(data).unwrap_or_default();
@@ -106,7 +108,7 @@ fn frame(headers: &[(&str, &str)], payload: String) -> Vec<u8> {
     bytes
 }
 
-/// Another try may go better.
+/// Builds an error that is worth a retry.
 fn broken(what: &'static str) -> Error {
     Error::new(ErrorKind::Protocol, what).with_retry(Retry::Temporary(None))
 }
@@ -168,7 +170,8 @@ mod tests {
             stream[at] ^= 1;
             match split(&[&stream]) {
                 Err(e) => assert_eq!((e.kind(), e.is_retryable()), (ErrorKind::Protocol, true), "byte {at}"),
-                // A frame that says it is longer than it is was cut, for whoever reads it: the wire misses its end.
+                // A frame whose declared length exceeds its bytes looks truncated to the splitter;
+                // the wire detects the missing end.
                 Ok(events) => assert!(at < 4 && events.is_empty(), "byte {at}"),
             }
         }

@@ -1,14 +1,14 @@
-//! One event a line.
+//! Framing of one event per line.
 
 use agent_core::Result;
 use memchr::memchr;
 
 use super::{BYTE_ORDER_MARK, LONGEST, too_long};
 
-/// Splits bytes into lines that hold more than white space.
+/// Splits bytes into lines, skipping blank lines.
 #[derive(Debug, Default)]
 pub(super) struct LineSplitter {
-    /// A line whose end has not come yet.
+    /// A line whose end has not arrived yet.
     line: Vec<u8>,
 }
 

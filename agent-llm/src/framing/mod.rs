@@ -1,4 +1,4 @@
-//! Where one event of a stream ends and the next begins: [`Framing`].
+//! [`Framing`]: boundaries between the events of a stream.
 
 #[cfg(feature = "bedrock")]
 mod aws;
@@ -11,22 +11,23 @@ use self::lines::LineSplitter;
 pub(crate) use self::sse::BYTE_ORDER_MARK;
 pub use self::sse::{SseEvent, SseSplitter};
 
-/// How the events of a streamed answer lie in its bytes.
+/// Framing of the events of a streamed answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// Server-sent events; a decoder gets the data of each.
+    /// Server-sent events; a decoder receives the data of each.
     #[default]
     ServerSentEvents,
-    /// One JSON value a line.
+    /// One JSON value per line.
     Lines,
-    /// AWS's event streams, which need the feature `bedrock`; a decoder gets an object with the payload of an event under its
-    /// type, or, of an event that wraps bytes, those. An exception is an object that says it under `error`.
+    /// AWS event streams, which need the feature `bedrock`. A decoder receives an object with an
+    /// event's payload under its type, or the bytes themselves of an event that wraps bytes. An
+    /// exception becomes an object that carries it under `error`.
     AwsEvents,
 }
 
 impl Framing {
-    /// Begins to read a stream.
+    /// Returns a splitter for a new stream.
     ///
     /// ```
     /// use agent_llm::Framing;
@@ -51,7 +52,8 @@ impl Framing {
     }
 }
 
-/// Splits the bytes of a stream into events, however the bytes were cut. Made by [`Framing::splitter`].
+/// Splits the bytes of a stream into events, independent of chunk boundaries. Created by
+/// [`Framing::splitter`].
 #[derive(Debug)]
 pub struct Splitter(Kind);
 
@@ -66,10 +68,11 @@ enum Kind {
 }
 
 impl Splitter {
-    /// Takes the next bytes and gives every event that they complete to `take`.
+    /// Takes the next bytes and passes every event that they complete to `take`.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] for an event of more than 16 MiB; the errors of `take`. The stream is then lost.
+    /// [`ErrorKind::Protocol`] for an event of more than 16 MiB; the errors of `take`. The stream
+    /// is unusable after an error.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str) -> Result<()>) -> Result<()> {
         match &mut self.0 {
             Kind::Sse(splitter) => splitter.push(bytes, |event| take(event.data)),
@@ -81,7 +84,8 @@ impl Splitter {
         }
     }
 
-    /// Ends the stream. An event that lacks only its end is given to `take`: some servers leave it out.
+    /// Ends the stream. An event that lacks only its terminator is passed to `take`, because some
+    /// servers omit it.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -89,7 +93,7 @@ impl Splitter {
         match self.0 {
             Kind::Sse(splitter) => splitter.finish(|event| take(event.data)),
             Kind::Lines(splitter) => splitter.finish(take),
-            // A frame that was cut says nothing.
+            // A truncated frame carries no event.
             #[cfg(feature = "bedrock")]
             Kind::Aws(_) => Ok(()),
             #[cfg(not(feature = "bedrock"))]
@@ -98,7 +102,8 @@ impl Splitter {
     }
 }
 
-/// The events with these data as they travel, for tests of codecs. Those of AWS need the feature `bedrock`.
+/// Encodes event data as bytes on the wire, for tests of codecs. AWS event streams need the feature
+/// `bedrock`.
 #[cfg(feature = "testing")]
 pub fn framed<E: AsRef<str>>(framing: Framing, events: impl IntoIterator<Item = E>) -> Vec<u8> {
     let framed = |data: &str| match framing {
@@ -112,7 +117,7 @@ pub fn framed<E: AsRef<str>>(framing: Framing, events: impl IntoIterator<Item = 
     events.into_iter().flat_map(|data| framed(data.as_ref())).collect()
 }
 
-/// The most bytes of one event, if nothing else was said.
+/// Default maximum size of one event, in bytes.
 const LONGEST: usize = 16 << 20;
 
 fn too_long(longest: usize) -> Error {

@@ -1,4 +1,4 @@
-//! Server-sent events: bytes in, events out.
+//! Parser of server-sent events.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use super::{LONGEST, too_long};
 /// One event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// Its type; empty if it has none.
+    /// Event type; empty if it has none.
     pub name: &'a str,
-    /// Its data: the `data` lines, joined by line breaks.
+    /// Event data: the `data` lines, joined by line breaks.
     pub data: &'a str,
 }
 
-/// Splits a stream of bytes into server-sent events, however the bytes were cut.
+/// Splits a byte stream into server-sent events, independent of chunk boundaries.
 ///
-/// Takes all three line ends, a byte order mark, comments and data of several lines. Bytes that are not UTF-8 become
-/// replacement characters.
+/// Accepts all three line endings, a byte order mark, comments and data of several lines. Bytes
+/// that are not UTF-8 become replacement characters.
 ///
 /// ```
 /// use agent_llm::SseSplitter;
@@ -33,14 +33,15 @@ pub struct SseEvent<'a> {
 /// ```
 #[derive(Debug)]
 pub struct SseSplitter {
-    /// A line whose end has not come yet.
+    /// A line whose end has not arrived yet.
     line: Vec<u8>,
     name: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
-    /// The last line ended with a carriage return: a line feed right after it belongs to it.
+    /// True if the last line ended with a carriage return: a line feed right after it belongs to
+    /// the same line ending.
     after_return: bool,
-    /// A line has been taken: a byte order mark can no longer come.
+    /// True once a line has been read: a byte order mark can no longer occur.
     begun: bool,
     longest: usize,
 }
@@ -48,14 +49,14 @@ pub struct SseSplitter {
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Default for SseSplitter {
-    /// A splitter of events of at most 16 MiB.
+    /// Creates a splitter for events of at most 16 MiB.
     fn default() -> Self {
         Self::new(LONGEST)
     }
 }
 
 impl SseSplitter {
-    /// A splitter of events of at most `longest` bytes.
+    /// Creates a splitter for events of at most `longest` bytes.
     pub fn new(longest: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -68,10 +69,11 @@ impl SseSplitter {
         }
     }
 
-    /// Takes the next bytes and gives every event that they complete to `take`.
+    /// Takes the next bytes and passes every event that they complete to `take`.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`](agent_core::ErrorKind::Protocol) for an event that is too long; the errors of `take`. The stream is then lost.
+    /// [`ErrorKind::Protocol`](agent_core::ErrorKind::Protocol) for an event that is too long; the
+    /// errors of `take`. The stream is unusable after an error.
     pub fn push(&mut self, bytes: &[u8], mut take: impl FnMut(SseEvent<'_>) -> Result<()>) -> Result<()> {
         let mut rest = bytes;
         while let Some(first) = rest.first() {
@@ -99,7 +101,8 @@ impl SseSplitter {
         Ok(())
     }
 
-    /// Ends the stream. An event that lacks only the empty line after it is given to `take`: some servers leave it out.
+    /// Ends the stream. An event that lacks only the empty line after it is passed to `take`,
+    /// because some servers omit it.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -134,7 +137,7 @@ impl SseSplitter {
                 self.name.clear();
                 self.name.extend_from_slice(value);
             }
-            _ => {} // a comment (its field is empty), an id, a delay before reconnecting, or what is not known
+            _ => {} // comment (empty field name), id, retry, or unknown field
         }
         Ok(())
     }
@@ -157,7 +160,8 @@ impl SseSplitter {
     }
 }
 
-/// Nearly all text is whole, and to look at that alone costs a tenth of `from_utf8_lossy`.
+/// Fast path: nearly all text is valid UTF-8, and checking only that costs a tenth of
+/// `from_utf8_lossy`.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

@@ -1,4 +1,4 @@
-//! Which of two calls is heard.
+//! Selection of the winner among two concurrent calls.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,12 +14,13 @@ pub(super) enum Side {
     Second,
 }
 
-/// Lets the call through that comes first, and no other.
+/// Passes chunks of the call that emits first, and drops those of the other.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<(Side, Instant)>>);
 
 impl Gate {
-    /// The request of the call `side`: its first chunk makes it the one that is heard, unless the other was before it.
+    /// Wraps the request of the call `side`: its first chunk makes it the winner, unless the other
+    /// was first.
     pub(super) fn guard<R: Call>(&self, req: &R, side: Side) -> R {
         req.clone().map_model(|mut req| {
             if !req.sink.is_idle() {
@@ -37,12 +38,12 @@ impl Gate {
         Err(Error::new(ErrorKind::Cancelled, "the same call made a second time was faster"))
     }
 
-    /// Makes `side` the one that is heard; false if the other is.
+    /// Makes `side` the winner; returns false if the other call has already won.
     pub(super) fn claim(&self, side: Side) -> bool {
         self.0.get_or_init(|| (side, Instant::now())).0 == side
     }
 
-    /// The one that is heard, and since when; none if neither has come.
+    /// Returns the winner, and when it won; `None` if neither has produced output.
     pub(super) fn heard(&self) -> Option<(Side, Instant)> {
         self.0.get().copied()
     }

@@ -1,4 +1,4 @@
-//! When a call is slow.
+//! Latency threshold of slow calls.
 
 use std::{
     collections::VecDeque,
@@ -6,17 +6,17 @@ use std::{
     time::Duration,
 };
 
-/// Latencies that are remembered.
+/// Number of latencies kept.
 const REMEMBERED: usize = 128;
 
-/// Latencies that must be known before they tell what is slow.
+/// Minimum number of latencies for a percentile.
 const ENOUGH: usize = 20;
 
-/// How long a call may take before it is slow.
+/// Threshold after which a call is slow.
 #[derive(Debug)]
 pub(super) enum Slow {
     After(Duration),
-    /// Longer than this part of the calls before it.
+    /// Slower than this fraction of the preceding calls.
     Percentile {
         part: f64,
         seen: Mutex<VecDeque<Duration>>,
@@ -28,7 +28,7 @@ impl Slow {
         Self::Percentile { part: part.clamp(0.0, 1.0).max(0.0), seen: Mutex::default() }
     }
 
-    /// The time after which a call is slow, if it is known.
+    /// Returns the time after which a call is slow, if known.
     pub(super) fn after(&self) -> Option<Duration> {
         match self {
             Self::After(delay) => Some(*delay),
@@ -44,7 +44,7 @@ impl Slow {
         }
     }
 
-    /// Notes how long a call took.
+    /// Records the latency of a call.
     pub(super) fn learn(&self, latency: Duration) {
         if let Self::Percentile { seen, .. } = self {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,27 +6,32 @@ use tower::Layer;
 
 use super::{Hedge, latency::Slow};
 
-/// Makes a call of a model, or of an [embedder](crate::embed::LayeredEmbedder), a second time when the first is slow, and takes the one that answers first.
+/// Hedges slow calls of a model, or of an [embedder](crate::embed::LayeredEmbedder): makes a
+/// second, identical call, and takes the one that answers first.
 ///
 /// # Which one wins
 ///
-/// The one that is **heard first**: with its first chunk where somebody looks at chunks (a streamed call that is watched),
-/// else with its complete answer. The other is dropped at that moment, which closes its connection, so that only the
-/// winner's chunks reach the sink. A call that has spoken is not slow any more, however long its answer is.
+/// The call that **produces output first** wins: with its first chunk if somebody listens to chunks
+/// (a streamed call with a listener), else with its complete answer. The other call is dropped at
+/// that moment, which closes its connection, so that only the winner's chunks reach the sink. A
+/// call that has produced output is no longer slow, however long its answer is.
 ///
-/// A call that fails while the other is still silent loses; if both fail, the later error is returned. A call that fails
-/// before it is slow is not made again: that is [`RetryLayer`](crate::RetryLayer)'s business.
+/// A call that fails while the other is still silent loses; if both fail, the later error is
+/// returned. A call that fails before it is slow is not repeated: that is the job of
+/// [`RetryLayer`](crate::RetryLayer).
 ///
-/// # What it costs
+/// # Cost
 ///
-/// A hedged call is paid for twice. What the dropped one used is **unknown**, since its provider never says: the answer's
-/// usage is the winner's alone. In a run with a [`Budget`](agent_core::Budget) as much is reserved for the second call
-/// as for the first, and booked for the one that was dropped; if that would pass a cap, the call is not made a second time.
+/// A hedged call is billed twice. The usage of the dropped call is **unknown**, because its
+/// provider never reports it: the answer's usage is the winner's alone. In a run with a
+/// [`Budget`](agent_core::Budget) the second call reserves as much as the first, and the
+/// reservation of the dropped call is booked in full; if the reservation would exceed a limit, the
+/// second call is not made.
 ///
 /// # Notes
 ///
-/// * Each second call is announced by an [`EventKind::Hedge`](agent_core::EventKind::Hedge).
-/// * Clones share what they have learned of the latencies.
+/// * Each second call emits an [`EventKind::Hedge`](agent_core::EventKind::Hedge).
+/// * Clones share the recorded latencies.
 ///
 /// # Order
 ///
@@ -44,8 +49,9 @@ use super::{Hedge, latency::Slow};
 ///
 /// # Differences from `tower::hedge`
 ///
-/// That layer would let the chunks of both calls into the sink, returns the first result even if it is an error while the
-/// other call may still answer, cannot wait for a fixed time, and asks for readiness of both calls before the first.
+/// That layer would pass the chunks of both calls to the sink, returns the first result even if it
+/// is an error while the other call may still succeed, cannot wait for a fixed time, and requires
+/// readiness for both calls before the first.
 ///
 /// # Example
 ///
@@ -62,16 +68,17 @@ use super::{Hedge, latency::Slow};
 pub struct HedgeLayer(Arc<Slow>);
 
 impl HedgeLayer {
-    /// Makes the second call when the first has been silent for `delay`.
+    /// Makes the second call when the first has produced no output for `delay`.
     pub fn after(delay: Duration) -> Self {
         Self(Arc::new(Slow::After(delay)))
     }
 
-    /// Makes the second call when the first has been silent for longer than this part of the calls before it, from 0 to 1:
-    /// with 0.95 about one call in twenty. The last 128 calls are remembered; until there are 20, none is made twice.
+    /// Makes the second call when the first has been silent for longer than this fraction, from 0
+    /// to 1, of the preceding calls: with 0.95 about one call in twenty. The last 128 calls are
+    /// remembered; until there are 20, no call is hedged.
     ///
-    /// Watched calls are silent until their first chunk and others until their answer is complete, so give a layer calls of
-    /// one sort.
+    /// Latency is the time to the first chunk of streamed calls with a listener, and to the
+    /// complete answer of others, so use one layer for calls of one kind.
     pub fn at_percentile(part: f64) -> Self {
         Self(Arc::new(Slow::percentile(part)))
     }

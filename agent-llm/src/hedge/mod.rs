@@ -1,4 +1,4 @@
-//! Making a slow model call a second time beside the first: [`HedgeLayer`].
+//! Hedging of slow model calls: [`HedgeLayer`].
 
 mod gate;
 mod latency;

@@ -1,4 +1,4 @@
-//! Two calls at once, of which one is heard.
+//! Two concurrent calls, one of which wins.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -6,8 +6,9 @@ use agent_core::{BoxFuture, Result};
 
 use super::gate::{Gate, Side};
 
-/// Runs both calls until one is answered. As soon as one is heard the other is dropped, and one that fails in silence leaves
-/// it to the other. Also says whether a call was dropped before it ended.
+/// Runs both calls until one succeeds. As soon as one produces output the other is dropped; a call
+/// that fails silently leaves the result to the other. Also returns whether a call was dropped
+/// before it ended.
 pub(super) async fn race<T>(
     gate: &Gate,
     first: BoxFuture<'_, Result<T>>,

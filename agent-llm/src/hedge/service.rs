@@ -20,7 +20,7 @@ use crate::{
     service::{answers, around, own},
 };
 
-/// The service that [`HedgeLayer`](super::HedgeLayer) makes.
+/// Service created by [`HedgeLayer`](super::HedgeLayer).
 #[derive(Clone)]
 pub struct Hedge<S> {
     slow: Arc<Slow>,
@@ -31,7 +31,7 @@ around!(Hedge { slow: Arc<Slow> });
 
 answers!(Hedge, ready, |slow| hedged);
 
-/// Calls `inner`, which is ready, and a clone of it too if that is slow.
+/// Calls `inner`, which is ready, and also a clone of it if the first call is slow.
 async fn hedged<S, R>(slow: Arc<Slow>, mut inner: S, req: R) -> Result<R::Answer>
 where
     R: Call,
@@ -56,7 +56,8 @@ where
                 reserved.iter_mut().for_each(Reservation::begin);
                 let second = spare.oneshot(gate.guard(&req, Side::Second)).map_err(own).boxed();
                 let (result, cut_off) = race(&gate, first, second).await;
-                // What was cut off counts as used. If neither was, nothing of the second is left to be counted.
+                // A dropped call counts as used. If neither was dropped, nothing of the second
+                // reservation remains to be counted.
                 if let Some(reserved) = reserved.filter(|_| !cut_off) {
                     reserved.settle(Amounts::none()).await?;
                 }
@@ -65,14 +66,16 @@ where
         },
     };
     if result.is_ok() {
-        // How long the first call was silent. If the second was faster, the first was so for at least that long.
+        // Time the first call was silent. If the second was faster, the first was silent for at
+        // least that long.
         let heard = gate.heard().map_or_else(Instant::now, |(_, since)| since);
         slow.learn(heard - began);
     }
     result
 }
 
-/// Sets aside what the second call may use; nothing if nothing is limited, or if each call does that for itself further in.
+/// Reserves budget for the second call; reserves nothing if there is no limit, or if an inner layer
+/// reserves per call.
 async fn reserve(req: &impl Call) -> Result<Option<Reservation>> {
     match req.of_model().filter(|req| req.reserved) {
         Some(req) => {

@@ -7,25 +7,30 @@ use tower::{Layer, retry::budget::Budget};
 
 use super::{Retry, policy::Policy};
 
-/// Tries calls of models and of [embedders](crate::embed::LayeredEmbedder) again that failed [temporarily](agent_core::Retry::Temporary).
+/// Retries failed calls of models and of [embedders](crate::embed::LayeredEmbedder) whose error is
+/// [temporary](agent_core::Retry::Temporary).
 ///
 /// # Default
 ///
-/// At most 4 more attempts. The provider's delay is kept, with up to a second more; if it is longer than 30 s the error is
-/// returned at once and says so. Without one the delay is random between 0 and 1, 2, 4, 8 s.
+/// At most 4 retries. A delay that the provider asks for is honoured, plus up to one second of
+/// jitter; if it is longer than 30 s the error is returned at once and says so. Without a
+/// provider's delay, the delay is random between 0 and 1, 2, 4, 8 s.
 ///
 /// # Notes
 ///
-/// * Each new attempt is announced by an [`EventKind::Retry`](agent_core::EventKind::Retry).
-/// * If chunks of the failed attempt went out, a [`Chunk::Restart`](agent_core::Chunk::Restart) comes before the next one.
-/// * A cancelled run ends the wait at once.
-/// * A model that tries calls again by itself, as models [by name](crate::model) do, is asked with fewer attempts: those that
-///   it has made are counted, so that it is asked twice and not five times.
-/// * Only the answer is kept in the journal: a finished call is never made again, and failed attempts leave nothing behind.
+/// * Each retry emits an [`EventKind::Retry`](agent_core::EventKind::Retry).
+/// * If chunks of the failed attempt were sent, a [`Chunk::Restart`](agent_core::Chunk::Restart)
+///   precedes the next attempt's chunks.
+/// * Cancelling the run ends the wait at once.
+/// * If the model itself retries, as models created [by name](crate::model) do, its attempts count
+///   against this layer's limit, so that a failing call is attempted twice rather than five times.
+/// * The journal keeps only the answer: a finished call is never repeated, and failed attempts
+///   leave no trace.
 ///
 /// # Differences from `tower::retry`
 ///
-/// That layer cannot give up while it waits, nor see the chunks of a call's first attempt. Its budgets are used here too.
+/// That layer can neither be cancelled while it waits nor see the chunks of a call's first attempt.
+/// This layer accepts its budgets, see [`budget`](Self::budget).
 ///
 /// # Order
 ///
@@ -54,37 +59,40 @@ pub struct RetryLayer {
 }
 
 impl RetryLayer {
-    /// The default layer.
+    /// Returns a layer with the default settings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the most attempts after the first. Default: 4.
+    /// Sets the maximum number of retries after the first attempt. Default: 4.
     #[must_use]
     pub fn retries(self, most: u32) -> Self {
         self.map(|backoff| backoff.retries(most))
     }
 
-    /// Sets the longest delay after the first attempt, which doubles with every further one. Default: 1 s.
+    /// Sets the maximum delay before the first retry; it doubles with every further retry. Default:
+    /// 1 s.
     #[must_use]
     pub fn initial_delay(self, delay: Duration) -> Self {
         self.map(|backoff| backoff.initial_delay(delay))
     }
 
-    /// Sets the longest delay; if the provider asks for a longer one, its error is returned. Default: 30 s.
+    /// Sets the maximum delay. If the provider asks for a longer one, its error is returned at
+    /// once. Default: 30 s.
     #[must_use]
     pub fn max_delay(self, delay: Duration) -> Self {
         self.map(|backoff| backoff.max_delay(delay))
     }
 
-    /// Sets which part of a delay is left to chance, from 0 to 1. Default: 1, all of it. The provider's own delay is always
-    /// waited whole.
+    /// Sets the random part of a delay, from 0 to 1. Default: 1 (full jitter). A delay that the
+    /// provider asks for is never shortened.
     #[must_use]
     pub fn jitter(self, part: f64) -> Self {
         self.map(|backoff| backoff.jitter(part))
     }
 
-    /// The retries of a model's own: a layer around it counts them.
+    /// Returns the layer for a model's built-in retries; its errors carry the number of attempts,
+    /// for an outer layer to count.
     pub(crate) fn of_model(retries: u32) -> Self {
         let mut layer = Self::new().retries(retries);
         layer.policy.tells_tries = true;
@@ -96,23 +104,24 @@ impl RetryLayer {
         self
     }
 
-    /// Treats errors of these kinds in a way of their own, also those of which nobody said whether trying again may help.
-    /// The failed attempts of a call are counted together, whatever their kinds; the last one's decides.
+    /// Sets a separate backoff for errors of these kinds, including errors whose retryability is
+    /// unknown. All failed attempts of a call count together, whatever their kinds; the settings of
+    /// the last error's kind apply.
     #[must_use]
     pub fn on(mut self, kinds: impl IntoIterator<Item = ErrorKind>, backoff: Backoff) -> Self {
         self.policy.kinds.extend(kinds.into_iter().map(|kind| (kind, backoff)));
         self
     }
 
-    /// Never tries again after errors of these kinds.
+    /// Never retries errors of these kinds.
     #[must_use]
     pub fn never(self, kinds: impl IntoIterator<Item = ErrorKind>) -> Self {
         self.on(kinds, Backoff::new().retries(0))
     }
 
-    /// Sets an allowance that all calls share, such as [`TpsBudget`](tower::retry::budget::TpsBudget): each answer pays in
-    /// and each new attempt takes out, so that a provider in trouble is not asked several times as often as one that is
-    /// well. Default: none.
+    /// Sets a retry budget that all calls share, such as
+    /// [`TpsBudget`](tower::retry::budget::TpsBudget): each answer deposits and each retry
+    /// withdraws, so that retries do not multiply the load on a failing provider. Default: none.
     #[must_use]
     pub fn budget(mut self, budget: impl Budget + Send + Sync + 'static) -> Self {
         self.policy.budget = Some(Arc::new(budget));

@@ -1,4 +1,4 @@
-//! Trying model calls again: [`RetryLayer`].
+//! Retries of failed model calls: [`RetryLayer`].
 
 mod layer;
 mod plain;

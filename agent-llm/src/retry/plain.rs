@@ -1,11 +1,11 @@
-//! Trying again what is no service.
+//! Retries for operations that are not tower services.
 
 use agent_core::Result;
 
 use super::RetryLayer;
 
 impl RetryLayer {
-    /// Calls until a call succeeds or there should be no other.
+    /// Repeats `call` until it succeeds or the policy allows no further attempt.
     pub(crate) async fn again<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,

@@ -1,31 +1,31 @@
-//! Which errors are worth another attempt.
+//! Retry policy: which errors are retried, and after which delay.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, Retry, model::Backoff};
 use tower::retry::budget::Budget;
 
-/// The fact of an error that says how often the call was tried.
+/// Context key of an error for the number of attempts made.
 const TRIED: &str = "tried";
 
-/// How often the call was tried that failed so: more than once if the model tries again by itself.
+/// Returns the number of attempts behind `error`: more than one if the model retries internally.
 fn tried(error: &Error) -> u32 {
     error.context(TRIED).and_then(|times| times.parse().ok()).unwrap_or(1).max(1)
 }
 
-/// What a layer was told.
+/// Settings of a layer.
 #[derive(Clone, Default)]
 pub(super) struct Policy {
     pub(super) backoff: Backoff,
     pub(super) kinds: HashMap<ErrorKind, Backoff>,
     pub(super) budget: Option<Arc<dyn Budget + Send + Sync>>,
-    /// Whether its errors say how often it tried, for a layer around it to count.
+    /// True if its errors carry the number of attempts, for an outer layer to count.
     pub(super) tells_tries: bool,
 }
 
 impl Policy {
-    /// The delay before the attempt that would come after `failed` failed ones, the last of them with `error`; none if
-    /// there should be no other.
+    /// Returns the delay before the next attempt after `failed` failed ones, the last of them with
+    /// `error`; `None` if there must be no further attempt.
     fn delay(&self, failed: u32, error: &Error) -> Option<Duration> {
         let asked = match error.retry() {
             Retry::Temporary(asked) => asked,
@@ -36,16 +36,16 @@ impl Policy {
         self.budget.as_ref().is_none_or(|budget| budget.withdraw()).then_some(delay)
     }
 
-    /// An error after which there is no other attempt.
+    /// Prepares an error after which there is no further attempt.
     fn give_up(&self, error: Error) -> Error {
         self.backoff(&error).give_up(error)
     }
 
-    /// How long to wait before the next attempt of a call that failed with `error`, which is given back beside it. `failed`
-    /// counts the failed ones.
+    /// Returns the delay before the next attempt of a call that failed with `error`, together with
+    /// that error. `failed` is the running number of failed attempts.
     ///
     /// # Errors
-    /// The call's, if there should be no other attempt.
+    /// The call's error if there must be no further attempt.
     pub(super) fn next(&self, failed: &mut u32, error: Error) -> Result<(Duration, Error)> {
         *failed += tried(&error);
         match self.delay(*failed, &error) {
@@ -62,7 +62,7 @@ impl Policy {
         self.kinds.get(&error.kind()).unwrap_or(&self.backoff)
     }
 
-    /// Notes that a call was answered.
+    /// Records a successful call.
     pub(super) fn answered(&self) {
         if let Some(budget) = &self.budget {
             budget.deposit();

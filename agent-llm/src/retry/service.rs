@@ -12,7 +12,7 @@ use crate::{
     service::{answers, around, own},
 };
 
-/// The service that [`RetryLayer`](super::RetryLayer) makes.
+/// Service created by [`RetryLayer`](super::RetryLayer).
 #[derive(Clone)]
 pub struct Retry<S> {
     pub(super) policy: Arc<Policy>,
@@ -23,7 +23,7 @@ around!(Retry { policy: Arc<Policy> });
 
 answers!(Retry, ready, |policy| attempts);
 
-/// Calls `inner`, which is ready, until a call succeeds or there should be no other.
+/// Calls `inner`, which is ready, until a call succeeds or the policy allows no further attempt.
 async fn attempts<S, R>(policy: Arc<Policy>, mut inner: S, req: R) -> Result<R::Answer>
 where
     R: Call,

@@ -7,12 +7,12 @@ use agent_core::{Error, Model, ModelInfo, Result, TokenCounter, model::Approxima
 use super::{Chooser, ModelRouter, Route, Rule, chooser::Classifier};
 use crate::{attempt::what_holds_for_all, tokens::IncrementalCounter};
 
-/// Makes a [`ModelRouter`].
+/// Builder of a [`ModelRouter`].
 #[must_use]
 pub struct ModelRouterBuilder {
     routes: Vec<Route>,
     default: Route,
-    /// What a route is good for, by its name.
+    /// Description of each route's purpose, by name.
     criteria: Vec<(String, String)>,
     chooser: Option<Arc<dyn Chooser>>,
     classifier: Option<Arc<dyn Model>>,
@@ -33,15 +33,15 @@ impl ModelRouterBuilder {
         }
     }
 
-    /// Adds a model that is asked where the rule holds and none before it did: a [`Condition`](super::Condition), or a closure
-    /// with [`Rule::when`].
+    /// Adds a model that is called if its rule matches and none before it does: a
+    /// [`Condition`](super::Condition), or a closure with [`Rule::when`].
     pub fn route(mut self, name: impl Into<String>, model: impl Model, rule: impl Into<Rule>) -> Self {
         self.routes.push(Route::new(name.into(), Arc::new(model), Some(rule.into())));
         self
     }
 
-    /// Adds a model that no rule leads to, with what it is good for: for those who [choose](Self::choose) and
-    /// [classify](Self::classify_with).
+    /// Adds a model without a rule, with a description of its purpose, for [`choose`](Self::choose)
+    /// and [`classify_with`](Self::classify_with).
     pub fn choice(mut self, name: impl Into<String>, model: impl Model, good_for: impl Into<String>) -> Self {
         let name = name.into();
         self.criteria.push((name.clone(), good_for.into()));
@@ -49,42 +49,45 @@ impl ModelRouterBuilder {
         self
     }
 
-    /// Says what the first model, which is called `default`, is good for, for those who [classify](Self::classify_with).
+    /// Describes the purpose of the first model, whose route is named `default`, for
+    /// [`classify_with`](Self::classify_with).
     pub fn default_is_good_for(mut self, what: impl Into<String>) -> Self {
         self.criteria.push((self.default.name.clone(), what.into()));
         self
     }
 
-    /// Lets a function pick the route of each call, before the rules.
+    /// Sets a function that picks the route of each call, before the rules.
     pub fn choose(mut self, chooser: impl Chooser) -> Self {
         self.chooser = Some(Arc::new(chooser));
         self
     }
 
-    /// Lets a model pick one of the [choices](Self::choice) for each run, before the rules: a provider's cache is of one model,
-    /// so a run had better stay with it. What it uses counts as the run's.
+    /// Sets a model that picks one of the [choices](Self::choice) for each run, before the rules.
+    /// It picks per run because prompt caches are per model. Its usage counts as the run's.
     pub fn classify_with(mut self, model: impl Model) -> Self {
         self.classifier = Some(Arc::new(model));
         self
     }
 
-    /// Sets what counts tokens for the rules. Default: four characters are a token, each message counted once.
+    /// Sets the token counter for the rules. Default: four characters per token, each message
+    /// counted once.
     pub fn counter(mut self, counter: impl TokenCounter) -> Self {
         self.counter = Arc::new(counter);
         self
     }
 
-    /// Sets what is said to be known of the model. Default: what holds for all of them.
+    /// Overrides the model's info. Default: the limits and abilities common to all models.
     pub fn info(mut self, info: ModelInfo) -> Self {
         self.info = Some(info);
         self
     }
 
-    /// Makes the model.
+    /// Builds the model.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no route, if two have the same name, if a route is
-    /// there that nothing leads to, or if there are two who choose.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no route, if two routes
+    /// have the same name, if a route is unreachable, or if both a chooser and a classifier are
+    /// set.
     pub fn build(self) -> Result<ModelRouter> {
         if self.routes.is_empty() {
             return Err(Error::config("a model router needs a second model: add one with route(..) or choice(..)"));

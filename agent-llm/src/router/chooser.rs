@@ -1,10 +1,10 @@
-//! Who picks a route where rules do not.
+//! Selection of a route by a function or by a model.
 
 use std::{fmt::Write, sync::Arc};
 
 use agent_core::{EventKind, History, Message, Model, ModelRequest, Part, PerRun, Result, SystemMessage, async_trait};
 
-/// Picks routes by whatever it likes; async closures do.
+/// Picks a route with arbitrary logic; implemented for async closures.
 ///
 /// ```
 /// use agent_core::ModelRequest;
@@ -19,7 +19,7 @@ use agent_core::{EventKind, History, Message, Model, ModelRequest, Part, PerRun,
 /// ```
 #[async_trait]
 pub trait Chooser: Send + Sync + 'static {
-    /// The name of the route for a call; `None` leaves it to the rules.
+    /// Returns the name of the route for a call; `None` falls back to the rules.
     ///
     /// # Errors
     /// Fail the call.
@@ -37,10 +37,10 @@ where
     }
 }
 
-/// A model that picks a route for each run, by what each is good for.
+/// Model that picks a route for each run, from the descriptions of the routes.
 pub(super) struct Classifier {
     model: Arc<dyn Model>,
-    /// What each route is good for, by its name.
+    /// Description of each route's purpose, by name.
     criteria: Vec<(String, String)>,
     chosen: PerRun<Option<String>>,
 }

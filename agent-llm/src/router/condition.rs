@@ -1,4 +1,4 @@
-//! When a route is taken.
+//! Conditions and rules of routes.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use agent_core::{Message, ModelRequest, Part, TokenCounter};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// When a route is taken, as data: for configuration files.
+/// Condition of a route, as data for configuration files.
 ///
 /// ```
 /// use agent_llm::router::Condition;
@@ -24,26 +24,26 @@ use serde_json::Value;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Condition {
-    /// The prompt, with its tools, has more tokens than this.
+    /// The prompt, including tools, has more tokens than this.
     TokensOver(u64),
-    /// More tools than this are offered.
+    /// The request offers more tools than this.
     ToolsOver(usize),
-    /// The run has come further than this step.
+    /// The run is beyond this step.
     StepOver(u32),
-    /// The conversation has an image or a document.
+    /// The conversation contains an image or a document.
     Media,
     /// A key of the run's state has this value.
     State {
-        /// The key.
+        /// State key.
         key: String,
-        /// The value.
+        /// Required value.
         is: Value,
     },
-    /// All of them hold; true if there are none.
+    /// All conditions hold; true if the list is empty.
     All(Vec<Self>),
-    /// One of them holds; false if there are none.
+    /// At least one condition holds; false if the list is empty.
     Any(Vec<Self>),
-    /// It does not hold.
+    /// The condition does not hold.
     Not(Box<Self>),
 }
 
@@ -71,7 +71,7 @@ fn has_media(message: &Message) -> bool {
     }
 }
 
-/// When a route is taken: a [`Condition`], or a closure over the request.
+/// Rule of a route: a [`Condition`], or a closure over the request.
 #[derive(Clone)]
 pub struct Rule(How);
 
@@ -82,7 +82,7 @@ enum How {
 }
 
 impl Rule {
-    /// Takes a route where this is true of the request.
+    /// Creates a rule from a predicate over the request.
     pub fn when(holds: impl Fn(&ModelRequest) -> bool + Send + Sync + 'static) -> Self {
         Self(How::Code(Arc::new(holds)))
     }

@@ -1,4 +1,4 @@
-//! Picking a model for each call: [`ModelRouter`].
+//! Routing of each call to one of several models: [`ModelRouter`].
 
 mod builder;
 mod chooser;
@@ -16,17 +16,21 @@ pub use self::{
 };
 use crate::attempt::label;
 
-/// A model made of several, one of which is picked for each call: by rules, by a function, or by another model.
+/// A model composed of several, one of which is picked for each call: by rules, by a function, or
+/// by another model.
 ///
-/// The first route whose rule holds is taken; if none does, the first model is asked, whose route is called `default`. A
-/// rule looks at the call: how many tokens and tools it has, which step it is, what is in the run's state. A function that
-/// [chooses](ModelRouterBuilder::choose) and a model that [classifies](ModelRouterBuilder::classify_with) come before the rules; if
-/// they name no route, the rules decide, and a name that is no route's is warned of.
+/// The first route whose rule matches is taken; if none does, the first model is called, whose
+/// route is named `default`. A rule inspects the call: its number of tokens and tools, the run's
+/// step, the run's state. A function set with [`choose`](ModelRouterBuilder::choose) and a model
+/// set with [`classify_with`](ModelRouterBuilder::classify_with) come before the rules; if they
+/// name no route, the rules decide, and an unknown name causes a warning.
 ///
-/// Each call announces its route by an [`EventKind::Custom`] named `model_route`, and [`ModelResponse::model`] says who answered.
+/// Each call emits its route as an [`EventKind::Custom`] named `model_route`, and
+/// [`ModelResponse::model`] names the model that answered.
 ///
-/// It is a model and not a middleware, as [`Failover`](crate::Failover) is: so whoever is asked, it is the one call of the step
-/// that the journal, the budget and the layers around it know. The two go together.
+/// `ModelRouter` is a model rather than a middleware, like [`Failover`](crate::Failover): whichever
+/// model is called, it is the step's single call in the journal, the budget and the outer layers.
+/// The two can be combined.
 ///
 /// # Order
 ///
@@ -64,7 +68,7 @@ pub struct ModelRouter {
     info: ModelInfo,
 }
 
-/// One of the models, and when it is asked.
+/// One of the models, and its rule.
 struct Route {
     name: String,
     model: Arc<dyn Model>,
@@ -80,7 +84,7 @@ impl Route {
 }
 
 impl ModelRouter {
-    /// Begins with the model that is asked where nothing leads to another.
+    /// Returns a builder with the model that is called if no other route matches.
     pub fn builder(default: impl Model) -> ModelRouterBuilder {
         ModelRouterBuilder::new(Arc::new(default))
     }
@@ -107,8 +111,9 @@ impl ModelRouter {
 
 #[async_trait]
 impl Model for ModelRouter {
-    /// The first model's name and provider, the smallest of the windows and output limits that are known, and tools and
-    /// schemas only if all take them; or what [`ModelRouterBuilder::info`] said.
+    /// Returns the first model's name and provider with the smallest of the known windows and
+    /// output limits, and tools and schemas only if all models support them; or the info set with
+    /// [`ModelRouterBuilder::info`].
     fn info(&self) -> ModelInfo {
         self.info.clone()
     }
