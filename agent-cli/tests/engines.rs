@@ -168,7 +168,7 @@ fn a_server_takes_no_more_runs_than_may_wait_for_workers() {
     start(&server, &json!({"input": "Hi."}));
     let (status, text) = server.ask("POST", "/api/agents/agent/runs", &json!({"input": "Hi."}));
     server.kill();
-    assert!(status == 503 && text.contains("no more are taken"), "{status}: {text}");
+    assert!(status == 503 && text.contains("the queue is full"), "{status}: {text}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl BlobStore for FileBlobs {
             std::fs::rename(part, path)?;
             std::fs::File::open(folder)?.sync_all()
         };
-        in_background(write).await.map_err(|e| failed("kept", &e))
+        in_background(write).await.map_err(|e| failed("stored", &e))
     }
 
     async fn get(&self, name: &str) -> Result<Bytes> {

@@ -41,13 +41,13 @@ impl Callers {
         let called = service.or(own).zip(Some(session));
         if self.0.iter().any(|above| Some((&above.service, &above.session)) == called) {
             return Err(Error::config(format!(
-                "session '{session}' cannot be called: a run of it waits for this one, and would never end. Call the agent in another session"
+                "session '{session}' cannot be called: one of its runs waits for this one, so the call would never end. Call the agent in another session"
             )));
         }
         let above = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         if above > max_depth {
             return Err(Error::tool(format!(
-                "The agent was not called: agents that are served elsewhere may be called at most {max_depth} deep. Do the task yourself."
+                "The agent was not called: remote agents may be called at most {max_depth} deep. Do the task yourself."
             )));
         }
         Ok(())

@@ -277,7 +277,7 @@ fn end_of(agent: &str, called: Called) -> Result<ServedEnd> {
         Called::Ended(outcome) => outcome,
         Called::Failed(why) => return Err(Error::tool(format!("Agent '{agent}' could not be called: {why}"))),
         Called::GivenUp => {
-            let message = format!("agent '{agent}' gave no answer in time, and was cancelled");
+            let message = format!("agent '{agent}' did not answer in time and was cancelled");
             return Err(Error::new(ErrorKind::Timeout, message));
         }
     };

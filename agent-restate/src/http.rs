@@ -55,7 +55,7 @@ pub(crate) fn client() -> Result<Client> {
         .map(|builder| builder.with_root_certificates(roots).with_no_client_auth());
     let config = config.map_err(|e| Error::config("TLS cannot be set up").with_source(e))?;
     let client = Client::builder().tls_backend_preconfigured(config).connect_timeout(Duration::from_secs(10));
-    client.tcp_nodelay(true).build().map_err(|e| Error::config("a client for HTTP cannot be set up").with_source(e))
+    client.tcp_nodelay(true).build().map_err(|e| Error::config("the HTTP client cannot be created").with_source(e))
 }
 
 /// Header that distinguishes errors of the ingress from errors of an invocation, which chooses its
@@ -147,7 +147,7 @@ impl Said {
         };
         let told = self.message().unwrap_or_else(|| self.body.clone());
         let short: String = told.chars().take(500).collect();
-        Error::new(kind, format!("Restate refused ({}): {short}", self.status.as_u16()))
+        Error::new(kind, format!("Restate rejected the request ({}): {short}", self.status.as_u16()))
     }
 }
 

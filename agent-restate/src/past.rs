@@ -132,7 +132,7 @@ impl Journal for SessionHandle {
     }
 
     async fn delete(&self, _: &str) -> Result<bool> {
-        Err(Error::new(ErrorKind::Busy, "a run of the session is under way"))
+        Err(Error::new(ErrorKind::Busy, "a run of the session is active"))
     }
 }
 

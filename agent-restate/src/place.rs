@@ -28,6 +28,6 @@ pub fn open_blobs(place: &str) -> Result<Arc<dyn BlobStore>> {
     return Ok(Arc::new(crate::s3::S3Blobs::from_env(place)?));
     #[cfg(not(feature = "s3"))]
     Err(agent_core::Error::config(
-        "this program was built without buckets: build it with the feature s3, or name a folder",
+        "this program was built without S3 support: enable the feature s3, or use a folder",
     ))
 }

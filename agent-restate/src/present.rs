@@ -55,7 +55,7 @@ impl Present {
         runs.iter().for_each(|steps| steps.leaves(ends()));
         drop(runs);
         if timeout(within, self.empty()).await.is_err() {
-            tracing::warn!(runs = self.lock().runs.len(), "runs did not reach a safe point in time, and are cut off");
+            tracing::warn!(runs = self.lock().runs.len(), "runs did not reach a safe point in time and are aborted");
         }
     }
 

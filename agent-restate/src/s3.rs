@@ -67,7 +67,7 @@ impl S3Blobs {
 impl BlobStore for S3Blobs {
     async fn put(&self, name: &str, bytes: Bytes) -> Result<()> {
         let put = self.bucket.put(&self.path(name)?, bytes.into()).await;
-        put.map(drop).map_err(|e| failed("kept", e))
+        put.map(drop).map_err(|e| failed("stored", e))
     }
 
     async fn get(&self, name: &str) -> Result<Bytes> {

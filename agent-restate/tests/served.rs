@@ -200,7 +200,7 @@ async fn a_run_elsewhere_that_takes_longer_than_its_call_may_is_cancelled_and_th
     assert_eq!(world.end(&world.travels, &called("r1")).await.status, RunStatus::Cancelled);
     assert_eq!(world.deeds(), 0, "what it was busy with was cut off");
     let results = world.results().await;
-    assert!(results.len() == 1 && results[0].contains("gave no answer in time"), "{results:?}");
+    assert!(results.len() == 1 && results[0].contains("did not answer in time"), "{results:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

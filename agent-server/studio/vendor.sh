@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The libraries that the studio's page uses, at pinned versions from npm, below page/vendor/ with their licences.
+# Third-party libraries of the web UI, at pinned versions from npm, below page/vendor/ with their licences.
 #
 #     vendor.sh          fetches them and writes page/vendor/ and vendor.sha256
 #     vendor.sh --check  compares page/vendor/ with vendor.sha256; needs no network

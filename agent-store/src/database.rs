@@ -67,9 +67,9 @@ impl Database {
             (0, 0, 0) => None,
             (id, version, _) if (id, version) == (layout.application, layout.format) => None,
             (id, ..) if id == layout.application => {
-                Some("another release wrote the store in another format: use that release")
+                Some("another release wrote the store in an unsupported format: use that release")
             }
-            _ => Some("the file is another program's database, or a journal: name another path"),
+            _ => Some("the file belongs to another program or is a journal: use another path"),
         };
         if let Some(message) = refused {
             return Ok(Err(Error::new(ErrorKind::Store, message).with_context("path", path.display().to_string())));

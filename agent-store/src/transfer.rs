@@ -142,7 +142,7 @@ impl Import<'_> {
             self.flush().await?;
             let writer = self.journal.open(&session, "import").await?;
             if !self.journal.read(&session, 0, 1).await?.is_empty() {
-                let message = format!("session '{session}' has entries already: delete it, or import elsewhere");
+                let message = format!("session '{session}' already has entries: delete it, or import into another journal");
                 return Err(Error::new(ErrorKind::Store, message));
             }
             self.target = Some(Target { session, writer, last: 0, batch: Vec::new() });

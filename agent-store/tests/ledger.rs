@@ -41,5 +41,5 @@ async fn another_programs_database_is_left_alone() {
     let path = dir.path().join("other.db");
     rusqlite::Connection::open(&path).and_then(|c| c.execute_batch("CREATE TABLE t (x)")).expect("a database");
     let e = SqliteLedger::open(&path).expect_err("refused");
-    assert!(e.kind() == ErrorKind::Store && e.message().contains("name another path"), "{e}");
+    assert!(e.kind() == ErrorKind::Store && e.message().contains("use another path"), "{e}");
 }

@@ -60,7 +60,7 @@ impl Tables {
             Ok(Some(connection))
         };
         let connection = open().map_err(|e| store_error(path, &e))?.ok_or_else(|| {
-            Error::new(ErrorKind::Store, "the file is another program's database: name another path for the ledger")
+            Error::new(ErrorKind::Store, "the file is another program's database: use another path for the ledger")
                 .with_context("ledger", path.display().to_string())
         })?;
         Ok(Self { connection, path: path.to_owned(), owner: new_id(), dead_after })

@@ -191,6 +191,6 @@ async fn transact<S, T>(
 
 /// All connections are in use.
 fn busy(connections: usize) -> Error {
-    let message = format!("all {connections} connections to the database are busy: connect with more");
+    let message = format!("all {connections} connections to the database are busy: raise the number of connections");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }

@@ -20,16 +20,16 @@ pub(super) fn store_error(e: &tokio_postgres::Error) -> Error {
             "the user lacks privileges: grant it USAGE and CREATE on the journal's schema"
         }
         SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            "the database refuses the user: check the user and the password of the URL"
+            "authentication failed: check the user and the password of the URL"
         }
-        SqlState::INVALID_CATALOG_NAME => "there is no such database: create it, or name another in the URL",
+        SqlState::INVALID_CATALOG_NAME => "unknown database: create it, or name another one in the URL",
         SqlState::TOO_MANY_CONNECTIONS => "the database has too many connections: raise its limit",
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => "the journal is damaged: restore a copy",
         SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
             "the database is shutting down or starting: try again when it is up"
         }
         SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
-            "a pooler gives each transaction another connection: write pooled=true in the URL"
+            "a pooler in transaction mode requires pooled=true in the URL"
         }
         SqlState::LOCK_NOT_AVAILABLE => "a lock could not be acquired in time: try again",
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
@@ -58,7 +58,7 @@ pub(super) fn cannot_connect(e: &tokio_postgres::Error) -> Error {
     }
     let (message, retry) = match tls::is_refused(e) {
         true => (
-            "the database cannot be trusted: check its certificate, and sslmode and sslrootcert of the URL",
+            "the database's certificate is not trusted: check it, and sslmode and sslrootcert of the URL",
             Retry::Permanent,
         ),
         false => (
@@ -123,7 +123,7 @@ pub(super) fn read_takes_too_long(waited: Duration) -> Error {
 
 /// All read connections are in use.
 pub(super) fn all_busy(connections: usize) -> Error {
-    let message = format!("all {connections} connections that read are busy: raise read_connections");
+    let message = format!("all {connections} read connections are busy: raise read_connections");
     Error::new(ErrorKind::Store, message).with_retry(Retry::Temporary(None))
 }
 

@@ -64,7 +64,7 @@ impl News {
             match self.0.readers.heads(&sessions).await {
                 Ok(heads) => self.tell(&heads.into_iter().collect()),
                 Err(error) => {
-                    tracing::debug!(%error, "nobody knows what is new in the sessions that are waited for");
+                    tracing::debug!(%error, "new entries could not be polled; trying again");
                     self.lock().heads.clear();
                 }
             }

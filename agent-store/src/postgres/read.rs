@@ -127,5 +127,5 @@ fn not_utf8() -> Error {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::new(ErrorKind::Store, format!("the journal is damaged: it has {what}; restore a copy"))
+    Error::new(ErrorKind::Store, format!("the journal is damaged: it contains {what}; restore a copy"))
 }

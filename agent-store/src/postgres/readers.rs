@@ -104,7 +104,7 @@ impl Readers {
             match readers.attempt(pick, &parameters).await {
                 Ok(rows) => rows,
                 Err(Broken(e)) => {
-                    tracing::debug!(error = %e, "a connection that reads broke; reading again over another one");
+                    tracing::debug!(error = %e, "a read connection broke; retrying over another one");
                     // The event that broke one connection has most likely broken the others.
                     drop(readers.pool.retain(|_, _| false));
                     readers.attempt(pick, &parameters).await.unwrap_or_else(|Broken(e)| Err(e))

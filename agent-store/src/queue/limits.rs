@@ -72,10 +72,10 @@ impl QueueLimits {
         let full = |most: Option<u64>, now: u64| most.filter(|most| now >= *most);
         let message = match (full(self.queued, queued), full(self.queued_per_tenant, of_tenant)) {
             (Some(most), _) => {
-                format!("{most} runs are queued, and no more are taken: try again later, or add workers")
+                format!("the queue is full with {most} runs: retry later, or add workers")
             }
             (None, Some(most)) => {
-                format!("{most} runs of the tenant are queued, and no more are taken: try again later")
+                format!("the queue is full with {most} runs of the tenant: retry later")
             }
             (None, None) => return Ok(()),
         };

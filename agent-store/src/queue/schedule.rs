@@ -16,7 +16,7 @@ impl Times {
         let (name, cron) = (&schedule.name, &schedule.cron);
         let unreadable = |e| {
             Error::config(format!(
-                "the times '{cron}' of schedule '{name}' cannot be read: write them as cron does, such as '0 6 * * MON-FRI': {e}"
+                "invalid cron expression '{cron}' of schedule '{name}': expected one like '0 6 * * MON-FRI': {e}"
             ))
         };
         Cron::from_str(cron).map(Self).map_err(unreadable)

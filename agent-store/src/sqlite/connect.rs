@@ -39,7 +39,7 @@ impl Location {
         // Absolute, since readers connect later, and so that SQLite's special names (":memory:")
         // are names of files.
         let path = std::path::absolute(path)
-            .map_err(|e| Error::config("the journal needs the path of a file").with_source(e))?;
+            .map_err(|e| Error::config("invalid path of the journal").with_source(e))?;
         Ok(Self { path: path.into(), durability, patience, max_bytes })
     }
 
@@ -103,7 +103,7 @@ impl Location {
         let transaction = connection.transaction()?;
         let (id, version, tables) = identity(&transaction)?;
         if id != APPLICATION_ID && (id, version, tables) != (0, 0, 0) {
-            return refuse("the file is another program's database: name another path".into());
+            return refuse("the file is another program's database: use another path".into());
         }
         if version > FORMAT {
             return refuse(format!(

@@ -12,12 +12,12 @@ pub(crate) fn store_error(path: &Path, e: &rusqlite::Error) -> Error {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             "the journal is read-only: check the permissions of the file and its directory"
         }
-        Some(ErrorCode::NotADatabase) => "the file is not an SQLite database: name another path",
+        Some(ErrorCode::NotADatabase) => "the file is not an SQLite database: use another path",
         Some(ErrorCode::DatabaseCorrupt) => {
             "the journal is damaged: restore a copy, or rescue it with '.recover' of the sqlite3 shell"
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another program keeps the journal locked: end its transaction"
+            "another program locks the journal: end its transaction"
         }
         Some(ErrorCode::CannotOpen) => "the journal cannot be opened: check the path and its permissions",
         Some(ErrorCode::TooBig) => "an entry is larger than the journal can hold",

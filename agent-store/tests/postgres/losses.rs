@@ -171,7 +171,7 @@ async fn what_cannot_be_connected_to_says_what_to_do_and_no_password() {
 
     let Some(place) = Place::new() else { return };
     let e = PostgresJournal::connect(&place.url.replace("dbname=postgres", "dbname=none")).await.expect_err("none");
-    assert!(e.message().contains("there is no such database"), "{e}");
+    assert!(e.message().contains("unknown database"), "{e}");
     let e = PostgresJournal::connect(&place.url.replace("user=tests", "user=nobody")).await.expect_err("unknown user");
     assert!(e.message().contains("check the user and the password"), "{e}");
 }

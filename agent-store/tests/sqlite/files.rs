@@ -62,7 +62,7 @@ fn a_file_that_is_no_database_is_left_alone() {
     let place = Place::new();
     let notes = "my notes ".repeat(1000);
     fs::write(place.path(), &notes).expect("writes");
-    assert!(refusal(&place).contains("the file is not an SQLite database: name another path"));
+    assert!(refusal(&place).contains("the file is not an SQLite database: use another path"));
     assert_eq!(fs::read_to_string(place.path()).expect("reads"), notes);
 }
 
@@ -71,7 +71,7 @@ fn a_database_of_another_program_is_left_alone() {
     let place = Place::new();
     place.sqlite().execute_batch("CREATE TABLE theirs (x)").expect("a table");
     let before = fs::read(place.path()).expect("reads");
-    assert!(refusal(&place).contains("another program's database: name another path"));
+    assert!(refusal(&place).contains("another program's database: use another path"));
     assert_eq!(fs::read(place.path()).expect("reads"), before);
 }
 

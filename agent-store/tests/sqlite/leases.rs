@@ -70,7 +70,7 @@ async fn a_renewal_that_fails_once_is_made_up_for() {
     let lock = place.locked();
     clock.advance(ttl / 2);
     let e = ours.delete("nothing").await.expect_err("locked");
-    assert!(e.is_retryable() && e.message().contains("another program keeps the journal locked"), "{e}");
+    assert!(e.is_retryable() && e.message().contains("another program locks the journal"), "{e}");
     lock.execute_batch("COMMIT").expect("commits");
     ours.delete("nothing").await.expect("a turn of the thread");
     clock.advance(ttl * 2 / 3);

@@ -125,7 +125,7 @@ async fn an_exported_session_is_the_same_when_it_is_imported() {
     }
     // A second import overwrites nothing.
     let e = import(&to, stream::iter(lines.into_iter().map(Ok))).await.expect_err("is there already");
-    assert!(e.message().contains("has entries already"), "{e}");
+    assert!(e.message().contains("already has entries"), "{e}");
     assert_eq!((e.kind(), e.context("line")), (ErrorKind::Store, Some("1")));
 }
 

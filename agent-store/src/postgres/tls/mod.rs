@@ -45,7 +45,7 @@ fn meaning(mode: Option<&str>, has_roots: bool) -> Result<(SslMode, Check)> {
         }
     };
     if has_roots && mode != SslMode::Require {
-        let message = "sslrootcert checks nothing without TLS: add sslmode=verify-full to the database's URL";
+        let message = "sslrootcert has no effect without TLS: add sslmode=verify-full to the database URL";
         return Err(Error::config(message));
     }
     Ok((mode, check))

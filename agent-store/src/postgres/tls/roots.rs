@@ -21,16 +21,16 @@ pub(super) fn read(path: Option<&str>) -> Result<RootCertStore> {
         return Ok(roots);
     };
     let unreadable = |e: rustls::pki_types::pem::Error| {
-        let message = format!("sslrootcert '{path}' cannot be read: name a file of certificates in PEM");
+        let message = format!("sslrootcert '{path}' cannot be read: expected a PEM file of certificates");
         Error::config(message).with_context("pem", e.to_string())
     };
     for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
         let refused =
-            |e| Error::config(format!("sslrootcert '{path}' holds no authority's certificate")).with_source(e);
+            |e| Error::config(format!("sslrootcert '{path}' contains an invalid CA certificate")).with_source(e);
         roots.add(certificate.map_err(unreadable)?).map_err(refused)?;
     }
     if roots.is_empty() {
-        return Err(Error::config(format!("sslrootcert '{path}' holds no certificate: name a file of them in PEM")));
+        return Err(Error::config(format!("sslrootcert '{path}' contains no certificate: expected a PEM file of certificates")));
     }
     Ok(roots)
 }

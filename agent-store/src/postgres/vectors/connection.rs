@@ -29,7 +29,7 @@ async fn set_up(location: &Location) -> Result<String> {
     let mut client = location.attach().await?;
     let extension = extension(&mut client).await.map_err(|e| store_error(&e))?.ok_or_else(|| {
         let message =
-            "the database has no pgvector: install it on the server (Debian: postgresql-17-pgvector or the like)";
+            "pgvector is not installed: install it on the server (Debian: postgresql-17-pgvector or similar)";
         Error::new(ErrorKind::Store, message).with_retry(Retry::Permanent)
     })?;
     location.migrate(&[&MIGRATION.replace("{extension}", &extension)]).await?;

@@ -35,7 +35,7 @@ pub(super) fn tsquery(words: &[String]) -> String {
 pub(super) fn check(record: &Record) -> Result<()> {
     let metadata = serde_json::Value::Object(record.metadata.clone()).to_string();
     if record.id.contains('\0') || record.text.contains('\0') || metadata.contains("\\u0000") {
-        let message = "PostgreSQL keeps no NUL character: take it out of the record";
+        let message = "PostgreSQL cannot store NUL characters: remove them from the record";
         return Err(Error::config(message).with_context("record", record.id.clone()));
     }
     Ok(())
