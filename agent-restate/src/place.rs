@@ -27,7 +27,5 @@ pub fn open_blobs(place: &str) -> Result<Arc<dyn BlobStore>> {
     #[cfg(feature = "s3")]
     return Ok(Arc::new(crate::s3::S3Blobs::from_env(place)?));
     #[cfg(not(feature = "s3"))]
-    Err(agent_core::Error::config(
-        "this program was built without S3 support: enable the feature s3, or use a folder",
-    ))
+    Err(agent_core::Error::config("this program was built without S3 support: enable the feature s3, or use a folder"))
 }

@@ -142,7 +142,8 @@ impl Import<'_> {
             self.flush().await?;
             let writer = self.journal.open(&session, "import").await?;
             if !self.journal.read(&session, 0, 1).await?.is_empty() {
-                let message = format!("session '{session}' already has entries: delete it, or import into another journal");
+                let message =
+                    format!("session '{session}' already has entries: delete it, or import into another journal");
                 return Err(Error::new(ErrorKind::Store, message));
             }
             self.target = Some(Target { session, writer, last: 0, batch: Vec::new() });

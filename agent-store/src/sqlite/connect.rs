@@ -38,8 +38,8 @@ impl Location {
     pub(super) fn new(path: &Path, durability: Durability, patience: Duration, max_bytes: u64) -> Result<Self> {
         // Absolute, since readers connect later, and so that SQLite's special names (":memory:")
         // are names of files.
-        let path = std::path::absolute(path)
-            .map_err(|e| Error::config("invalid path of the journal").with_source(e))?;
+        let path =
+            std::path::absolute(path).map_err(|e| Error::config("invalid path of the journal").with_source(e))?;
         Ok(Self { path: path.into(), durability, patience, max_bytes })
     }
 

@@ -30,7 +30,9 @@ pub(super) fn read(path: Option<&str>) -> Result<RootCertStore> {
         roots.add(certificate.map_err(unreadable)?).map_err(refused)?;
     }
     if roots.is_empty() {
-        return Err(Error::config(format!("sslrootcert '{path}' contains no certificate: expected a PEM file of certificates")));
+        return Err(Error::config(format!(
+            "sslrootcert '{path}' contains no certificate: expected a PEM file of certificates"
+        )));
     }
     Ok(roots)
 }

@@ -28,8 +28,7 @@ pub(super) async fn connect(url: &str, schema: &str, most: usize) -> Result<Conn
 async fn set_up(location: &Location) -> Result<String> {
     let mut client = location.attach().await?;
     let extension = extension(&mut client).await.map_err(|e| store_error(&e))?.ok_or_else(|| {
-        let message =
-            "pgvector is not installed: install it on the server (Debian: postgresql-17-pgvector or similar)";
+        let message = "pgvector is not installed: install it on the server (Debian: postgresql-17-pgvector or similar)";
         Error::new(ErrorKind::Store, message).with_retry(Retry::Permanent)
     })?;
     location.migrate(&[&MIGRATION.replace("{extension}", &extension)]).await?;
