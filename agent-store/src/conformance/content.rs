@@ -68,7 +68,7 @@ pub async fn large_payloads_are_the_same_wherever_they_are_read(journal: Arc<dyn
     }
     assert!(journal.delete("s").await.expect("deletes"));
     let bodies: Vec<_> = read_all(&*journal, "t").await.iter().map(|entry| entry.body.clone()).collect();
-    assert!(bodies == wanted, "what the deleted session shared with it is still there");
+    assert!(bodies == wanted, "content shared with the deleted session remains");
 }
 
 /// A replayed decision must be the same to the last bit of a number.
@@ -92,6 +92,6 @@ pub async fn the_fold_is_the_same_as_in_memory(journal: Arc<dyn Journal>) {
         let ours = journal.index("s").await.expect("folds").look(|index| index.view(agent));
         let theirs = memory.index("s").await.expect("folds").look(|index| index.view(agent));
         assert_eq!(ours, theirs);
-        assert_eq!(ours.history.is_empty(), agent == "nobody", "the sample says something");
+        assert_eq!(ours.history.is_empty(), agent == "nobody", "the sample has content");
     }
 }

@@ -25,7 +25,7 @@ pub async fn a_writer_whose_append_failed_refuses_what_follows(journal: Arc<dyn 
     let at_once = [vec!["2"], vec!["lost", UNKEPT], vec!["behind"], vec!["further behind"]];
     let acks = at_once.map(|texts| writer.append(texts.into_iter().map(|text| heard("r", text)).collect()));
     let mut answers = join_all(acks).await.into_iter();
-    assert_eq!(answers.next().and_then(Result::ok), Some(2), "what came before it is kept");
+    assert_eq!(answers.next().and_then(Result::ok), Some(2), "earlier entries are stored");
     for answer in answers {
         assert_eq!(answer.expect_err("nothing is kept from the failure on").kind(), ErrorKind::Store);
     }
@@ -36,7 +36,7 @@ pub async fn a_writer_whose_append_failed_refuses_what_follows(journal: Arc<dyn 
     assert_eq!(texts(&*journal, "s").await, ["1", "2"]);
     drop(writer);
     let anew = open(&*journal, "s", "a").await;
-    assert_eq!(append(&*anew, vec![heard("r", "3")]).await, 3, "a new writer goes on after what is there");
+    assert_eq!(append(&*anew, vec![heard("r", "3")]).await, 3, "a new writer continues after the stored entries");
     assert_eq!(texts(&*journal, "s").await, ["1", "2", "3"]);
 }
 

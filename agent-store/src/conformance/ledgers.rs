@@ -94,7 +94,7 @@ pub async fn what_does_not_fit_is_not_set_aside(open: Open<'_>) {
         assert!(reserve(&ledger, &account, &caps, fits).await.is_some(), "{caps:?}");
         assert_eq!(reserve(&ledger, &account, &caps, too_much).await, None, "{caps:?}");
         assert_eq!(balance(&ledger, &account).await.reserved, fits);
-        assert!(reserve(&ledger, &account, &Caps::default(), too_much).await.is_some(), "whoever has no cap");
+        assert!(reserve(&ledger, &account, &Caps::default(), too_much).await.is_some(), "a reservation without caps");
     }
 }
 

@@ -88,7 +88,7 @@ pub async fn filters_choose_among_what_fits(store: &dyn MemoryStore) {
     assert_eq!(ids(store, bees().filter(Filter::gt("year", 2022))).await, ["honey"]);
     assert!(ids(store, bees().filter(Filter::eq("topic", "food"))).await.is_empty());
     let all = |filter| MemoryQuery::new("").top_k(99).filter(filter);
-    assert_eq!(ids(store, all(Filter::eq("year", 2019))).await, ["cold", "nuts"], "numbers by value");
+    assert_eq!(ids(store, all(Filter::eq("year", 2019))).await, ["cold", "nuts"], "numbers compare by value");
     assert_eq!(ids(store, all(Filter::eq("topic", json!(null)))).await, ["chess"]);
     let far = Filter::is_in("topic", json!(["travel", "weather"])).and(Filter::ne("year", 2019));
     assert_eq!(ids(store, all(far.clone())).await, ["train"]);
@@ -115,7 +115,7 @@ pub async fn a_query_is_words_and_nothing_else(store: &dyn MemoryStore) {
         let found = ids(store, MemoryQuery::new(text)).await;
         assert!(found.contains(&"nuts".to_owned()), "{text}: {found:?}");
     }
-    assert!(ids(store, MemoryQuery::new("nut*")).await.is_empty(), "no beginnings of words");
+    assert!(ids(store, MemoryQuery::new("nut*")).await.is_empty(), "no prefix search");
     store.add("ada", vec![Memory::new("Élodie mag Äpfel, 猫 too.").with_id("é")]).await.expect("adds");
     for text in ["élodie", "ÄPFEL", "猫"] {
         assert_eq!(ids(store, MemoryQuery::new(text)).await, ["é"]);

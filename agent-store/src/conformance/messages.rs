@@ -156,7 +156,7 @@ pub async fn rounds_are_found_by_their_text(store: &dyn ChatMessageStore) {
     let either = ChatQuery::default().containing("e");
     assert_eq!(read(store, "c", either.clone().last_k(1)).await.len(), 3);
     assert_eq!(read(store, "c", either).await.len(), 11);
-    assert!(read(store, "c", ChatQuery::default().containing("hello")).await.is_empty(), "letter by letter");
+    assert!(read(store, "c", ChatQuery::default().containing("hello")).await.is_empty(), "case-sensitive");
     assert!(read(store, "c", ChatQuery::default().containing("%")).await.is_empty());
 }
 

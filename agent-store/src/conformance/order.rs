@@ -20,12 +20,12 @@ pub async fn sequence_numbers_begin_at_1_and_have_no_gaps(journal: Arc<dyn Journ
     let mut next = 1;
     for size in [1, 3, 1, 70, 2] {
         let batch = (0..size).map(|n| heard("r", format!("{}", next + n))).collect();
-        assert_eq!(append(&*writer, batch).await, next, "the first number of the batch is given back");
+        assert_eq!(append(&*writer, batch).await, next, "append returns the first number of the batch");
         next += size;
     }
     let entries = read_all(&*journal, "s").await;
     assert!(entries.iter().map(|e| e.seq).eq(1..next));
-    assert!(entries.iter().all(|e| text(e) == e.seq.to_string()), "each has the place that it was given");
+    assert!(entries.iter().all(|e| text(e) == e.seq.to_string()), "each entry has its acknowledged position");
 }
 
 /// Under many concurrent writers, each batch is stored once, contiguously, at the acknowledged
@@ -161,7 +161,7 @@ pub async fn a_session_is_read_from_its_anchor_and_from_its_beginning_when_it_mu
         append(&*writer, run(text)).await;
     }
     let anchor = journal.anchor("s").await.expect("reads");
-    assert!(anchor.is_none_or(|newest| newest.seq == 8), "the newest of both");
+    assert!(anchor.is_none_or(|newest| newest.seq == 8), "the newest snapshot");
     for undoes in [false, true] {
         if undoes {
             let undone = EntryBody::Undone { before_run: first_id.clone() };

@@ -82,16 +82,16 @@ type Open<'a> = &'a (dyn Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync);
 const LEASE: Duration = Duration::from_secs(600);
 
 fn job(run: &str) -> Job {
-    Job::new("a", &RunRequest::user("hello").run_id(run)).expect("it is data")
+    Job::new("a", &RunRequest::user("hello").run_id(run)).expect("is serializable")
 }
 
 fn of_session(session: &str, run: &str) -> Job {
-    Job::new("a", &RunRequest::user("hello").session(session).run_id(run)).expect("it is data")
+    Job::new("a", &RunRequest::user("hello").session(session).run_id(run)).expect("is serializable")
 }
 
 async fn send(queue: &dyn Upkeep, job: Job) -> RunAddress {
     let at = job.at.clone();
-    assert_eq!(queue.dispatch(job).await.expect("takes it"), Dispatched::New);
+    assert_eq!(queue.dispatch(job).await.expect("accepts the job"), Dispatched::New);
     at
 }
 
@@ -104,7 +104,7 @@ async fn claim(queue: &dyn Upkeep) -> Option<Claimed> {
 }
 
 async fn next(queue: &dyn Upkeep) -> Claimed {
-    claim(queue).await.expect("there is one")
+    claim(queue).await.expect("a job is available")
 }
 
 /// Claims all available jobs and returns their runs.
@@ -117,7 +117,7 @@ async fn rest(queue: &dyn Upkeep) -> Vec<String> {
 }
 
 async fn release(queue: &dyn Upkeep, claimed: &Claimed, outcome: Outcome) {
-    assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"), "the lease is held");
+    assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"), "the lease is valid");
 }
 
 fn answers(value: &str) -> BTreeMap<String, Answer> {
@@ -137,14 +137,14 @@ pub async fn a_run_that_is_sent_twice_is_queued_once(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     for outcome in [None, Some(Outcome::Done)] {
-        assert_eq!(queue.dispatch(job("r").priority(9)).await.expect("takes it"), Dispatched::Known);
+        assert_eq!(queue.dispatch(job("r").priority(9)).await.expect("accepts the job"), Dispatched::Known);
         if let Some(outcome) = outcome {
             let claimed = next(&*queue).await;
-            assert_eq!(claimed.job.priority, 0, "the first one counts");
+            assert_eq!(claimed.job.priority, 0, "the first job is kept");
             release(&*queue, &claimed, outcome).await;
         }
     }
-    assert_eq!(queue.dispatch(job("r")).await.expect("takes it"), Dispatched::Known);
+    assert_eq!(queue.dispatch(job("r")).await.expect("accepts the job"), Dispatched::Known);
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::Done), None));
 }
 
@@ -156,7 +156,7 @@ pub async fn a_job_comes_as_it_was_sent_whatever_its_names_are(open: Open<'_>) {
         let job = Job::new(name, &request).expect("data").tenant(name).extra(json!({name: [name, 0.1]}));
         let run = send(&*queue, job.clone()).await;
         let by = Claim::new(name, [name.into()], LEASE);
-        let claimed = queue.claim(&by).await.expect("works").expect("there is one");
+        let claimed = queue.claim(&by).await.expect("works").expect("a job is available");
         assert_eq!((claimed.job.clone(), claimed.answers.clone(), claimed.failures), (job, None, 0));
         assert!(matches!(standing(&*queue, &run).await, Some(Standing::Running { .. })));
         queue.answer(&run, BTreeMap::from([(name.to_owned(), json!(name).into())])).await.expect("taken");
@@ -196,12 +196,12 @@ pub async fn a_session_has_one_run_out_at_a_time_in_order_of_arrival(open: Open<
     assert_eq!((&*first.job.at.run, rest(&*queue).await), ("s1", vec!["t1".to_owned()]));
     let after = Outcome::Later { after: LEASE, error: Some("busy".into()) };
     release(&*queue, &first, after).await;
-    assert_eq!(claim(&*queue).await, None, "the others came later");
+    assert_eq!(claim(&*queue).await, None, "the others were added later");
     assert!(queue.remove(&first.job.at).await.expect("works"));
     let second = next(&*queue).await;
     assert_eq!(&*second.job.at.run, "s2");
     release(&*queue, &second, at_rest()).await;
-    assert_eq!(&*next(&*queue).await.job.at.run, "s3", "one at rest is not out");
+    assert_eq!(&*next(&*queue).await.job.at.run, "s3", "a suspended job does not block");
 }
 
 /// A job scheduled for tomorrow does not block one for today.
@@ -255,7 +255,7 @@ pub async fn many_who_claim_at_once_get_each_job_once(open: Open<'_>) {
 pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
-    let sleeper = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let sleeper = claim_for(&*queue, Duration::ZERO).await.expect("a job is available");
     let heir = next(&*queue).await;
     assert!(heir.receipt != sleeper.receipt && heir.job == sleeper.job);
     assert_eq!(heir.failures, 1);
@@ -264,14 +264,14 @@ pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(o
     assert!(!queue.release(sleeper.receipt, Outcome::Done, &[], true).await.expect("works"));
     assert_eq!(standing(&*queue, &run).await, Some(Standing::Running { worker: "w".into() }));
     release(&*queue, &heir, Outcome::Done).await;
-    assert!(!queue.release(heir.receipt, Outcome::Done, &[], true).await.expect("works"), "it was given back");
+    assert!(!queue.release(heir.receipt, Outcome::Done, &[], true).await.expect("works"), "the lease was released");
 }
 
 /// The holder keeps the lease.
 pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     send(&*queue, job("r")).await;
-    let held = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let held = claim_for(&*queue, Duration::ZERO).await.expect("a job is available");
     assert_eq!(queue.renew(&[held.receipt], LEASE).await.expect("works"), [held.receipt]);
     assert_eq!(claim(&*queue).await, None);
     release(&*queue, &held, Outcome::Done).await;
@@ -281,7 +281,7 @@ pub async fn a_lease_that_is_renewed_is_kept(open: Open<'_>) {
 pub async fn a_job_whose_lease_ran_out_is_no_workers_and_can_be_removed(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
-    let lost = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let lost = claim_for(&*queue, Duration::ZERO).await.expect("a job is available");
     assert!(queue.remove(&run).await.expect("works"));
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (None, None));
     assert!(!queue.release(lost.receipt, Outcome::Done, &[], true).await.expect("works"));
@@ -293,7 +293,7 @@ pub async fn whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_j
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     let later = || Outcome::Later { after: Duration::ZERO, error: None };
-    assert!(!claim_for(&*queue, Duration::ZERO).await.expect("there is one").stands);
+    assert!(!claim_for(&*queue, Duration::ZERO).await.expect("a job is available").stands);
     for (before, outcome, stands) in [
         (false, later(), false),
         (false, later(), true),
@@ -305,8 +305,8 @@ pub async fn whoever_claims_a_job_is_told_whether_a_worker_left_its_run_in_the_j
         assert!(queue.release(claimed.receipt, outcome, &[], stands).await.expect("works"));
     }
     assert!(queue.retry(&run).await.expect("works"));
-    assert!(claim_for(&*queue, Duration::ZERO).await.expect("there is one").stands);
-    assert!(next(&*queue).await.stands, "a worker died with it");
+    assert!(claim_for(&*queue, Duration::ZERO).await.expect("a job is available").stands);
+    assert!(next(&*queue).await.stands, "a worker died with the job");
 }
 
 /// The answers of a worker that dies are handed to the next one.
@@ -325,7 +325,7 @@ pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
     let heir = next(&*queue).await;
     assert_eq!(heir.answers, Some(both));
     release(&*queue, &heir, at_rest()).await;
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest), "they are used up");
+    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest), "the answers are consumed");
     queue.answer(&run, BTreeMap::new()).await.expect("goes on");
     assert_eq!(next(&*queue).await.answers, Some(BTreeMap::new()));
 }
@@ -371,7 +371,7 @@ pub async fn what_waits_for_nothing_takes_no_answer(open: Open<'_>) {
 pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
-    let dies = claim_for(&*queue, Duration::ZERO).await.expect("there is one");
+    let dies = claim_for(&*queue, Duration::ZERO).await.expect("a job is available");
     let said = [Signal::Steer(Message::user("and be brief")), Signal::Pause, Signal::Cancel];
     for signal in said.clone() {
         assert!(queue.signal(&run, signal).await.expect("works"));
@@ -387,7 +387,7 @@ pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>
     assert!(queue.release(heir.receipt, at_rest(), &heard, true).await.expect("works"));
     assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest));
     for signal in [Signal::Pause, Signal::Steer(Message::user("anybody?"))] {
-        assert!(!queue.signal(&run, signal).await.expect("works"), "it is at rest");
+        assert!(!queue.signal(&run, signal).await.expect("works"), "the run is suspended");
     }
 }
 
@@ -419,14 +419,14 @@ pub async fn a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told(open
     assert_eq!(told(&*queue, &failed).await, [Signal::Cancel]);
     release(&*queue, &failed, Outcome::Later { after: Duration::ZERO, error: None }).await;
     let again = next(&*queue).await;
-    assert_eq!(told(&*queue, &again).await, [Signal::Cancel], "it was not obeyed");
+    assert_eq!(told(&*queue, &again).await, [Signal::Cancel], "the signal was not acknowledged");
     release(&*queue, &again, Outcome::Done).await;
     assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
     let paused = send(&*queue, job("p")).await;
     for signal in [Signal::Pause, Signal::Cancel] {
         assert!(queue.signal(&paused, signal).await.expect("works"));
     }
-    assert_eq!(standing(&*queue, &paused).await, Some(Standing::Done), "it never began");
+    assert_eq!(standing(&*queue, &paused).await, Some(Standing::Done), "the run never began");
 }
 
 /// The message does not occupy a worker, and survives a dead letter.
@@ -441,7 +441,7 @@ pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(ope
     assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
     let again = next(&*queue).await;
-    assert_eq!(told(&*queue, &again).await, std::slice::from_ref(&brief), "it was paused, and is not any more");
+    assert_eq!(told(&*queue, &again).await, std::slice::from_ref(&brief), "the pause is over");
     release(&*queue, &again, Outcome::Dead { error: "no credit".into() }).await;
     assert!(queue.retry(&run).await.expect("works"));
     assert_eq!(told(&*queue, &next(&*queue).await).await, [brief]);
@@ -483,7 +483,7 @@ pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_gi
         release(&*queue, claimed, Outcome::Dead { error: "no credit".into() }).await;
     }
     assert!(queue.signal(&after, Signal::Cancel).await.expect("works"));
-    assert!(!queue.signal(&after, Signal::Pause).await.expect("works"), "it is stopped");
+    assert!(!queue.signal(&after, Signal::Pause).await.expect("works"), "the run is stopped");
     for run in [&before, &after] {
         assert_eq!(standing(&*queue, run).await, Some(Standing::Dead { error: "no credit".into() }));
         assert!(queue.retry(run).await.expect("works"));
@@ -530,7 +530,7 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
     let queue = open(QueueLimits::default());
     let (run, other) = (send(&*queue, job("r")).await, send(&*queue, job("s")).await);
     let claimed = next(&*queue).await;
-    assert!(!queue.retry(&run).await.expect("works") && !queue.remove(&run).await.expect("works"), "it runs");
+    assert!(!queue.retry(&run).await.expect("works") && !queue.remove(&run).await.expect("works"), "the job is running");
     release(&*queue, &claimed, Outcome::Dead { error: "no credit".into() }).await;
     let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
     assert_eq!(dead.iter().map(|job| &job.job.at).collect::<Vec<_>>(), [&run]);
@@ -549,7 +549,7 @@ pub async fn what_is_listed_was_asked_for_and_is_the_newest_of_that(open: Open<'
     let queue = open(QueueLimits::default());
     for (agent, session, run) in [("a", "s", "1"), ("a", "s", "2"), ("b", "r", "3"), ("a", "r", "4")] {
         let request = RunRequest::user("hello").session(session).run_id(run);
-        send(&*queue, Job::new(agent, &request).expect("it is data")).await;
+        send(&*queue, Job::new(agent, &request).expect("is serializable")).await;
     }
     for (agents, session, runs) in [("a", None, "42"), ("bc", None, "3"), ("", None, ""), ("ab", Some("s"), "21")] {
         let mut wanted = Wanted::default().agents(agents.chars()).most(2);
@@ -569,7 +569,7 @@ pub async fn jobs_that_are_done_are_purged_and_others_are_not(open: Open<'_>) {
     send(&*queue, job("dead").tenant("t")).await;
     release(&*queue, &next(&*queue).await, Outcome::Dead { error: "x".into() }).await;
     send(&*queue, job("queued")).await;
-    assert_eq!(queue.purge(LEASE).await.expect("works"), 0, "it is too young");
+    assert_eq!(queue.purge(LEASE).await.expect("works"), 0, "the job is too recent");
     assert_eq!(queue.purge(Duration::ZERO).await.expect("works"), 1);
     assert_eq!((standing(&*queue, &done).await, queue.jobs(&Wanted::default()).await.expect("lists").len()), (None, 2));
     send(&*queue, job("done").tenant("new")).await;
@@ -600,10 +600,10 @@ pub async fn no_more_runs_at_once_than_the_limits_allow(open: Open<'_>) {
         send(&*queue, job(&format!("l{n}")).tenant("large")).await;
     }
     let first = next(&*queue).await;
-    assert_eq!(rest(&*queue).await.len(), 3, "the agent's limit");
+    assert_eq!(rest(&*queue).await.len(), 3, "the limit of the agent");
     release(&*queue, &first, Outcome::Done).await;
     let tenant = next(&*queue).await.job.tenant;
-    assert_eq!((&*tenant, claim(&*queue).await), ("large", None), "its turn was longer ago");
+    assert_eq!((&*tenant, claim(&*queue).await), ("large", None), "its last claim is the oldest");
     let queue = open(QueueLimits::default().running_per_tenant(2).running_of_tenant("large", 3));
     for n in 0..5 {
         send(&*queue, job(&format!("s{n}")).tenant("small")).await;
@@ -646,7 +646,7 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert!(first.job.at.run.starts_with("tick@20") && first.job.at.session == first.job.at.run, "{first:?}");
     assert!(queue.schedules().await.expect("lists")[0].1 > due);
     let again = each_second.job_at(first.job.at.run.trim_start_matches("tick@"));
-    assert_eq!(queue.dispatch(again).await.expect("takes it"), Dispatched::Known, "no time makes two");
+    assert_eq!(queue.dispatch(again).await.expect("accepts the job"), Dispatched::Known, "one job per due time");
     assert!(queue.remove_schedule("tick").await.expect("works"));
     assert!(!queue.remove_schedule("tick").await.expect("works"));
     assert_eq!(queue.schedules().await.expect("lists").len(), 1);
@@ -663,7 +663,7 @@ pub async fn a_time_that_is_due_is_not_lost_when_its_schedule_is_set_again(open:
     // The queue's clock cannot be paused.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     queue.set_schedule(&each_second("new")).await.expect("set");
-    assert_eq!(queue.schedules().await.expect("lists")[0].1, due, "it is due");
+    assert_eq!(queue.schedules().await.expect("lists")[0].1, due, "the schedule is due");
     queue.fire().await.expect("works");
     assert_eq!(next(&*queue).await.job.messages, says("new").messages);
     queue.set_schedule(&Schedule::new("tick", "0 0 1 1 *", says("yearly"))).await.expect("set");

@@ -56,7 +56,7 @@ pub async fn sessions_that_are_too_old_go_and_one_in_use_stays(journal: Arc<dyn 
     let old = Retention::default().older_than(month);
     let deleted = old.clone().prefix("o").apply(&*journal, now).await.expect("applies");
     assert_eq!(deleted, ["old", "other/old"]);
-    assert!(old.apply(&*journal, now).await.expect("applies").is_empty(), "a session in use is passed over");
+    assert!(old.apply(&*journal, now).await.expect("applies").is_empty(), "a session in use is skipped");
     drop(used);
     assert_eq!(old.apply(&*journal, now).await.expect("applies"), ["used"]);
     assert_eq!(journal.sessions().await.expect("lists"), ["new"]);

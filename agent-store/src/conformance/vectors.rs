@@ -111,7 +111,7 @@ pub async fn a_record_of_a_known_id_takes_its_place(store: Store<'_>) {
     store.upsert("c", vec![changed("Ada sails."), changed("Ada swims.")]).await.expect("keeps");
     assert_eq!(store.count("c", None).await.expect("counts"), 5);
     assert_eq!(ids(store, VectorQuery::text("garden")).await, owned(&[]));
-    assert_eq!(ids(store, VectorQuery::text("sails")).await, owned(&[]), "of one batch, the last counts");
+    assert_eq!(ids(store, VectorQuery::text("sails")).await, owned(&[]), "the last record of a batch wins");
     assert_eq!(ids(store, VectorQuery::text("swims")).await, owned(&["bees"]));
     assert_eq!(ids(store, VectorQuery::nearest(vector(&[0.0, 0.0, 1.0])).top_k(1)).await, owned(&["bees"]));
     assert_eq!(ids(store, VectorQuery::newest().top_k(1)).await, owned(&["bees"]));
@@ -161,7 +161,7 @@ pub async fn the_nearest_come_first_with_their_cosines(store: Store<'_>) {
     fill(store, "c").await;
     let found = search(store, &VectorQuery::nearest(vector(&[5.0, 0.0, 0.0]))).await;
     let order: Vec<_> = found.iter().map(|found| found.record.id.as_str()).collect();
-    assert_eq!(order, ["bees", "honey", "train", "nuts", "cold"], "of equals, the newest first");
+    assert_eq!(order, ["bees", "honey", "train", "nuts", "cold"], "equal scores are ordered newest first");
     let expected = [0.995_037, 0.8, 0.0, 0.0, -0.894_427];
     for (found, expected) in found.iter().zip(expected) {
         let similarity = found.similarity.expect("found by its vector");
@@ -225,7 +225,7 @@ pub async fn a_text_is_words_and_nothing_else(store: Store<'_>) {
         let found = ids(store, VectorQuery::text(text)).await;
         assert!(found.contains(&"nuts".to_owned()), "{text}: {found:?}");
     }
-    assert!(ids(store, VectorQuery::text("nut*")).await.is_empty(), "no beginnings of words");
+    assert!(ids(store, VectorQuery::text("nut*")).await.is_empty(), "no prefix search");
     let odd = format!("Élodie mag Äpfel, 猫 too, 1e10 and v1.2.3 {}", "x".repeat(3_000));
     store.upsert("c", vec![Record::new("odd", odd)]).await.expect("keeps");
     for text in ["élodie", "ÄPFEL", "猫", "1e10", "V1"] {
@@ -246,7 +246,7 @@ pub async fn both_searches_are_fused_by_their_places(store: Store<'_>) {
     assert_eq!(near, ids(store, VectorQuery::nearest(vector(&[0.5, 1.0, 0.0])).top_k(1)).await);
     assert_eq!(ids(store, query.top_k(0)).await, owned(&[]));
     let wordless = VectorQuery::text("?!").vector(vector(&[0.0, 0.0, -1.0])).top_k(1);
-    assert_eq!(search(store, &wordless).await[0].score, 1.0, "without a word, the vector alone decides");
+    assert_eq!(search(store, &wordless).await[0].score, 1.0, "without words, only the vector counts");
 }
 
 /// With a score of zero.
@@ -274,7 +274,7 @@ pub async fn filters_hold_for_every_search(store: Store<'_>) {
     assert_eq!(ids(store, near().filter(Filter::eq("topic", "travel"))).await, owned(&["train"]));
     assert!(ids(store, words().filter(Filter::eq("topic", "food"))).await.is_empty());
     let newest = |filter| VectorQuery::newest().filter(filter);
-    assert_eq!(ids(store, newest(Filter::eq("year", 2019))).await, owned(&["cold", "nuts"]), "numbers by value");
+    assert_eq!(ids(store, newest(Filter::eq("year", 2019))).await, owned(&["cold", "nuts"]), "numbers compare by value");
     assert_eq!(ids(store, newest(Filter::eq("year", json!(null)))).await, owned(&["train"]));
     let far = Filter::is_in("topic", json!(["travel", "weather"])).and(Filter::ne("year", 2019));
     assert_eq!(ids(store, newest(far.clone())).await, owned(&["train"]));
@@ -334,7 +334,7 @@ pub async fn thresholds_leave_out_what_is_too_far(store: Store<'_>) {
     assert_eq!(ids(store, near().min_score(0.9)).await, owned(&["bees"]));
     let both = VectorQuery::text("nuts").vector(vector(&[1.0, 0.0, 0.0])).min_similarity(0.5);
     let found = ids(store, both).await;
-    assert_eq!(found.len(), 3, "what is found by its words needs no similarity: {found:?}");
+    assert_eq!(found.len(), 3, "full-text matches need no similarity: {found:?}");
     assert!(ids(store, VectorQuery::text("nuts").min_score(1e9)).await.is_empty());
 }
 
@@ -370,7 +370,7 @@ pub async fn records_are_deleted_by_id_and_by_filter(store: Store<'_>) {
     assert!(ids(store, VectorQuery::text("bees")).await.is_empty());
     let left = ids(store, VectorQuery::nearest(vector(&[0.0, 1.0, -0.1]))).await;
     assert_eq!(left, owned(&["train", "cold"]));
-    assert_eq!(store.space("c").await.expect("reads"), Some(VectorSpace::new(EMBEDDER, 3)), "it stays what it is");
+    assert_eq!(store.space("c").await.expect("reads"), Some(VectorSpace::new(EMBEDDER, 3)), "the vector space is kept");
 }
 
 /// Before and after.
@@ -411,7 +411,7 @@ pub async fn many_writers_and_readers_do_not_disturb_each_other(store: Store<'_>
                 batch.push(Record::new("shared", "bees").with("writer", -1));
                 store.upsert("c", batch).await.expect("keeps");
                 let count = store.count("c", Some(&Filter::eq("writer", writer))).await.expect("counts");
-                assert_eq!(count, (round + 1) * (BATCH - 1), "of one's own writes");
+                assert_eq!(count, (round + 1) * (BATCH - 1), "a writer sees its own writes");
             }
         })
     });
@@ -422,7 +422,7 @@ pub async fn many_writers_and_readers_do_not_disturb_each_other(store: Store<'_>
                 let query = VectorQuery::text("bees").vector(vector(&[1.0, 1.0, 1.0])).top_k(3);
                 store.search("c", &query).await.expect("searches");
                 let whole = store.count("c", Some(&Filter::ne("writer", -1))).await.expect("counts");
-                assert_eq!(whole % (BATCH - 1), 0, "a batch was seen in part");
+                assert_eq!(whole % (BATCH - 1), 0, "a batch was read partially");
             }
         })
     });

@@ -58,7 +58,7 @@ pub async fn a_writer_that_is_dropped_frees_its_place(journal: Arc<dyn Journal>)
         drop(same);
     }
     assert!(!is_busy(&*journal, "s", "a").await);
-    assert_eq!(read_all(&*journal, "s").await.len(), 3, "what was handed over before the end is kept");
+    assert_eq!(read_all(&*journal, "s").await.len(), 3, "entries enqueued before the drop are stored");
 }
 
 /// Deletion is rejected while a writer is active.
@@ -77,7 +77,7 @@ pub async fn a_deleted_session_is_gone_and_can_begin_again(journal: Arc<dyn Jour
         append(&*open(&*journal, session, "a").await, vec![heard("r", "x"), heard("r", "y")]).await;
     }
     assert!(journal.delete("s").await.expect("deletes"));
-    assert!(!journal.delete("s").await.expect("deletes"), "there was none any more");
+    assert!(!journal.delete("s").await.expect("deletes"), "the session was already deleted");
     assert!(!journal.delete("never").await.expect("deletes"));
     assert!(read_all(&*journal, "s").await.is_empty());
     assert_eq!(journal.sessions().await.expect("lists"), ["t"]);
@@ -103,19 +103,19 @@ pub async fn the_newest_entry_is_found(journal: Arc<dyn Journal>) {
 pub async fn who_waits_for_entries_hears_of_them_whoever_writes(journal: Arc<dyn Journal>) {
     let (s, t) = (open(&*journal, "s", "a").await, open(&*journal, "t", "a").await);
     append(&*s, vec![heard("r", "1")]).await;
-    journal.news("s", 0).await.expect("there is one");
+    journal.news("s", 0).await.expect("a job is available");
     let gone = tokio::time::timeout(Duration::from_millis(1), journal.news("s", 1)).await;
-    assert!(gone.is_err(), "there is none: {gone:?}");
+    assert!(gone.is_err(), "there are no entries yet: {gone:?}");
     let (mut of_s, mut of_t) = (journal.news("s", 1), journal.news("t", 0));
     tokio::select! {
         biased;
-        news = &mut of_t => panic!("nobody wrote it: {news:?}"),
-        news = &mut of_s => panic!("nobody wrote it: {news:?}"),
+        news = &mut of_t => panic!("no entry was written: {news:?}"),
+        news = &mut of_s => panic!("no entry was written: {news:?}"),
         first = async { append(&*open(&*journal, "s", "b").await, vec![heard("r", "2")]).await } => assert_eq!(first, 2),
     }
     tokio::select! {
         biased;
-        news = &mut of_t => panic!("it is of another session: {news:?}"),
+        news = &mut of_t => panic!("the entry belongs to another session: {news:?}"),
         news = &mut of_s => news.expect("hears"),
     }
     append(&*t, vec![heard("r", "1")]).await;
