@@ -530,7 +530,10 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
     let queue = open(QueueLimits::default());
     let (run, other) = (send(&*queue, job("r")).await, send(&*queue, job("s")).await);
     let claimed = next(&*queue).await;
-    assert!(!queue.retry(&run).await.expect("works") && !queue.remove(&run).await.expect("works"), "the job is running");
+    assert!(
+        !queue.retry(&run).await.expect("works") && !queue.remove(&run).await.expect("works"),
+        "the job is running"
+    );
     release(&*queue, &claimed, Outcome::Dead { error: "no credit".into() }).await;
     let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
     assert_eq!(dead.iter().map(|job| &job.job.at).collect::<Vec<_>>(), [&run]);

@@ -274,7 +274,11 @@ pub async fn filters_hold_for_every_search(store: Store<'_>) {
     assert_eq!(ids(store, near().filter(Filter::eq("topic", "travel"))).await, owned(&["train"]));
     assert!(ids(store, words().filter(Filter::eq("topic", "food"))).await.is_empty());
     let newest = |filter| VectorQuery::newest().filter(filter);
-    assert_eq!(ids(store, newest(Filter::eq("year", 2019))).await, owned(&["cold", "nuts"]), "numbers compare by value");
+    assert_eq!(
+        ids(store, newest(Filter::eq("year", 2019))).await,
+        owned(&["cold", "nuts"]),
+        "numbers compare by value"
+    );
     assert_eq!(ids(store, newest(Filter::eq("year", json!(null)))).await, owned(&["train"]));
     let far = Filter::is_in("topic", json!(["travel", "weather"])).and(Filter::ne("year", 2019));
     assert_eq!(ids(store, newest(far.clone())).await, owned(&["train"]));
