@@ -461,3 +461,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn arguments_that_are_open_at_their_end_are_truncated_and_no_others() {
+    for text in
+        [r#"{"a": 1"#, r#"{"a": "b"#, r#"{"a": ["b""#, r#"{"a": tr"#, r#"{"a": {"b": 1}"#, "{'a': 'b", "[1", "{"]
+    {
+        assert!(open().parse(text).truncated, "{text}");
+    }
+    for text in ["", "null", "[]", "{}", r#"{"a": 1,}"#, r#"{"a": [1}"#, "{'a': 'b'}", "not-json", r#"{"a": 1}}"#] {
+        assert!(!open().parse(text).truncated, "{text}");
+    }
+}

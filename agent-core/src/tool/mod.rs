@@ -27,7 +27,7 @@ pub use self::{
 pub use crate::tooling::{
     CallResult, Computer, Doubt, Effect, FileSearch, Location, OutputText, Reconciled, RemoteMcp, Render, Secret,
     ServerTool, StateRead, StateWrite, ToolHints, ToolOptions, ToolOutput, ToolResults, ToolSpec, ToolSpecs, WebFetch,
-    WebSearch, WireKey, value_to_text,
+    WebSearch, WireKey, portable_keys, value_to_text,
 };
 use crate::{cx::RunCx, error::Result, service::SharedService};
 

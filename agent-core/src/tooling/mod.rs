@@ -10,5 +10,5 @@ pub use self::{
     options::{Doubt, Effect, OutputText, Reconciled, Render, StateRead, StateWrite, ToolHints, ToolOptions},
     output::{CallResult, ToolOutput, ToolResults, value_to_text},
     server::{Computer, FileSearch, Location, RemoteMcp, Secret, ServerTool, WebFetch, WebSearch},
-    spec::{ToolSpec, ToolSpecs, WireKey},
+    spec::{ToolSpec, ToolSpecs, WireKey, portable_keys},
 };

@@ -151,6 +151,10 @@ pub struct ToolOptions {
     pub aliases: Vec<(String, String)>,
     /// Declared consequences of a call for the outside world.
     pub hints: ToolHints,
+    /// True if a call may run with repaired arguments after the model's output was cut off inside
+    /// them. Only tools of [`Effect::Pure`] may accept that; other tools always refuse. Default:
+    /// false, the model is told to call again.
+    pub accepts_truncated: bool,
 }
 
 /// Function that converts a tool's value to content for the model.
@@ -255,6 +259,14 @@ impl ToolOptions {
     #[must_use]
     pub fn alias(mut self, alias: impl Into<String>, param: impl Into<String>) -> Self {
         self.aliases.push((alias.into(), param.into()));
+        self
+    }
+
+    /// Runs a call although the model's output was cut off inside its arguments, for a tool of
+    /// [`Effect::Pure`].
+    #[must_use]
+    pub fn accepts_truncated(mut self) -> Self {
+        self.accepts_truncated = true;
         self
     }
 

@@ -92,6 +92,44 @@ impl ToolSpec {
     }
 }
 
+/// Maximum length of a property key that all providers accept.
+const LONGEST_KEY: usize = 64;
+
+/// Returns the keys of one schema's properties that some providers refuse, each with the key to
+/// offer in its place: letters, digits, `_`, `.` and `-`, at most 64 characters. The mapping depends
+/// on the keys alone, so that the names of arguments can be restored with it.
+///
+/// ```
+/// use agent_core::tool::portable_keys;
+///
+/// let renamed = portable_keys(["$top", "@top", "name"]);
+/// assert_eq!(renamed, [("$top".to_owned(), "_top".to_owned()), ("@top".to_owned(), "_top_2".to_owned())]);
+/// ```
+pub fn portable_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let is_portable = |key: &&str| (1..=LONGEST_KEY).contains(&key.len()) && key.chars().all(is_allowed);
+    let (mut taken, mut others) = (std::collections::BTreeSet::new(), Vec::new());
+    for key in keys {
+        if is_portable(&key) {
+            taken.insert(key.to_owned());
+        } else {
+            others.push(key);
+        }
+    }
+    others.sort_unstable();
+    let renamed = others.into_iter().map(|key| {
+        let plain: String = key.chars().map(|c| if is_allowed(c) { c } else { '_' }).collect();
+        let numbered = |n: u32| {
+            let suffix = if n == 1 { String::new() } else { format!("_{n}") };
+            let kept = plain.get(..LONGEST_KEY - suffix.len()).unwrap_or(&plain);
+            if kept.is_empty() { format!("key{suffix}") } else { format!("{kept}{suffix}") }
+        };
+        let portable = (1..).map(numbered).find(|portable| taken.insert(portable.clone()));
+        (key.to_owned(), portable.unwrap_or_default())
+    });
+    renamed.collect()
+}
+
 /// Key of one way of encoding or measuring tools: a wire, its settings, and the parts that it
 /// replays verbatim.
 ///

@@ -85,7 +85,7 @@ impl Active<'_> {
         let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
         open.map(|(call, pending)| {
             let entry = self.table.get(&call.name);
-            let args = table::parse(entry, &call.arguments).0;
+            let args = table::parse(entry, &call.arguments).value;
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
             request.batch = self.batches;
             request.offered = self.table.specs().clone();

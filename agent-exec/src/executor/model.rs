@@ -1,5 +1,7 @@
 //! One model call, and the handling of its response.
 
+use std::sync::Arc;
+
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
     ModelResponse, Result, ToolOutput, ToolSpecs, Verdict, journal::EntryBody,
@@ -59,9 +61,10 @@ impl Active<'_> {
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::engine::unique_ids(&mut message);
-        self.mend_arguments(&mut message);
+        let truncated = self.mend_arguments(&mut message, &finish);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().engine().log().record_accepted(step, &message, None);
+            self.refuse_truncated(&message, &truncated);
             return Ok(None);
         }
         let reason = match (verdict, finish) {
@@ -109,25 +112,56 @@ impl Active<'_> {
         Ok((!has_more).then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 
-    /// Replaces arguments that are not valid JSON with their repaired form. Providers would reject
-    /// the message otherwise.
-    fn mend_arguments(&self, message: &mut AssistantMessage) {
+    /// Replaces arguments that are not a JSON object with their repaired form. Providers would
+    /// reject the message otherwise. Returns the ids of the calls whose arguments were cut off.
+    fn mend_arguments(&self, message: &mut AssistantMessage, finish: &FinishReason) -> Vec<Arc<str>> {
         let broken = |arguments: &str| {
-            !arguments.trim().is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err()
+            let arguments = arguments.trim_start();
+            let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok();
+            !arguments.is_empty() && !(arguments.starts_with('{') && is_json())
         };
+        let mut truncated: Vec<_> = self.last_at_limit(message, finish).into_iter().collect();
         if !message.calls().any(|call| broken(&call.arguments)) {
-            return;
+            return truncated;
         }
         for block in message.blocks_mut() {
             let Block::ToolCall(call) = block else { continue };
             if broken(&call.arguments) {
-                let (mended, note) = table::parse(self.table.get(&call.name), &call.arguments);
-                let note = note.unwrap_or_else(|| "they are no JSON".into());
-                let message = format!("arguments of call '{}' to '{}' were repaired: {note}", call.id, call.name);
-                self.cx().emit(EventKind::Warning { message });
-                call.arguments = mended.to_string();
+                let parsed = table::parse(self.table.get(&call.name), &call.arguments);
+                if parsed.is_truncated {
+                    truncated.push(call.id.clone());
+                }
+                if let Some(repair) = parsed.repair {
+                    let message = format!("arguments of call '{}' to '{}' were repaired: {repair}", call.id, call.name);
+                    self.cx().emit(EventKind::Warning { message });
+                }
+                call.arguments = parsed.value.to_string();
                 call.raw = None;
             }
+        }
+        truncated
+    }
+
+    /// Returns the call with which an answer ends that reached its output limit. Its arguments are
+    /// not trusted even if they are complete JSON: some servers close what they cut off.
+    fn last_at_limit(&self, message: &AssistantMessage, finish: &FinishReason) -> Option<Arc<str>> {
+        let Some(Block::ToolCall(last)) = message.blocks().last().filter(|_| *finish == FinishReason::Length) else {
+            return None;
+        };
+        let entry = self.table.get(&last.name)?;
+        (!table::accepts_truncated(&entry.options)).then(|| last.id.clone())
+    }
+
+    /// Answers the calls whose arguments were cut off, so that they do not run.
+    fn refuse_truncated(&self, message: &AssistantMessage, truncated: &[Arc<str>]) {
+        for call in message.calls().filter(|call| truncated.contains(&call.id)) {
+            let output = ToolOutput::error(
+                "Not run: the arguments of this call were cut off at the output limit. Call the tool again with shorter \
+                 arguments, for example in several smaller calls.",
+            );
+            let message = format!("arguments of call '{}' to '{}' were cut off: it is not run", call.id, call.name);
+            self.cx().emit(EventKind::Warning { message });
+            self.cx().engine().log().record_answered(&call.id, &call.name, &output);
         }
     }
 

@@ -17,7 +17,7 @@ use agent_core::{
     run::{DeadlineKind, checkpoint::Begun},
     tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
-use agent_tools::ArgumentSchema;
+use agent_tools::{ArgumentSchema, Arguments};
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -50,11 +50,9 @@ impl ToolBody {
         Self { tool, name: spec.name.as_str().into(), options, schema, unseen, permits, timeout }
     }
 
-    /// Parses the model's arguments: repairs the JSON, renames aliases and coerces types. Also
-    /// returns a description of the repairs.
-    pub(crate) fn parse(&self, arguments: &str) -> (Value, Option<String>) {
-        let parsed = self.schema.parse_with(arguments, &self.options.aliases);
-        (parsed.value, parsed.repair)
+    /// Parses the model's arguments: repairs the JSON, renames aliases and coerces types.
+    pub(crate) fn parse(&self, arguments: &str) -> Arguments {
+        self.schema.parse_with(arguments, &self.options.aliases)
     }
 
     /// Adds the arguments that the agent and the state inject, if there are any; the model's own

@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use agent_core::{Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolSpecs, run::ToolChoices};
+use agent_core::{
+    Effect, Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolOptions, ToolSpecs, run::ToolChoices,
+};
 use serde_json::{Value, json};
 
 use super::{ToolEntry, Tools};
@@ -121,16 +123,39 @@ fn with_brought(
     Ok((Arc::new(entries), specs.into_iter().collect()))
 }
 
-/// Parses a tool's arguments as the model wrote them, repaired where possible, and describes the
-/// repairs. An unknown tool has no schema to guide the repair.
-pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> (Value, Option<String>) {
+/// Parsed arguments of a call.
+pub(crate) struct Parsed {
+    pub(crate) value: Value,
+    /// Description of the repairs.
+    pub(crate) repair: Option<String>,
+    /// True if the call must not run: its arguments were open at their end, and the tool does not
+    /// [accept](ToolOptions::accepts_truncated) that.
+    pub(crate) is_truncated: bool,
+}
+
+/// Parses a tool's arguments as the model wrote them, repaired where possible. An unknown tool has
+/// no schema to guide the repair.
+pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> Parsed {
     match tool {
-        Some(entry) => entry.body.parse(arguments),
+        Some(entry) => {
+            let parsed = entry.body.parse(arguments);
+            let is_truncated = parsed.truncated && !accepts_truncated(&entry.options);
+            Parsed { value: parsed.value, repair: parsed.repair, is_truncated }
+        }
         None => match serde_json::from_str(arguments) {
-            Ok(value) => (value, None),
-            Err(_) => (json!({ "raw_arguments": arguments }), Some("they are no JSON".into())),
+            Ok(Value::Null) => Parsed { value: json!({}), repair: None, is_truncated: false },
+            Ok(value @ Value::Object(_)) => Parsed { value, repair: None, is_truncated: false },
+            _ => {
+                let value = json!({ "raw_arguments": arguments });
+                Parsed { value, repair: Some("they are not a JSON object".into()), is_truncated: false }
+            }
         },
     }
+}
+
+/// Returns true if calls run with arguments that were cut off.
+pub(crate) fn accepts_truncated(options: &ToolOptions) -> bool {
+    options.accepts_truncated && options.effect == Effect::Pure
 }
 
 /// Returns a predicate for the parameters that the model itself supplied.

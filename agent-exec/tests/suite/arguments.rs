@@ -1,7 +1,7 @@
 //! Arguments: repaired, converted, completed and checked before a tool receives them.
 
 use agent_core::{
-    Flow, Message, ToolOutput,
+    AssistantMessage, Block, Effect, FinishReason, Flow, Message, ToolOutput,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -41,10 +41,11 @@ fn stored(end: &agent_core::Finished) -> String {
 
 // NexAU 16
 #[tokio::test]
-async fn arguments_with_a_missing_brace_are_mended_run_and_kept_as_valid_json() {
+async fn a_tool_that_accepts_it_runs_with_a_missing_brace_mended_and_the_history_keeps_valid_json() {
     let (log, watch) = (Log::default(), Watch::default());
     let model = ScriptedModel::new([Turn::raw_call("1", "echo", r#"{"file_path": "/a.md""#), Turn::text("done")]);
-    let agent = Agent::builder("a", model.clone()).tool(echo(&log)).middleware(watch.clone()).build().expect("builds");
+    let accepting = echo(&log).with(|options| options.effect(Effect::Pure).accepts_truncated());
+    let agent = Agent::builder("a", model.clone()).tool(accepting).middleware(watch.clone()).build().expect("builds");
     let end = finished(agent.run("go").await);
     assert_eq!(log.seen(), [r#"{"file_path":"/a.md"}"#]);
     assert_eq!(stored(&end), r#"{"file_path":"/a.md"}"#);
@@ -55,6 +56,91 @@ async fn arguments_with_a_missing_brace_are_mended_run_and_kept_as_valid_json() 
         "{:?}",
         watch.warnings()
     );
+}
+
+#[tokio::test]
+async fn a_call_whose_arguments_were_cut_off_is_not_run_and_the_model_is_told_why() {
+    let length = || FinishReason::Length;
+    for (arguments, finish) in [
+        (r#"{"path": "notes.md", "content": "line 1\nli"#, length()),
+        (r#"{"commands": ["npm install", "npm test""#, length()),
+        (r#"{"commands": ["npm install", "npm test""#, FinishReason::ToolCalls),
+        (r#"{"path": "notes.md", "content": "li"#, FinishReason::Stop),
+        (r#"{"n": 12"#, FinishReason::ToolCalls),
+        (r#""{\"path\": \"a"#, length()),
+        (r#""{\"path\": \"a""#, FinishReason::ToolCalls),
+        (r#"{"closed": "by the server"}"#, length()),
+        ("", length()),
+    ] {
+        let (log, watch) = (Log::default(), Watch::default());
+        let cut = Turn::raw_call("1", "echo", arguments).finish(finish.clone());
+        let model = ScriptedModel::new([cut, Turn::text("done")]);
+        let agent = Agent::builder("a", model).tool(echo(&log)).middleware(watch.clone()).build().expect("builds");
+        let end = finished(agent.run("go").await);
+        assert!(log.seen().is_empty(), "{arguments} with {finish:?}: ran with {:?}", log.seen());
+        let (text, is_error) = told(&end);
+        assert!(is_error && text.contains("cut off at the output limit"), "{arguments} with {finish:?}: {text}");
+        assert_eq!(end.answer, "done");
+        let kept = stored(&end);
+        assert!(kept.is_empty() || serde_json::from_str::<Value>(&kept).is_ok(), "a provider takes {kept:?}");
+        assert!(watch.warnings().iter().any(|warning| warning.contains("cut off")), "{:?}", watch.warnings());
+    }
+}
+
+#[tokio::test]
+async fn a_tool_with_effects_cannot_accept_arguments_that_were_cut_off() {
+    let log = Log::default();
+    let end = call(echo(&log).with(agent_core::ToolOptions::accepts_truncated), r#"{"a": "b"#).await;
+    assert!(told(&end).1 && log.seen().is_empty());
+}
+
+#[tokio::test]
+async fn calls_before_the_one_that_was_cut_off_run() {
+    let log = Log::default();
+    let (whole, cut) = (Block::tool_call("1", "echo", r#"{"n": 1}"#), Block::tool_call("2", "echo", r#"{"n": "#));
+    let turn = Turn::message(AssistantMessage::new(vec![whole, cut])).finish(FinishReason::Length);
+    let model = ScriptedModel::new([turn, Turn::text("done")]);
+    let end = finished(Agent::builder("a", model).tool(echo(&log)).build().expect("builds").run("go").await);
+    assert_eq!(log.seen(), [r#"{"n":1}"#]);
+    assert_eq!(results(&end.history).iter().map(|result| result.2).collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
+async fn a_call_with_an_empty_list_for_arguments_runs_without_any_and_an_object_is_kept() {
+    for arguments in ["[]", "null", " [ ] "] {
+        let log = Log::default();
+        let end = call(echo(&log), arguments).await;
+        assert_eq!((log.seen(), stored(&end)), (vec!["{}".to_owned()], "{}".to_owned()), "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn an_unpaired_surrogate_in_arguments_becomes_a_replacement_character() {
+    for (arguments, seen) in [
+        (r#"{"a":"x \ud83d"}"#, json!({"a": "x \u{fffd}"})),
+        (r#"{"a":"\ud83d\ude00 \ude00!"}"#, json!({"a": "\u{1f600} \u{fffd}!"})),
+        (r#"{"a":"\ud83d\u0041"}"#, json!({"a": "\u{fffd}A"})),
+    ] {
+        let log = Log::default();
+        call(echo(&log), arguments).await;
+        assert_eq!(log.seen(), [seen.to_string()], "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn an_integer_reaches_the_tool_as_the_model_wrote_it_or_not_at_all() {
+    let whole = |log: &Log| echo(log).takes(json!({"n": {"type": "integer"}}), &["n"]);
+    for n in ["9007199254740993", "-9223372036854775808", "18446744073709551615"] {
+        let log = Log::default();
+        call(whole(&log), &format!(r#"{{"n":{n}}}"#)).await;
+        assert_eq!(log.seen(), [format!(r#"{{"n":{n}}}"#)]);
+    }
+    let log = Log::default();
+    let end = call(whole(&log), r#"{"n":12345678901234567890123}"#).await;
+    assert!(log.seen().is_empty() && told(&end).0.contains("12345678901234567890123"), "{}", told(&end).0);
+    let text = echo(&log).takes(json!({"n": {"type": ["integer", "string"]}}), &["n"]);
+    call(text, r#"{"n":12345678901234567890123}"#).await;
+    assert_eq!(log.seen(), [r#"{"n":"12345678901234567890123"}"#]);
 }
 
 // NexAU 17

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Number, Value};
 
 use super::{
-    read::{DEEPEST, depth, json_or_mended},
+    read::{DEEPEST, Repairs, depth, json_or_mended},
     shape::Shape,
     types::{Type, Types},
 };
@@ -139,5 +139,5 @@ fn whole(n: &Number, types: Types) -> Option<Value> {
 }
 
 fn structure(text: &str) -> Option<Value> {
-    json_or_mended(text, &mut Vec::new())
+    json_or_mended(text, &mut Repairs::default())
 }

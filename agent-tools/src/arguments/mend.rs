@@ -2,8 +2,17 @@
 
 use std::{collections::BTreeSet, iter::Peekable, str::Chars};
 
-/// Rewrites an object or a list that is nearly JSON, and names the slips. The result may still not be JSON.
-pub(super) fn mend(text: &str) -> Option<(String, BTreeSet<&'static str>)> {
+/// Text that is nearly JSON, rewritten. It may still not be JSON.
+pub(super) struct Mended {
+    pub(super) json: String,
+    /// Names of the slips.
+    pub(super) slips: BTreeSet<&'static str>,
+    /// True if a string or brackets were open at the end of the text.
+    pub(super) is_truncated: bool,
+}
+
+/// Rewrites an object or a list that is nearly JSON, and names the slips. Returns `None` for other text.
+pub(super) fn mend(text: &str) -> Option<Mended> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
@@ -12,12 +21,13 @@ pub(super) fn mend(text: &str) -> Option<(String, BTreeSet<&'static str>)> {
         out: String::with_capacity(text.len() + 8),
         open: Vec::new(),
         slips: BTreeSet::new(),
+        is_truncated: false,
     };
     while let Some(c) = mender.rest.next() {
         mender.token(c)?;
     }
     mender.close_all();
-    Some((mender.out, mender.slips))
+    Some(Mended { json: mender.out, slips: mender.slips, is_truncated: mender.is_truncated })
 }
 
 struct Mender<'a> {
@@ -26,6 +36,7 @@ struct Mender<'a> {
     /// The closing bracket of everything that is open.
     open: Vec<char>,
     slips: BTreeSet<&'static str>,
+    is_truncated: bool,
 }
 
 impl Mender<'_> {
@@ -61,6 +72,7 @@ impl Mender<'_> {
     fn close_all(&mut self) {
         if !self.open.is_empty() {
             self.slips.insert("closed brackets");
+            self.is_truncated = true;
             self.close_down_to(0);
         }
     }
@@ -128,6 +140,7 @@ impl Mender<'_> {
     fn close_string(&mut self) {
         self.out.push('"');
         self.slips.insert("closed a string");
+        self.is_truncated = true;
     }
 
     fn character(&mut self, c: char) {
@@ -139,13 +152,13 @@ impl Mender<'_> {
         }
     }
 
-    /// What follows a backslash. One that begins no escape of JSON is itself, as in a regular expression or a path.
+    /// Copies what follows a backslash. A backslash that begins no escape of JSON is kept as a character, as in a regular
+    /// expression or a path.
     fn escape(&mut self) {
         let Some(&c) = self.rest.peek() else { return };
-        let is_unicode = || self.rest.clone().skip(1).take(4).filter(char::is_ascii_hexdigit).count() == 4;
         match c {
             '"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' => self.out.extend(['\\', c]),
-            'u' if is_unicode() => self.out.push_str("\\u"),
+            'u' if self.code_unit(1).is_some() => return self.unicode(),
             '\'' => self.out.push('\''),
             _ => {
                 self.out.push_str("\\\\");
@@ -154,5 +167,31 @@ impl Mender<'_> {
             }
         }
         self.rest.next();
+    }
+
+    /// The four hexadecimal digits after this many characters.
+    fn code_unit(&self, skipped: usize) -> Option<u16> {
+        let digits: String = self.rest.clone().skip(skipped).take(4).collect();
+        let is_hex = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_hex.then(|| u16::from_str_radix(&digits, 16).ok()).flatten()
+    }
+
+    /// Copies an escaped UTF-16 code unit, and its second half if it is a pair. An unpaired surrogate, which is no character,
+    /// becomes U+FFFD.
+    fn unicode(&mut self) {
+        let Some(first) = self.code_unit(1) else { return };
+        self.rest.by_ref().take(5).for_each(drop);
+        let follows_escape = || self.rest.clone().take(2).eq(['\\', 'u']);
+        match first {
+            0xd800..0xdc00 if follows_escape() && matches!(self.code_unit(2), Some(0xdc00..0xe000)) => {
+                self.out.push_str(&format!("\\u{first:04x}"));
+                self.out.extend(self.rest.by_ref().take(6));
+            }
+            0xd800..0xe000 => {
+                self.out.push_str("\\ufffd");
+                self.slips.insert("replaced half characters");
+            }
+            _ => self.out.push_str(&format!("\\u{first:04x}")),
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod alias;
 mod check;
 mod coerce;
+mod integers;
 mod mend;
 mod problem;
 mod read;
@@ -21,7 +22,7 @@ use self::{
     types::{Type, Types},
 };
 pub(crate) use self::{
-    read::{DEEPEST, decode, json_or_mended},
+    read::{DEEPEST, Repairs, decode, json_or_mended},
     shape::Shape,
 };
 
@@ -35,9 +36,10 @@ pub(crate) use self::{
 /// let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
 /// let schema = ArgumentSchema::compile(&ToolSpec::new("square", "Squares a number.", parameters))?;
 ///
-/// // A missing bracket and a number in quotes are mended ..
-/// let args = schema.parse(r#"{"n": "5""#);
+/// // A trailing comma and a number in quotes are mended ..
+/// let args = schema.parse(r#"{"n": "5",}"#);
 /// assert_eq!(args.value, json!({"n": 5}));
+/// assert!(!args.truncated);
 /// assert!(schema.check(&args.value, &[]).is_ok());
 ///
 /// // .. and what cannot be is reported so that the model can correct it.
@@ -58,6 +60,8 @@ struct Inner {
     texts: BTreeSet<String>,
     /// True if the schema allows others.
     open: bool,
+    /// Keys that are offered in the place of those that some providers refuse, each with the parameter's own.
+    portable: Vec<(String, String)>,
 }
 
 /// What [`ArgumentSchema::parse`] made of a call's arguments.
@@ -68,6 +72,9 @@ pub struct Arguments {
     pub value: Value,
     /// What was mended, in words for a report; `None` if nothing had to be.
     pub repair: Option<String>,
+    /// True if a string or brackets were still open at the end of the text: the model's output was most likely cut off, and what
+    /// is missing is not known.
+    pub truncated: bool,
 }
 
 impl ArgumentSchema {
@@ -91,8 +98,9 @@ impl ArgumentSchema {
             return Err(invalid("the schema must describe an object: add \"type\": \"object\"".to_owned()));
         }
         let (known, open) = shape.parameters();
+        let portable = shape.portable_keys();
         let texts = known.iter().filter(|name| shape.takes_text(name)).cloned().collect();
-        Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, texts, open })))
+        Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, texts, open, portable })))
     }
 
     /// True if it is that of a tool of this name with these parameters.
@@ -102,9 +110,11 @@ impl ArgumentSchema {
 
     /// Reads the arguments as the model wrote them. Never fails: what cannot be read fails the [`check`](Self::check).
     ///
-    /// * Nothing at all, and `null`, is `{}`.
-    /// * Slips with one obvious reading are mended: a code fence around the JSON, missing closing quotes and brackets,
-    ///   trailing commas, single quotes, line breaks in strings, JSON inside a JSON string.
+    /// * Nothing at all, `null` and `[]` are `{}`.
+    /// * Slips with one obvious reading are mended: a code fence around the JSON, missing closing quotes and brackets
+    ///   ([`truncated`](Arguments::truncated) then), trailing commas, single quotes, line breaks in strings, unpaired surrogates
+    ///   (which become U+FFFD), JSON inside a JSON string.
+    /// * An integer of more than 64 bits becomes text with the digits that the model wrote.
     /// * Text where the schema wants another type is converted: `"5"`, `"yes"`, `"a, b"` for a list.
     /// * Other JSON than an object becomes `{"_": ..}`, and what is not JSON `{"raw_arguments": ".."}`.
     pub fn parse(&self, text: &str) -> Arguments {
@@ -113,7 +123,8 @@ impl ArgumentSchema {
 
     /// As [`parse`](Self::parse), for a tool whose parameters are known by other names too: its [aliases](agent_core::ToolOptions::aliases).
     pub fn parse_with(&self, text: &str, aliases: &[(String, String)]) -> Arguments {
-        let Read { mut value, mut notes, is_object } = read(text);
+        let Read { mut value, repairs: Repairs { mut notes, is_truncated }, is_object } = read(text);
+        Shape::new(&self.0.schema).rename(&mut value, &self.0.portable);
         let renamed = Shape::new(&self.0.schema).rename(&mut value, aliases);
         if !renamed.is_empty() {
             notes.push(format!("renamed {}", renamed.join(", ")));
@@ -125,7 +136,7 @@ impl ArgumentSchema {
         if !converted.is_empty() {
             notes.push(format!("converted {}", converted.join(", ")));
         }
-        Arguments { value, repair: (!notes.is_empty()).then(|| notes.join("; ")) }
+        Arguments { value, repair: (!notes.is_empty()).then(|| notes.join("; ")), truncated: is_truncated }
     }
 
     /// Checks arguments. Parameters that the schema does not name are refused unless it has `additionalProperties`.

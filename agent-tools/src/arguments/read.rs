@@ -2,14 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::mend::mend;
+use super::{integers::quoted_integers, mend::mend};
 
 /// Arguments as far as they can be read without a schema.
 pub(super) struct Read {
     pub(super) value: Value,
-    pub(super) notes: Vec<String>,
+    pub(super) repairs: Repairs,
     /// False if the value only wraps something that is not an object.
     pub(super) is_object: bool,
+}
+
+/// Repairs that were needed to read a text.
+#[derive(Default)]
+pub(crate) struct Repairs {
+    /// Names of the repairs, for a report.
+    pub(super) notes: Vec<String>,
+    /// True if a string or brackets were open at the end of the text.
+    pub(super) is_truncated: bool,
 }
 
 /// How often JSON may be wrapped in a JSON string.
@@ -19,63 +28,75 @@ const MOST_WRAPPINGS: usize = 3;
 pub(crate) const DEEPEST: usize = 127;
 
 pub(super) fn read(text: &str) -> Read {
-    let mut notes = Vec::new();
-    let value = decode(text, &mut notes);
+    let mut repairs = Repairs::default();
+    let value = decode(text, &mut repairs);
     let (value, is_object) = match value {
         Some(Value::Object(fields)) => (Value::Object(fields), true),
         Some(Value::Null) => (Value::Object(Map::new()), true),
+        // Some servers write a call without arguments so.
+        Some(Value::Array(items)) if items.is_empty() && !repairs.is_truncated => (Value::Object(Map::new()), true),
         Some(other) if depth(&other) < DEEPEST => {
-            notes.push("wrapped a value that is not an object".to_owned());
+            repairs.notes.push("wrapped a value that is not an object".to_owned());
             (json!({"_": other}), false)
         }
         _ => {
-            notes = vec!["wrapped text that is not JSON".to_owned()];
+            repairs.notes = vec!["wrapped text that is not JSON".to_owned()];
             (json!({"raw_arguments": text}), false)
         }
     };
-    Read { value, notes, is_object }
+    Read { value, repairs, is_object }
 }
 
 /// The one value that the text is, mended where that is needed; nothing at all is null.
-pub(crate) fn decode(text: &str, notes: &mut Vec<String>) -> Option<Value> {
-    decode_wrapped(text, MOST_WRAPPINGS, notes)
+pub(crate) fn decode(text: &str, repairs: &mut Repairs) -> Option<Value> {
+    decode_wrapped(text, MOST_WRAPPINGS, repairs)
 }
 
-fn decode_wrapped(text: &str, wrappings: usize, notes: &mut Vec<String>) -> Option<Value> {
+fn decode_wrapped(text: &str, wrappings: usize, repairs: &mut Repairs) -> Option<Value> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Some(Value::Null);
     }
-    let value = json_or_mended(trimmed, notes).or_else(|| {
+    let value = json_or_mended(trimmed, repairs).or_else(|| {
         let inside = fenced(trimmed)?;
-        notes.push("removed a code fence".to_owned());
-        json_or_mended(inside, notes)
+        repairs.notes.push("removed a code fence".to_owned());
+        json_or_mended(inside, repairs)
     })?;
     // A string is taken for JSON only if what it holds can be nothing else.
     if let Value::String(inner) = &value
         && wrappings > 0
         && inner.trim_start().starts_with(['{', '[', '"'])
     {
-        let before = notes.len();
-        notes.push("decoded JSON inside a string".to_owned());
-        let inner = decode_wrapped(inner, wrappings - 1, notes).filter(|v| !v.is_string());
+        let before = repairs.notes.len();
+        repairs.notes.push("decoded JSON inside a string".to_owned());
+        let inner = decode_wrapped(inner, wrappings - 1, repairs).filter(|v| !v.is_string());
         if inner.is_some() {
             return inner;
         }
-        notes.truncate(before);
+        repairs.notes.truncate(before);
     }
     Some(value)
 }
 
 /// JSON, or what is nearly JSON and has one obvious reading.
-pub(crate) fn json_or_mended(text: &str, notes: &mut Vec<String>) -> Option<Value> {
-    if let Ok(value) = serde_json::from_str(text) {
+pub(crate) fn json_or_mended(text: &str, repairs: &mut Repairs) -> Option<Value> {
+    if let Some(value) = exact_json(text) {
         return Some(value);
     }
-    let (mended, slips) = mend(text)?;
-    let value = serde_json::from_str(&mended).ok()?;
-    notes.extend(slips.into_iter().map(str::to_owned));
+    let mended = mend(text)?;
+    repairs.is_truncated |= mended.is_truncated;
+    let value = exact_json(&mended.json)?;
+    repairs.notes.extend(mended.slips.into_iter().map(str::to_owned));
     Some(value)
+}
+
+/// JSON whose integers are those that were written: one of more than 64 bits becomes text.
+fn exact_json(text: &str) -> Option<Value> {
+    match quoted_integers(text) {
+        Some(quoted) => serde_json::from_str(&quoted),
+        None => serde_json::from_str(text),
+    }
+    .ok()
 }
 
 /// How deep a value nests; 0 if it is neither a list nor an object.

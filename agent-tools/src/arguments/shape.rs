@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agent_core::tool::portable_keys;
 use serde_json::{Map, Value};
 
 use super::types::{Type, Types};
@@ -76,6 +77,27 @@ impl<'a> Shape<'a> {
             unresolved || ["additionalProperties", "unevaluatedProperties", "patternProperties"].into_iter().any(allows)
         });
         (names, open)
+    }
+
+    /// The keys of properties anywhere in the document that some providers refuse: what is offered in their place, and they.
+    pub(super) fn portable_keys(self) -> Vec<(String, String)> {
+        let (mut found, mut open) = (Vec::new(), vec![self.root]);
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Object(fields) => {
+                    if let Some(Value::Object(properties)) = fields.get("properties") {
+                        let keys = portable_keys(properties.keys().map(String::as_str));
+                        found.extend(keys.into_iter().map(|(key, portable)| (portable, key)));
+                    }
+                    open.extend(fields.values());
+                }
+                Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// What a `$ref` within the document points to.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::arguments::{decode, json_or_mended};
+use crate::arguments::{Repairs, decode, json_or_mended};
 
 /// Most beginnings that may turn out to be none: a text may come from a stranger.
 const MOST_FALSE_STARTS: usize = 32;
@@ -20,7 +20,7 @@ pub fn json_in(text: &str) -> Vec<Value> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    if let Some(whole) = decode(text, &mut Vec::new()) {
+    if let Some(whole) = decode(text, &mut Repairs::default()) {
         return vec![whole];
     }
     let fenced: Vec<_> = fences(text).filter_map(mended).collect();
@@ -28,7 +28,7 @@ pub fn json_in(text: &str) -> Vec<Value> {
 }
 
 fn mended(text: &str) -> Option<Value> {
-    json_or_mended(text.trim(), &mut Vec::new())
+    json_or_mended(text.trim(), &mut Repairs::default())
 }
 
 /// What stands in code fences; the last may be open.
