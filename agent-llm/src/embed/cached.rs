@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use super::vectors::misplaced;
 use crate::cache::Bounded;
 
-/// What a vector depends on, as a digest.
+/// Digest of everything that a vector depends on.
 type Key = [u8; 32];
 
-/// An embedder that remembers vectors: of a request, only texts that it has not seen lately are asked for, each once. What was
-/// not used for longest is forgotten first.
+/// Embedder with a vector cache: only texts that are not cached are sent, each once. The least
+/// recently used vectors are evicted first.
 ///
 /// ```
 /// use agent_core::embed::{EmbedRequest, Embedder};
@@ -38,29 +38,29 @@ pub struct CachedEmbedder<E> {
 }
 
 impl<E: Embedder> CachedEmbedder<E> {
-    /// Remembers 64 MiB of vectors: ten thousand of 1,536 numbers.
+    /// Creates a cache of 64 MiB of vectors: ten thousand of 1,536 numbers.
     pub fn new(inner: E) -> Self {
         Self { inner, kept: Bounded::new(64 << 20, None) }
     }
 
-    /// Sets the most bytes of all vectors together, and forgets those that it remembers. Default: 64 MiB.
+    /// Sets the maximum total size of all vectors, in bytes, and clears the cache. Default: 64 MiB.
     #[must_use]
     pub fn max_bytes(mut self, most: u64) -> Self {
         self.kept = Bounded::new(most, None);
         self
     }
 
-    /// The number of vectors that it remembers.
+    /// Returns the number of cached vectors.
     pub fn len(&self) -> u64 {
         self.kept.len()
     }
 
-    /// True if it remembers none.
+    /// Returns true if the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is known of texts with these keys, and the places of those that must be asked for, each once.
+    /// Returns the cached vectors of these keys, and the indices of texts to embed, each once.
     fn known(&self, keys: &[Key]) -> (HashMap<Key, Vec<f32>>, Vec<usize>) {
         let (mut known, mut asked, mut unknown) = (HashMap::new(), HashSet::new(), Vec::new());
         for (at, key) in keys.iter().enumerate() {

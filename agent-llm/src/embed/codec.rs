@@ -1,4 +1,4 @@
-//! What one provider's protocol of vectors is, apart from how its bytes travel: [`EmbedCodec`].
+//! One provider's embedding protocol, independent of the transport: [`EmbedCodec`].
 
 use agent_core::{
     Result,
@@ -7,66 +7,69 @@ use agent_core::{
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 
-/// One provider's protocol of vectors, as pure functions: no I/O, no clock, no credentials.
+/// One provider's embedding protocol, as pure functions: no I/O, no clock, no credentials.
 ///
-/// [`EmbedderBuilder`](crate::EmbedderBuilder::new) makes an [`Embedder`](agent_core::embed::Embedder) of it: that splits the
-/// texts of a request, makes the calls, tries again, and checks that an answer has as many vectors as there were texts.
+/// [`EmbedderBuilder`](crate::EmbedderBuilder::new) turns it into an
+/// [`Embedder`](agent_core::embed::Embedder), which splits the texts of a request, makes the calls,
+/// retries, and checks that an answer has as many vectors as there were texts.
 pub trait EmbedCodec: Send + Sync + 'static {
-    /// Who provides it.
+    /// Returns the provider's name.
     fn provider(&self) -> &str;
 
-    /// The model's name, as its provider knows it.
+    /// Returns the model's name at its provider.
     fn model(&self) -> &str;
 
-    /// What one call may hold.
+    /// Returns the limits of one call.
     fn limits(&self) -> EmbedLimits;
 
-    /// Writes the request, with its whole URI and without credentials.
+    /// Encodes the request, with its complete URI and without credentials.
     ///
     /// # Errors
-    /// If the request cannot be said in this protocol.
+    /// If this protocol cannot express the request.
     fn encode(&self, call: &EmbedCall<'_>) -> Result<Request<Bytes>>;
 
-    /// Reads the answer to `call`: its vectors in the order of the texts, and what it used.
+    /// Decodes the answer to `call`: its vectors in the order of the texts, and its usage.
     ///
     /// # Errors
-    /// [`Protocol`](agent_core::ErrorKind::Protocol) for what is not an answer; the provider's error if it is one.
+    /// [`Protocol`](agent_core::ErrorKind::Protocol) if the body is not an answer; the provider's
+    /// error if the body reports one.
     fn decode(&self, call: &EmbedCall<'_>, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse>;
 }
 
-/// One call: as many texts as it may hold.
+/// One call, within the provider's limits.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EmbedCall<'a> {
-    /// The texts.
+    /// Texts.
     pub texts: &'a [String],
-    /// What the vectors are for.
+    /// Purpose of the vectors.
     pub purpose: EmbedPurpose,
-    /// How long they are to be; the model's own length if unset.
+    /// Length of the vectors; the model's default if unset.
     pub dimensions: Option<usize>,
-    /// Whether the provider is to cut texts that are too long for the model. It refuses them otherwise.
+    /// True if the provider should truncate texts that are too long for the model. Otherwise it
+    /// rejects them.
     pub truncate: bool,
 }
 
 impl<'a> EmbedCall<'a> {
-    /// A call for vectors that are kept.
+    /// Creates a call for vectors to be stored.
     pub fn new(texts: &'a [String]) -> Self {
         Self { texts, purpose: EmbedPurpose::default(), dimensions: None, truncate: false }
     }
 }
 
-/// What one call may hold.
+/// Limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EmbedLimits {
-    /// The most texts.
+    /// Maximum number of texts.
     pub texts: usize,
-    /// The most tokens of all texts together, if there is such a limit.
+    /// Maximum number of tokens of all texts together, if limited.
     pub tokens: Option<u64>,
 }
 
 impl EmbedLimits {
-    /// So many texts, of any length.
+    /// Limits the number of texts only.
     pub fn texts(most: usize) -> Self {
         Self { texts: most, tokens: None }
     }

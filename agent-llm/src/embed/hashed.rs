@@ -10,31 +10,35 @@ use agent_core::{
 
 use crate::language::{is_stop, stem};
 
-/// How much a word counts, two words that follow each other, and all pieces of a word together.
+/// Weights of a word, of a pair of consecutive words, and of all pieces of a word together.
 const WORD: f32 = 1.0;
 const PAIR: f32 = 0.5;
 const PIECES: f32 = 0.5;
 
-/// Letters of a piece of a word.
+/// Number of letters of a piece of a word.
 const PIECE: usize = 4;
 
-/// Texts between which others have their turn.
+/// Number of texts between yields to other tasks.
 const AT_ONCE: usize = 32;
 
-/// An embedder that needs neither key nor network nor model: it knows words and pieces of words, and nothing of what they mean.
+/// Embedder without key, network or model: it hashes words and pieces of words, and knows nothing
+/// of their meaning.
 ///
-/// Each word (in its stem; words such as *the* left out), each two words that follow each other and each piece of a word are
-/// hashed to a place of the vector and a sign. A word that comes often counts more, but less each time. The vector has
-/// the length 1. The same text has the same vector in every release with this [`EmbedderInfo::model`].
+/// Each word (stemmed, without stop words such as *the*), each pair of consecutive words and each
+/// piece of a word are hashed to an index of the vector and a sign. Repeated words count more, with
+/// diminishing weight. Vectors have length 1. A text has the same vector in every release with this
+/// [`EmbedderInfo::model`].
 ///
-/// # What it is worth
+/// # Quality
 ///
-/// It finds what shares words with the question, and forms of words; it does not find what says the same in other words, nor
-/// in another language. It is for tests, for demonstrations, and for search on a machine without a model, beside full text.
+/// It finds texts that share words, or forms of words, with the query; it finds neither paraphrases
+/// nor translations. Use it for tests, for demonstrations, and beside full-text search on a machine
+/// without a model.
 ///
-/// Measured on the book of this project, 389 sections, with 40 questions that use other words than its headings: a section of the
-/// right page is among the first five for 27 of them, and for 31 with 2,048 numbers. BM25 over the words of the same sections
-/// finds 29. Models of vectors find far more; this is no replacement for one.
+/// Measured on this project's book, 389 sections, with 40 questions phrased differently from its
+/// headings: a section of the right page is among the first five for 27 questions, and for 31 with
+/// 2,048 dimensions. BM25 over the words of the same sections finds 29. Embedding models find far
+/// more; this is no replacement for one.
 ///
 /// # Example
 ///
@@ -57,12 +61,13 @@ pub struct HashedEmbedder {
 }
 
 impl HashedEmbedder {
-    /// With vectors of 512 numbers.
+    /// Creates an embedder with vectors of 512 dimensions.
     pub const fn new() -> Self {
         Self { dimensions: 512 }
     }
 
-    /// Sets how long vectors are, if a request does not say. Of few numbers, several words share each: below 256 it finds less.
+    /// Sets the default number of dimensions. With few dimensions, words collide: below 256 recall
+    /// drops.
     #[must_use]
     pub const fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.dimensions = dimensions;
@@ -83,8 +88,8 @@ impl Embedder for HashedEmbedder {
     }
 
     /// # Errors
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a text without a letter, a digit or a sign, and for vectors of no
-    /// length.
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for a text without a letter, a digit or a
+    /// sign, and for vectors of zero dimensions.
     async fn embed(&self, req: EmbedRequest) -> Result<EmbedResponse> {
         let dimensions = req.dimensions.unwrap_or(self.dimensions);
         let refused = |why: String| Error::new(ErrorKind::InvalidRequest, why).with_retry(Retry::Permanent);
@@ -109,7 +114,7 @@ fn vector(text: &str, dimensions: usize) -> Vec<f32> {
     let mut features = Features::default();
     features.add_words(text);
     if features.0.is_empty() {
-        features.add(text.trim(), 0, WORD); // nothing but signs
+        features.add(text.trim(), 0, WORD); // only signs
     }
     let mut vector = vec![0.0; dimensions];
     for (hash, (times, weight)) in features.0 {
@@ -121,7 +126,7 @@ fn vector(text: &str, dimensions: usize) -> Vec<f32> {
     vector
 }
 
-/// Makes it a vector of the length 1. Where all that was added took each other away, it points along its first axis.
+/// Scales the vector to length 1. If all its features cancel out, it points along its first axis.
 fn normalise(vector: &mut [f32]) {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if length > f32::EPSILON {
@@ -132,7 +137,7 @@ fn normalise(vector: &mut [f32]) {
     }
 }
 
-/// What a text has: how often, and how much it counts, by its hash.
+/// Features of a text by hash: count and weight.
 #[derive(Default)]
 struct Features(HashMap<u64, (f32, f32)>);
 
@@ -140,7 +145,7 @@ impl Features {
     fn add_words(&mut self, text: &str) {
         let words = words(text);
         let said: Vec<_> = words.iter().filter(|word| !is_stop(word)).collect();
-        // A text of nothing but small words is about these.
+        // A text of nothing but stop words is indexed by them.
         let said = if said.is_empty() { words.iter().collect() } else { said };
         let mut before: Option<String> = None;
         for word in said {
@@ -157,14 +162,14 @@ impl Features {
     fn add_pieces(&mut self, stem: &str) {
         let letters: Vec<char> = ['<'].into_iter().chain(stem.chars()).chain(['>']).collect();
         if letters.len() <= PIECE {
-            return; // it is its only piece
+            return; // the word is its own single piece
         }
         let pieces = letters.windows(PIECE);
         let weight = PIECES / (pieces.len() as f32).sqrt();
         pieces.for_each(|piece| self.add(&String::from_iter(piece), 3, weight));
     }
 
-    /// `kind` keeps apart what is written alike.
+    /// Adds a feature. `kind` separates features with the same spelling.
     fn add(&mut self, feature: &str, kind: u8, weight: f32) {
         let (times, known) = self.0.entry(hash(feature, kind)).or_insert((0.0, weight));
         *times += 1.0;
@@ -172,8 +177,8 @@ impl Features {
     }
 }
 
-/// FNV-1a with a last mixing step, since the lowest bits choose the place and the highest the sign. The standard library's
-/// hash may change; vectors are kept.
+/// FNV-1a with a final mixing step, since the lowest bits select the index and the highest the
+/// sign. The standard library's hash may change between releases, whereas vectors are stored.
 fn hash(feature: &str, kind: u8) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = [kind].into_iter().chain(feature.bytes()).fold(0xcbf2_9ce4_8422_2325, fold);

@@ -1,4 +1,4 @@
-//! An [`Embedder`] made of an [`EmbedCodec`] and a transport.
+//! An [`Embedder`] built from an [`EmbedCodec`] and a transport.
 
 use std::ops::Range;
 
@@ -15,16 +15,16 @@ use crate::{
     models::Pricing,
 };
 
-/// What a builder was told, apart from how requests travel.
+/// Options of a builder, apart from the HTTP settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EmbedOptions {
     pub(crate) dimensions: Option<usize>,
-    /// The most texts of one call; what the provider takes if unset.
+    /// Maximum number of texts per call; the provider's limit if unset.
     pub(crate) batch: Option<usize>,
     pub(crate) concurrency: usize,
     pub(crate) retries: u32,
     pub(crate) truncate: bool,
-    /// Whether the provider itself can cut what is too long.
+    /// True if the provider can truncate texts that are too long.
     pub(crate) cuts: bool,
 }
 
@@ -48,7 +48,8 @@ pub(crate) struct HttpEmbedder {
 
 impl HttpEmbedder {
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid header, or if there is no
+    /// transport.
     pub(crate) fn new(
         codec: Box<dyn EmbedCodec>,
         options: EmbedOptions,
@@ -70,7 +71,7 @@ impl HttpEmbedder {
         Ok(Self { codec, info, pricing, caller, lengths, limits, retries, options })
     }
 
-    /// The vectors of one call's texts, which are tried again for themselves.
+    /// Embeds the texts of one call, with retries.
     async fn call(&self, req: &EmbedRequest, run: Range<usize>) -> Result<EmbedResponse> {
         let texts = &req.texts[run.clone()];
         let call = EmbedCall {
@@ -94,7 +95,7 @@ impl HttpEmbedder {
         self.caller.call(self.codec.encode(call)?, read).await
     }
 
-    /// One vector per text, all of one length, of numbers.
+    /// Checks that there is one vector per text, all of one length, of finite numbers.
     fn check(&self, call: &EmbedCall<'_>, response: &EmbedResponse) -> Result<()> {
         let (vectors, texts) = (&response.vectors, call.texts.len());
         if vectors.len() != texts {

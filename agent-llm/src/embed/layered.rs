@@ -12,10 +12,13 @@ use agent_core::{
 };
 use tower::{Layer, Service};
 
-/// An embedder with tower layers around it, which is an embedder again: tower's own, those of this crate ([`RetryLayer`](crate::RetryLayer),
-/// [`RateLimiter`](crate::RateLimiter), [`CircuitBreaker`](crate::CircuitBreaker), [`HedgeLayer`](crate::HedgeLayer)), one's own. Several are a tuple, outermost first.
+/// An embedder wrapped in tower layers, which is again an embedder: tower's own, those of this
+/// crate ([`RetryLayer`](crate::RetryLayer), [`RateLimiter`](crate::RateLimiter),
+/// [`CircuitBreaker`](crate::CircuitBreaker), [`HedgeLayer`](crate::HedgeLayer)), or custom ones.
+/// Pass several as a tuple, outermost first.
 ///
-/// A call of an embedder belongs to no run: what these layers tell the events of a model's run, they tell nobody here. What goes through them is a whole request, however many calls its texts take.
+/// An embedding call belongs to no run, so events that these layers emit on a model's run are
+/// dropped. The layers see a whole request, even if its texts take several calls.
 ///
 /// # Example
 ///
@@ -41,7 +44,7 @@ pub struct LayeredEmbedder {
 }
 
 impl LayeredEmbedder {
-    /// `embedder` with `layers` around it: one layer, or a tuple of them.
+    /// Wraps `embedder` in `layers`: one layer, or a tuple of layers, outermost first.
     pub fn new<L>(embedder: impl Embedder, layers: L) -> Self
     where
         L: Layer<EmbedService>,
@@ -54,7 +57,7 @@ impl LayeredEmbedder {
         Self { embedder, service: Some(EmbedService::new(service)) }
     }
 
-    /// `embedder` without layers.
+    /// Wraps `embedder` without any layer.
     pub(crate) fn bare(embedder: impl Embedder) -> Self {
         Self { embedder: Arc::new(embedder), service: None }
     }
@@ -74,7 +77,7 @@ impl Embedder for LayeredEmbedder {
     }
 }
 
-/// An embedder as a service.
+/// An embedder as a tower service.
 #[derive(Clone)]
 struct Bare(Arc<dyn Embedder>);
 

@@ -1,15 +1,15 @@
-//! How long texts are, and what becomes of those that are too long.
+//! Lengths of texts, and handling of texts that are too long.
 
 use agent_core::{Error, ErrorKind, Result, Retry, TokenCounter};
 
 use super::EmbedLimits;
 
-/// Counts texts, and knows how long one may be.
+/// Counts the tokens of texts, and knows the maximum.
 pub(super) struct Lengths {
     counter: Box<dyn TokenCounter>,
-    /// Whether it is the model's own tokenizer.
+    /// True if the counter is the model's own tokenizer.
     is_exact: bool,
-    /// The most tokens of one text.
+    /// Maximum number of tokens of one text.
     longest: Option<u64>,
 }
 
@@ -19,15 +19,16 @@ impl Lengths {
         Self { counter, is_exact, longest }
     }
 
-    /// Refuses texts that are none or too long, or cuts the latter if that is wanted and the provider does not; says how many
-    /// tokens each has, or at most has.
+    /// Rejects texts that are empty or too long, or truncates the latter if requested and the
+    /// provider does not; returns the number of tokens of each, or an upper bound.
     ///
     /// # Errors
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for an empty text, [`ContextOverflow`](ErrorKind::ContextOverflow) for one
-    /// that is too long; they say which.
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for an empty text,
+    /// [`ContextOverflow`](ErrorKind::ContextOverflow) for one that is too long; both name the
+    /// text.
     pub(super) fn prepare(&self, texts: &mut [String], truncate: bool, provider_cuts: bool) -> Result<Vec<u64>> {
         let mut tokens = Vec::with_capacity(texts.len());
-        // No text has more tokens than bytes: of few and short ones nobody needs to know more.
+        // A text has at most as many tokens as bytes: few short texts need no exact count.
         let bytes: u64 = texts.iter().map(|text| text.len() as u64).sum();
         let is_little = self.longest.is_some_and(|longest| bytes <= longest);
         for (at, text) in texts.iter_mut().enumerate() {
@@ -49,7 +50,7 @@ impl Lengths {
         Ok(tokens)
     }
 
-    /// What a call may hold, with room for what an estimate may be wrong by.
+    /// Returns the limits of a call, reduced by the possible error of an estimate.
     pub(super) fn with_margin(&self, mut limits: EmbedLimits) -> EmbedLimits {
         if !self.is_exact {
             limits.tokens = limits.tokens.map(|most| most / 4 * 3);
@@ -57,7 +58,7 @@ impl Lengths {
         limits
     }
 
-    /// The provider's refusal of texts that are too long says which is the longest of them.
+    /// Adds the longest text to the provider's refusal of texts that are too long.
     pub(super) fn explained(&self, refused: Error, texts: &[String], first: usize) -> Error {
         if refused.kind() != ErrorKind::ContextOverflow || texts.len() < 2 {
             return refused;
@@ -68,12 +69,14 @@ impl Lengths {
         refused.map_message(|message| format!("{message}{said}"))
     }
 
-    /// An estimate may be wrong by half; then the provider has the last word.
+    /// Returns true if `count` is certainly too long. An estimate may be twice the actual count; in
+    /// doubt the provider decides.
     fn is_certain(&self, count: u64, longest: u64) -> bool {
         self.is_exact || count > longest.saturating_mul(2)
     }
 
-    /// The longest beginning that has at most `most` tokens; of an estimate, three quarters of them.
+    /// Returns the longest prefix of at most `most` tokens; of three quarters of them if counts are
+    /// estimates.
     fn cut<'a>(&self, text: &'a str, most: u64) -> &'a str {
         let most = if self.is_exact { most } else { most / 4 * 3 };
         let fits = |end: usize| self.counter.text(&text[..end]) <= most;
@@ -89,7 +92,7 @@ fn too_long(at: usize, tokens: u64, is_exact: bool, most: u64) -> Error {
     Error::new(ErrorKind::ContextOverflow, why).with_retry(Retry::Permanent)
 }
 
-/// The tokenizer of OpenAI's models, or an estimate.
+/// Returns the tokenizer of OpenAI's models, or an estimate.
 #[cfg(feature = "tokens")]
 fn counter(model: &str) -> (Box<dyn TokenCounter>, bool) {
     let name = model.rsplit('/').next().unwrap_or(model);
@@ -110,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// As many tokens as there are bytes.
+    /// Counts one token per byte.
     struct Bytes;
 
     impl TokenCounter for Bytes {

@@ -1,13 +1,14 @@
-//! Texts as vectors: embedders by their names ([`embedder`](crate::embedder)), and one that needs neither key nor network.
+//! Text embeddings: embedders by name ([`embedder`](crate::embedder)), and one that needs neither
+//! key nor network.
 //!
 //! | for | see |
 //! |---|---|
 //! | an embedder of a provider | [`embedder`](crate::embedder), [`EmbedderBuilder`](crate::EmbedderBuilder) |
-//! | one that needs nothing | [`HashedEmbedder`], `offline:hashed` by name |
-//! | tower layers around it | [`LayeredEmbedder`] |
-//! | not to ask for the same vector again | [`CachedEmbedder`] (feature `cache`) |
-//! | how a provider is asked | [`EmbedProfile`], [`EmbedWire`], and [`codec()`] for who sends requests some other way |
-//! | a wire of one's own | [`EmbedCodec`] |
+//! | an embedder without dependencies | [`HashedEmbedder`], named `offline:hashed` |
+//! | tower layers around an embedder | [`LayeredEmbedder`] |
+//! | a cache of vectors | [`CachedEmbedder`] (feature `cache`) |
+//! | a provider's dialect | [`EmbedProfile`], [`EmbedWire`], and [`codec()`] to send requests in another way |
+//! | a custom wire | [`EmbedCodec`] |
 //!
 //! ```
 //! use agent_core::embed::{EmbedRequest, Embedder};

@@ -1,4 +1,4 @@
-//! How a provider is asked for vectors: [`EmbedProfile`].
+//! A provider's embedding API as data: [`EmbedProfile`].
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use super::EmbedLimits;
 use crate::Auth;
 
-/// How requests for vectors and their answers are written.
+/// Protocol of embedding requests and answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EmbedWire {
-    /// `openai`: OpenAI's `/embeddings`, which most servers speak with fields of their own beside it.
+    /// `openai`: OpenAI's `/embeddings`, which most servers implement with fields of their own.
     #[default]
     Openai,
     /// `gemini`: Gemini's `batchEmbedContents`.
@@ -31,7 +31,7 @@ pub enum EmbedWire {
 }
 
 impl EmbedWire {
-    /// Its name, as in the table of providers.
+    /// Returns the name, as in the table of providers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -44,49 +44,52 @@ impl EmbedWire {
     }
 }
 
-/// How a provider is asked for vectors: a part of a [`Provider`](crate::Provider). It is data.
+/// A provider's embedding API, as part of a [`Provider`](crate::Provider). It is data.
 ///
-/// Its fields are options of an [`EmbedderBuilder`](crate::EmbedderBuilder::option) too.
+/// Its fields are also options of an [`EmbedderBuilder`](crate::EmbedderBuilder::option).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EmbedProfile {
-    /// How requests and answers are written.
+    /// Protocol of requests and answers.
     pub wire: EmbedWire,
-    /// Its address, without what the wire adds. If it is empty, the address at which the provider serves models on the wire of
-    /// this family.
+    /// Base URL, without the path that the wire adds. If empty, the URL at which the provider
+    /// serves models on this family's wire.
     pub base_url: String,
-    /// How the key is shown. Default: as for models of this family, or else as a bearer.
+    /// Placement of the key. Default: as for models of this family, or else as a bearer token.
     pub auth: Option<Auth>,
-    /// The most texts of one call. 0, the default, is what the wire takes.
+    /// Maximum number of texts per call. 0, the default, means the wire's limit.
     pub max_texts: usize,
-    /// The most tokens of all texts of one call. Default: no limit.
+    /// Maximum number of tokens of all texts of one call. Default: unlimited.
     pub max_tokens: Option<u64>,
-    /// The field that says how long vectors are to be, on the wire `openai`. Default: `dimensions`.
+    /// Field for the length of the vectors, on the wire `openai`. Default: `dimensions`.
     pub dimensions: Option<String>,
-    /// The fields that say what vectors are for, on the wire `openai`. Default: none, it makes no difference.
+    /// Fields for the purpose of the vectors, on the wire `openai`. Default: none, the purpose
+    /// makes no difference.
     pub purposes: HashMap<EmbedPurpose, Map<String, Value>>,
-    /// The fields by which the provider cuts texts that are too long, on the wire `openai`. Default: none, so that texts are
-    /// cut before they are sent.
+    /// Fields that make the provider truncate texts that are too long, on the wire `openai`.
+    /// Default: none, so that texts are truncated before they are sent.
     pub truncating: Map<String, Value>,
-    /// The fields by which it refuses them, if it would cut them otherwise.
+    /// Fields that make the provider reject such texts, if it would truncate them by default.
     pub refusing: Map<String, Value>,
-    /// The fields that ask for vectors in base64, on the wire `openai`: they are a third as long on their way. Default: none.
+    /// Fields that request vectors as base64, on the wire `openai`, which takes a third of the
+    /// size. Default: none.
     pub compact: Map<String, Value>,
-    /// Fields that every request has, such as Ollama's `keep_alive`.
+    /// Fields of every request, such as Ollama's `keep_alive`.
     pub extra: Map<String, Value>,
-    /// Whether recorded exchanges with it are read and written again without loss. Default: nobody has tried it.
+    /// True if recorded exchanges with it are decoded and encoded again without loss. Default:
+    /// false, untested.
     pub recorded: bool,
 }
 
 impl EmbedProfile {
-    /// A server that speaks `wire` as most do.
+    /// Creates the profile of a server with the usual dialect of `wire`.
     pub fn new(wire: EmbedWire, base_url: impl Into<String>) -> Self {
         Self { wire, base_url: base_url.into(), ..Self::default() }
     }
 
-    /// What a call may hold, if the wire takes `texts` at most.
+    /// Returns the limits of a call, if the wire accepts at most `texts`.
     pub(super) fn limits(&self, texts: usize) -> EmbedLimits {
         let most = if self.max_texts == 0 { texts } else { self.max_texts.min(texts) };
         EmbedLimits { texts: most, tokens: self.max_tokens }

@@ -1,11 +1,11 @@
-//! Which texts go into one call.
+//! Splitting of texts into calls.
 
 use std::ops::Range;
 
 use super::EmbedLimits;
 
-/// Runs of texts, in order, of which each fits into one call as far as it can: a text that alone is too long for it is alone.
-/// Of each text is given how many tokens it has.
+/// Returns ranges of texts, in order, each of which fits into one call: a text that is too large
+/// for a call gets its own. `tokens` holds the number of tokens of each text.
 pub(super) fn split(tokens: &[u64], limits: EmbedLimits) -> Vec<Range<usize>> {
     let (most_texts, most_tokens) = (limits.texts.max(1), limits.tokens.unwrap_or(u64::MAX));
     let (mut runs, mut start, mut held) = (Vec::new(), 0, 0_u64);
@@ -47,7 +47,7 @@ mod tests {
                 let held: u64 = tokens[run.clone()].iter().sum();
                 prop_assert!(!run.is_empty() && run.len() <= texts.max(1));
                 prop_assert!(held <= most || run.len() == 1);
-                // And no call could have held one more.
+                // No call could have held one more text.
                 if at + 1 < runs.len() {
                     prop_assert!(run.len() == texts.max(1) || held + tokens[run.end] > most);
                 }

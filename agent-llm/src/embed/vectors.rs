@@ -1,4 +1,4 @@
-//! Vectors as providers write them.
+//! Vectors in the providers' formats.
 
 use agent_core::{Error, Result, Usage};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::{ProviderError, error::not_the_protocol, wire::surrogates::text_of};
 
-/// The numbers of one vector: a list, or the bytes of floats in base64, the smallest first.
+/// Numbers of one vector: a list, or little-endian floats in base64.
 #[derive(Debug, PartialEq)]
 pub(super) struct Numbers(pub(super) Vec<f32>);
 
@@ -39,11 +39,13 @@ impl<'de> Deserialize<'de> for Numbers {
     }
 }
 
-/// Floats of 32 bits; of 64 where these are meant: some servers send what they have.
+/// Decodes 32-bit floats, or 64-bit floats where the data indicates them: some servers send their
+/// native type.
 fn floats(bytes: &[u8]) -> Option<Vec<f32>> {
     let (words, []) = bytes.as_chunks::<4>() else { return None };
     let (pairs, rest) = bytes.as_chunks::<8>();
-    // What was computed in 16 or 32 bits ends, as 64, in zeros: as numbers of 32 bits every second would be nothing.
+    // A 64-bit number computed with 16 or 32 bits ends in zeros: read as 32-bit numbers, every
+    // second one would be zero.
     let doubles = rest.is_empty() && pairs.len() > 1 && pairs.iter().all(|pair| pair[..3] == [0; 3]);
     Some(match doubles {
         true => pairs.iter().map(|pair| f64::from_le_bytes(*pair) as f32).collect(),
@@ -51,17 +53,18 @@ fn floats(bytes: &[u8]) -> Option<Vec<f32>> {
     })
 }
 
-/// The answer in `body`.
+/// Decodes the answer in `body`.
 ///
 /// # Errors
-/// The provider's error, if it is one; [`Protocol`](agent_core::ErrorKind::Protocol) if it is neither.
+/// The provider's error, if the body reports one; [`Protocol`](agent_core::ErrorKind::Protocol) if
+/// it is neither.
 pub(crate) fn read<T: de::DeserializeOwned>(provider: &str, body: &[u8], what: &str) -> Result<T> {
     let text = text_of(body);
     let wrong = match serde_json::from_str(&text) {
         Ok(answer) => return Ok(answer),
         Err(wrong) => wrong,
     };
-    // Some gateways send errors with a good status.
+    // Some gateways send errors with a success status.
     match serde_json::from_str::<serde_json::Value>(&text) {
         Ok(json) if json.get("error").is_some_and(|error| !error.is_null()) => {
             Err(ProviderError::from_json(&json).into_error(provider))
@@ -70,12 +73,12 @@ pub(crate) fn read<T: de::DeserializeOwned>(provider: &str, body: &[u8], what: &
     }
 }
 
-/// Usage of one call that took so many tokens; none if it was not told.
+/// Returns the usage of one call of `tokens` tokens; zero if they are unknown.
 pub(crate) fn used(tokens: Option<u64>) -> Usage {
     tokens.map(|tokens| Usage::new(tokens, 0)).unwrap_or_default()
 }
 
-/// What is to be said of vectors in a wrong order or number.
+/// Builds the error for vectors in a wrong order or number.
 pub(super) fn misplaced(provider: &str, why: &str) -> Error {
     not_the_protocol(provider, "the answer's vectors are not those of the texts", why)
 }

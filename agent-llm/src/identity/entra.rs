@@ -11,20 +11,20 @@ use tokio::sync::OnceCell;
 
 use crate::Credentials;
 
-/// What Azure's models ask for.
+/// OAuth scope of Azure's models.
 const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 
-/// Access tokens of Microsoft Entra, the first of these that there is:
+/// Microsoft Entra access tokens, from the first source that is available:
 ///
-/// | if these are set | of |
+/// | condition | identity |
 /// |---|---|
-/// | `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET` | an application with a secret |
-/// | `AZURE_FEDERATED_TOKEN_FILE` | a workload of Kubernetes |
-/// | `IDENTITY_ENDPOINT` or `AZURE_CLIENT_ID` | the identity that Azure manages for the machine |
-/// | nothing | the user of the programs `az` or `azd` |
+/// | `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET` are set | an application with a secret |
+/// | `AZURE_FEDERATED_TOKEN_FILE` is set | a Kubernetes workload |
+/// | `IDENTITY_ENDPOINT` or `AZURE_CLIENT_ID` is set | the machine's managed identity |
+/// | none of these | the user signed in to `az` or `azd` |
 ///
-/// A token is kept until shortly before it expires. A model of `azure` takes it where no key is set. It talks to Microsoft's token
-/// servers directly, and not through the model's transport.
+/// Tokens are cached until shortly before they expire. A model of `azure` uses this identity if no
+/// key is set. It contacts Microsoft's token servers directly, not through the model's transport.
 ///
 /// ```
 /// use agent_llm::{Auth, EntraIdentity, model};
@@ -36,13 +36,13 @@ const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 pub struct EntraIdentity(Arc<OnceCell<Arc<dyn TokenCredential>>>);
 
 impl EntraIdentity {
-    /// Whoever the environment says. Nothing is looked for before the first call.
+    /// Creates an identity from the environment. Looks for credentials at the first call.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-/// Whoever the environment says.
+/// Selects the credential for the environment.
 fn found(env: impl Fn(&str) -> Option<String>) -> azure_core::Result<Arc<dyn TokenCredential>> {
     let client = env("AZURE_CLIENT_ID");
     if let (Some(tenant), Some(client), Some(secret)) = (env("AZURE_TENANT_ID"), &client, env("AZURE_CLIENT_SECRET")) {

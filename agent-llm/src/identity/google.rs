@@ -8,15 +8,17 @@ use tokio::sync::OnceCell;
 
 use crate::Credentials;
 
-/// What Google's models ask for.
+/// OAuth scope of Google's models.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 
-/// Access tokens of Google's cloud: those of the service account in the file that `GOOGLE_APPLICATION_CREDENTIALS` names, or of the
-/// user who said `gcloud auth application-default login`, or of the machine in Google's cloud, or of the `gcloud` program; the first
-/// that there is. A token is kept until shortly before it expires.
+/// Google Cloud access tokens, from the first source that is available: the service account in the
+/// file that `GOOGLE_APPLICATION_CREDENTIALS` names, the user of
+/// `gcloud auth application-default login`, the metadata server of a machine in Google Cloud, or
+/// the `gcloud` program. Tokens are cached until shortly before they expire.
 ///
-/// A model of `vertex` takes it where no key is set. It talks to Google's token servers directly, and not through the model's transport: where
-/// only a proxy leads there, give tokens with [`ModelBuilder::credentials`](crate::ModelBuilder::credentials).
+/// A model of `vertex` uses this identity if no key is set. It contacts Google's token servers
+/// directly, not through the model's transport: if only a proxy reaches them, supply tokens with
+/// [`ModelBuilder::credentials`](crate::ModelBuilder::credentials).
 ///
 /// ```
 /// use agent_llm::{GoogleIdentity, model};
@@ -28,7 +30,8 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 pub struct GoogleIdentity(Arc<OnceCell<Arc<dyn TokenProvider>>>);
 
 impl GoogleIdentity {
-    /// Whoever the machine says. Nothing is looked for before the first call.
+    /// Creates an identity from the machine's configuration. Looks for credentials at the first
+    /// call.
     pub fn new() -> Self {
         Self::default()
     }

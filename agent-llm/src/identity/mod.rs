@@ -1,4 +1,4 @@
-//! Who the program is to a cloud, as the machine that it runs on tells: access tokens in place of keys.
+//! Cloud identities of the machine: access tokens and signatures instead of API keys.
 
 #[cfg(feature = "bedrock")]
 mod aws;

@@ -1,27 +1,30 @@
-//! How much a minute allows: cut when the provider refuses, grown again bit by bit.
+//! Adaptive allowance per minute: reduced after a refusal, then increased step by step.
 
 use std::time::Duration;
 
 use super::log::WINDOW;
 
-/// What a refusal leaves of the allowance at least, if less than that was used in the last minute.
+/// Minimum fraction of the allowance that a refusal leaves, if less than that was used in the last
+/// minute.
 const CUT: f64 = 0.5;
-/// What a minute in which the allowance was used up adds to it, of what it was after the last cut.
+/// Increase after a minute that used the whole allowance, as a fraction of the allowance after the
+/// last cut.
 const STEP: f64 = 0.1;
 
-/// The most of something per minute: additive increase, multiplicative decrease.
+/// Adaptive limit of a quantity per minute: additive increase, multiplicative decrease.
 ///
-/// A refusal says that the limit is about what the provider took in the last minute, so the allowance falls to that, and
-/// not blindly by a factor: the factor only bounds the fall, for refusals that have another cause.
+/// A refusal indicates that the limit is about what the provider accepted in the last minute, so
+/// the allowance falls to that amount rather than by a fixed factor: the factor only bounds the
+/// fall, for refusals that have another cause.
 #[derive(Debug)]
 pub(super) struct Allowance {
-    /// What the application knows of the limit.
+    /// Limit configured by the application.
     ceiling: Option<f64>,
-    /// Cuts never go below.
+    /// Lower bound of cuts.
     lowest: f64,
-    /// None while nothing is known of a limit.
+    /// Current allowance; `None` while no limit is known.
     now: Option<f64>,
-    /// How far refusals of what was sent before the last cut may still bring it down.
+    /// Lower bound for refusals of requests that were sent before the last cut.
     floor: f64,
     step: f64,
 }
@@ -33,27 +36,28 @@ impl Allowance {
         Self { ceiling, lowest, now: ceiling, floor: lowest, step: 0.0 }
     }
 
-    /// What may be used in a minute.
+    /// Returns the current allowance per minute.
     pub(super) fn most(&self) -> Option<u64> {
         self.now.map(|most| (most as u64).max(1))
     }
 
-    /// The same with its fraction, as it is shown.
+    /// Returns the current allowance with its fraction, for display.
     pub(super) fn rate(&self) -> Option<f64> {
         self.now
     }
 
-    /// The time between two uses that are spread evenly.
+    /// Returns the time between two uses spread evenly over a minute.
     pub(super) fn interval(&self) -> Duration {
         self.now.map_or(Duration::ZERO, |most| WINDOW.div_f64(most))
     }
 
-    /// True if it is less than the application knows of.
+    /// Returns true if the allowance is below the configured limit.
     pub(super) fn is_cut(&self) -> bool {
         self.now.is_some_and(|now| self.ceiling.is_none_or(|most| now < most))
     }
 
-    /// The provider refused when `used` had been taken in the last minute. `anew` if it had been asked after the last cut.
+    /// Reduces the allowance after a refusal, when `used` had been accepted in the last minute.
+    /// `anew` is true if the refused request was sent after the last cut.
     pub(super) fn cut(&mut self, used: u64, anew: bool) {
         if anew {
             self.floor = self.now.map_or(self.lowest, |now| (now * CUT).max(self.lowest));
@@ -63,7 +67,8 @@ impl Allowance {
         (self.now, self.step) = (Some(now), (now * STEP).max(1.0));
     }
 
-    /// The provider took `used` that had to wait for the allowance.
+    /// Increases the allowance after the provider accepted `used` that had to wait for the
+    /// allowance.
     pub(super) fn grow(&mut self, used: u64) {
         if let Some(now) = self.now {
             let more = now + self.step * used as f64 / now;
@@ -93,7 +98,7 @@ mod tests {
         assert_eq!((allowance.most(), allowance.is_cut()), (None, false));
         allowance.cut(49, true);
         for taken in (10..49).rev() {
-            allowance.cut(taken, false); // of fifty that were sent at once, forty are refused one by one
+            allowance.cut(taken, false); // of fifty sent at once, forty are refused one by one
         }
         assert_eq!(allowance.most(), Some(10));
     }

@@ -14,10 +14,10 @@ use super::{
 };
 use crate::tokens::{ApproximateCounter, CalibratedCounter, IncrementalCounter};
 
-/// Requests per minute that refusals leave at least; what closes the gate does the rest.
+/// Lower bound of the learned request rate, per minute; the closures after refusals do the rest.
 const LOWEST: f64 = 6.0;
 
-/// Makes a [`RateLimiter`].
+/// Builder of a [`RateLimiter`].
 #[must_use]
 pub struct RateLimiterBuilder {
     name: String,
@@ -50,93 +50,98 @@ impl RateLimiterBuilder {
         }
     }
 
-    /// Sets the most requests in any minute. Default: unlimited until the provider refuses one.
+    /// Sets the maximum number of requests in any minute. Default: unlimited until the provider
+    /// refuses one.
     pub fn requests_per_minute(mut self, most: u64) -> Self {
         self.requests = Some(most);
         self
     }
 
-    /// Sets the most tokens in any minute. A request that is larger than that has a minute for itself. Default: tokens are
-    /// not counted.
+    /// Sets the maximum number of tokens in any minute. A request that is larger than the limit
+    /// gets a minute for itself. Default: tokens are not counted.
     pub fn tokens_per_minute(mut self, most: u64) -> Self {
         self.tokens = Some(most);
         self
     }
 
-    /// Spreads requests evenly over the minute from the start, for providers that refuse many at once although the minute
-    /// allows them. Default: only after a refusal.
+    /// Spreads requests evenly over the minute from the start, for providers that refuse bursts
+    /// although the minute's limit allows them. Default: only after a refusal.
     pub fn evenly(mut self) -> Self {
         self.evenly = true;
         self
     }
 
-    /// Sets the counter that the tokens of a request are estimated with: those of the whole prompt, and the most that the
-    /// answer may have if the request limits it. Default: an [`ApproximateCounter`], put right by what answers report
-    /// ([`CalibratedCounter`]).
+    /// Sets the counter that estimates the tokens of a request: those of the whole prompt, plus the
+    /// maximum output if the request sets one. Default: an [`ApproximateCounter`], corrected by the
+    /// usage that answers report ([`CalibratedCounter`]).
     pub fn counter(mut self, counter: impl TokenCounter) -> Self {
         self.estimate = Some(Estimate::Counted(Arc::new(counter)));
         self
     }
 
-    /// Sets how the tokens of a model's request are estimated; those of an embedder's are counted roughly then.
+    /// Sets the token estimate of model requests; embedding requests are then estimated roughly.
     pub fn estimate(mut self, tokens: impl Fn(&ModelRequest) -> u64 + Send + Sync + 'static) -> Self {
         self.estimate = Some(Estimate::Told(Arc::new(tokens)));
         self
     }
 
-    /// Sets which tokens of a call the provider's limit counts, for providers that leave out those that their cache served.
-    /// Default: [`Usage::total`].
+    /// Sets which tokens of a call count towards the provider's limit, for providers that do not
+    /// count cached tokens. Default: [`Usage::total`].
     pub fn counted(mut self, tokens: impl Fn(&Usage) -> u64 + Send + Sync + 'static) -> Self {
         self.counted = Arc::new(tokens);
         self
     }
 
-    /// Sets the time that one step of priority is worth: a request overtakes those that are one step less urgent and came
-    /// less than this before it. Default: 30 s.
+    /// Sets the time that one step of priority is worth: a request overtakes requests that are one
+    /// step less urgent and arrived less than this before it. Default: 30 s.
     pub fn aging(mut self, per_step: Duration) -> Self {
         self.aging = per_step;
         self
     }
 
-    /// Sets the most requests that wait at once; further ones fail as
+    /// Sets the maximum number of waiting requests; further ones fail as
     /// [`Overloaded`](agent_core::ErrorKind::Overloaded). Default: 10,000.
     pub fn max_queue(mut self, most: usize) -> Self {
         self.max_queue = most;
         self
     }
 
-    /// Sets the longest that a request waits, all refusals together. One that would wait longer fails as
-    /// [`RateLimited`](agent_core::ErrorKind::RateLimited), at once if that is known. Default: 10 minutes.
+    /// Sets the maximum total waiting time of a request, including waits after refusals. A request
+    /// that would wait longer fails as [`RateLimited`](agent_core::ErrorKind::RateLimited), at once
+    /// if the wait is known to be too long. Default: 10 minutes.
     pub fn max_wait(mut self, longest: Duration) -> Self {
         self.max_wait = Some(longest);
         self
     }
 
-    /// Lets requests wait for as long as it takes.
+    /// Removes the limit on the waiting time.
     pub fn wait_forever(mut self) -> Self {
         self.max_wait = None;
         self
     }
 
-    /// Sets how long a request waits before that is reported. Default: 5 s.
+    /// Sets the waiting time after which a request is reported. Default: 5 s.
     pub fn report_after(mut self, wait: Duration) -> Self {
         self.report_after = wait;
         self
     }
 
-    /// Keeps all processes within the limits together whose limiters have this name, these limits and accounts in the same place, such as a `PostgresLedger`. Each
-    /// minute of the clock is counted for itself, so that the end of one and the beginning of the next may together hold up to twice the
-    /// limit. Requests of one process go in their order, and each process has one that asks for room, so that one with many does not crowd out one with few. What
-    /// refusals teach is learnt by each process for itself. Default: each process has the whole limit.
+    /// Shares the limits among all processes whose limiters have the same name and limits, and a
+    /// ledger with the same storage, such as a `PostgresLedger`. Minutes are counted by the clock,
+    /// so that the end of one and the beginning of the next may together admit up to twice the
+    /// limit. Requests of one process keep their order, and each process has at most one request
+    /// that asks the ledger at a time, so that a busy process does not starve the others. Each
+    /// process learns from refusals separately. Default: each process has the whole limit.
     pub fn shared(mut self, ledger: impl Ledger) -> Self {
         self.ledger = Some(Arc::new(ledger));
         self
     }
 
-    /// Makes the limiter.
+    /// Builds the limiter.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a limit of nothing, or if processes are to share a limit that nobody set.
+    /// [`Config`](agent_core::ErrorKind::Config) for a limit of zero, or if the limits are to be
+    /// shared but none is set.
     pub fn build(self) -> Result<RateLimiter> {
         let limits = [("requests_per_minute", self.requests), ("tokens_per_minute", self.tokens)];
         if let Some((what, _)) = limits.iter().find(|(_, most)| *most == Some(0)) {

@@ -1,4 +1,4 @@
-//! How many tokens a request may use, before it is sent.
+//! Token estimates of requests before they are sent.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use agent_core::{ModelRequest, TokenCounter};
 
 use crate::{call::Call, tokens::ApproximateCounter};
 
-/// How the tokens of requests are estimated.
+/// Token estimate of requests.
 #[derive(Clone)]
 pub(super) enum Estimate {
-    /// By the tokens of their texts, and of the longest answer.
+    /// The tokens of all texts, plus the maximum output.
     Counted(Arc<dyn TokenCounter>),
-    /// As somebody said for models' requests; an embedder's are counted roughly.
+    /// Custom estimate of model requests; embedding requests are estimated roughly.
     Told(Arc<dyn Fn(&ModelRequest) -> u64 + Send + Sync>),
 }
 

@@ -1,4 +1,5 @@
-//! Who may go, and when: everything about a limiter but the waiting.
+//! State of the rate limiter: queue, sliding window, learned rate, closure after a 429. Waiting
+//! itself is elsewhere.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -9,29 +10,31 @@ use super::{
     log::{Log, Most},
 };
 
-/// Refusals without a delay close the gate this long, twice as long each time, and not longer than the second.
+/// Closure after a refusal without a delay: doubles with each refusal, from the first value up to
+/// the second.
 const FIRST_CLOSURE: Duration = Duration::from_secs(1);
 const LONGEST_CLOSURE: Duration = Duration::from_secs(30);
 
-/// A place in the queue: smaller goes first. The second number keeps those of one moment in their order.
+/// Position in the queue: smaller goes first. The second number orders requests of the same moment.
 pub(super) type Order = (i64, u64);
 
-/// A request that went through.
+/// A request that was admitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     number: u64,
     at: Instant,
-    /// True if it had to wait: only what waits says that a higher rate would be used.
+    /// True if the request had to wait: only waiting requests show that a higher rate would be
+    /// used.
     waited: bool,
 }
 
-/// What a request that wants to go is told.
+/// Answer to a request that asks for admission.
 #[derive(Debug)]
 pub(super) enum Turn {
     Go(Sent),
-    /// It is the first in the queue, and fits then.
+    /// The request is the first in the queue, and fits at this time.
     At(Instant),
-    /// Others come first.
+    /// Other requests are ahead.
     Behind,
 }
 
@@ -42,14 +45,15 @@ pub(super) struct Gate {
     log: Log,
     queue: BTreeMap<Order, Arc<Notify>>,
     joined: u64,
-    /// Whether requests are always spread evenly, and whether they are now: after a refusal, until the rate is back.
+    /// `evenly`: requests are always spread. `spread`: they are spread now, after a refusal until
+    /// the rate has recovered.
     evenly: bool,
     spread: bool,
-    /// When the next may go while they are spread.
+    /// Time of the next admission while requests are spread.
     next: Option<Instant>,
     closed: Option<Instant>,
     cut: Option<Instant>,
-    /// Refusals since the provider last took something that was sent after one.
+    /// Number of refusals since the provider last accepted a request sent after one.
     strikes: u32,
     refused: u64,
 }
@@ -78,12 +82,12 @@ impl Gate {
         self.queue.len()
     }
 
-    /// Those that go before `order`.
+    /// Returns the number of requests ahead of `order`.
     pub(super) fn ahead_of(&self, order: Order) -> usize {
         self.queue.range(..order).count()
     }
 
-    /// Takes a place in the queue at `key`, behind those that have the same.
+    /// Joins the queue at `key`, behind requests with the same key.
     pub(super) fn join(&mut self, key: i64, turn: Arc<Notify>) -> Order {
         self.joined += 1;
         let order = (key, self.joined);
@@ -91,7 +95,7 @@ impl Gate {
         order
     }
 
-    /// Takes the place again that a request had which was refused.
+    /// Returns a refused request to its old position.
     pub(super) fn rejoin(&mut self, order: Order, turn: Arc<Notify>) {
         self.queue.insert(order, turn);
     }
@@ -107,9 +111,9 @@ impl Gate {
         }
     }
 
-    // --- going ---
+    // --- admission ---
 
-    /// Lets the request at `order` go if it is the first and fits now.
+    /// Admits the request at `order` if it is the first and fits now.
     pub(super) fn turn(&mut self, order: Order, tokens: u64, waited: bool, now: Instant) -> Turn {
         if self.queue.first_key_value().is_none_or(|(first, _)| *first != order) {
             return Turn::Behind;
@@ -132,9 +136,9 @@ impl Gate {
         [Some(in_window), next, self.closed].into_iter().flatten().max().unwrap_or(now)
     }
 
-    // --- what became of it ---
+    // --- outcome ---
 
-    /// The provider took it, and it used `tokens` if that is known.
+    /// Records that the provider accepted the request, which used `tokens` if known.
     pub(super) fn taken(&mut self, sent: Sent, tokens: Option<u64>) {
         if let Some(tokens) = tokens {
             self.log.settle(sent.number, tokens);
@@ -152,7 +156,8 @@ impl Gate {
         self.wake_first();
     }
 
-    /// The provider refused it for its rate, and asked for this delay. Returns how long nothing goes through.
+    /// Records that the provider refused the request for its rate and asked for this delay. Returns
+    /// the time during which nothing is admitted.
     pub(super) fn refused(&mut self, sent: Sent, delay: Option<Duration>, now: Instant) -> Duration {
         self.refused += 1;
         self.log.expire(now);
@@ -168,7 +173,7 @@ impl Gate {
             self.cut = Some(now);
         }
         let wait = match delay.filter(|delay| !delay.is_zero()) {
-            // One that was too short twice is not believed any more.
+            // A delay that was too short twice is no longer trusted.
             Some(delay) => delay.max(closure(self.strikes.saturating_sub(2))),
             None if anew => closure(self.strikes),
             None => Duration::ZERO,
@@ -182,18 +187,19 @@ impl Gate {
         until.map_or(Duration::ZERO, |until| until - now)
     }
 
-    /// What was sent before the last cut says nothing about the rate since.
+    /// Returns true if the request was sent after the last cut; older ones say nothing about the
+    /// rate since.
     fn is_since_cut(&self, sent: Sent) -> bool {
         self.cut.is_none_or(|cut| sent.at > cut)
     }
 
-    /// It did not go after all.
+    /// Withdraws an admitted request that was not sent.
     pub(super) fn unsent(&mut self, sent: Sent) {
         self.log.take_back(sent.number);
         self.wake_first();
     }
 
-    // --- how it stands ---
+    // --- status ---
 
     pub(super) fn closed_until(&self, now: Instant) -> Option<Instant> {
         self.closed.filter(|until| *until > now)
@@ -203,7 +209,7 @@ impl Gate {
         (self.requests.rate(), self.tokens.as_ref().and_then(Allowance::rate))
     }
 
-    /// Requests of the last minute, and tokens that they used or may use.
+    /// Returns the requests of the last minute, and the tokens that they used or reserved.
     pub(super) fn in_window(&mut self, now: Instant) -> (u64, u64) {
         self.log.expire(now);
         (self.log.requests(), self.log.tokens())
@@ -214,7 +220,7 @@ impl Gate {
     }
 }
 
-/// How long the `n`th refusal in a row closes the gate.
+/// Returns the closure after the `n`th refusal in a row.
 fn closure(n: u32) -> Duration {
     match n.checked_sub(1) {
         None => Duration::ZERO,
@@ -231,7 +237,8 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// One request of a simulated hour: when it comes, how urgent it is, what it reserves, and which part of that it uses.
+    /// One request of a simulated hour: arrival, priority, reserved tokens, and the fraction of
+    /// them that it uses.
     #[derive(Clone, Debug)]
     struct Request {
         comes: u64,
@@ -251,7 +258,8 @@ mod tests {
 
     const AGING: u64 = 30_000;
 
-    /// Runs all requests through a gate that refuses none; returns each with the time at which it went, in that order.
+    /// Runs all requests through a gate that refuses none; returns each with its admission time, in
+    /// that order.
     fn run(mut gate: Gate, requests: &[Request]) -> Vec<(Request, u64)> {
         let began = Instant::now();
         let (mut clock, mut coming, mut queue, mut gone) = (0, requests.iter().peekable(), BTreeMap::new(), Vec::new());
@@ -301,7 +309,7 @@ mod tests {
             for (at, (_, begins)) in gone.iter().enumerate() {
                 let minute: Vec<_> = gone[at..].iter().take_while(|(_, went)| went - begins < 60_000).collect();
                 prop_assert!(minute.len() as u64 <= most);
-                // What was settled lower makes room for others.
+                // A settlement below the reservation makes room for others.
                 let used = || minute.iter().map(|(r, _)| (r.tokens as f64 * r.part) as u64);
                 let alone = used().filter(|tokens| *tokens > 0).count() == 1;
                 prop_assert!(used().sum::<u64>() <= most_tokens || alone);

@@ -10,14 +10,16 @@ use crate::call::Call;
 
 type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
 
-/// Sends calls of a model or of an [embedder](crate::embed::LayeredEmbedder) through a [`RateLimiter`], which other layers share.
+/// Sends calls of a model or of an [embedder](crate::embed::LayeredEmbedder) through a
+/// [`RateLimiter`], which it shares with other layers.
 ///
 /// # Notes
 ///
-/// * What stands inside is only made ready when the call may go, so that waiting calls hold no permits there.
-/// * A call that failed for another reason than its rate is returned at once: trying again is
-///   [`RetryLayer`](crate::RetryLayer)'s.
-/// * A refused call that had already sent chunks is returned too, so that the layer that tries again can take them back.
+/// * Inner services become ready only after admission, so that waiting calls hold no permits there.
+/// * A call that fails for a reason other than its rate is returned at once: retries are the job of
+///   [`RetryLayer`](crate::RetryLayer).
+/// * A refused call that had already sent chunks is returned, too, so that the layer that retries
+///   it can retract them.
 ///
 /// # Order
 ///
@@ -31,12 +33,12 @@ type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
 pub struct RateLimitLayer {
     limiter: RateLimiter,
     priority: i8,
-    /// Of a model's call, in the place of `priority`.
+    /// Priority of each model call; overrides `priority`.
     by: Option<Arc<Priority>>,
 }
 
 impl RateLimitLayer {
-    /// A layer of `limiter` whose calls have priority 0.
+    /// Creates a layer of `limiter` with priority 0.
     pub fn new(limiter: RateLimiter) -> Self {
         Self { limiter, priority: 0, by: None }
     }
@@ -48,8 +50,9 @@ impl RateLimitLayer {
         self
     }
 
-    /// Sets the priority of each model call: lower goes first. The run is in the request, so that its depth or one of its
-    /// [resources](agent_core::RunCx::resources) can decide.
+    /// Sets the priority of each model call: lower goes first. The run is in the request, so that
+    /// the priority can depend on its depth or on one of its
+    /// [resources](agent_core::RunCx::resources).
     ///
     /// ```
     /// # let limiter = agent_llm::RateLimiter::builder("acme").build()?;
@@ -64,7 +67,7 @@ impl RateLimitLayer {
         self
     }
 
-    /// The limiter.
+    /// Returns the limiter.
     pub fn limiter(&self) -> &RateLimiter {
         &self.limiter
     }

@@ -12,40 +12,45 @@ use tokio::time::Instant;
 use super::{RateLimitLayer, RateLimiterBuilder, estimate::Estimate, gate::Gate, shared::Shared as SharedLimit};
 use crate::tokens::CalibratedCounter;
 
-/// The name of the [`Custom`](agent_core::EventKind::Custom) event that says that a model call waits for a [`RateLimiter`]:
-/// once when it has waited for some time, and whenever the provider refuses it.
+/// Name of the [`Custom`](agent_core::EventKind::Custom) event that reports a model call waiting
+/// for a [`RateLimiter`]: once after it has waited for some time, and at each refusal by the
+/// provider.
 ///
-/// Its value has `limiter` (the name), `waited` (seconds so far), `ahead` (requests that go first), `opens_in` (seconds
-/// until it is known to go or the provider may be asked again, or null) and `refused` (the provider's refusal, or null).
+/// Its value has `limiter` (the name), `waited` (seconds so far), `ahead` (number of requests
+/// ahead), `opens_in` (seconds until it is known to go or the provider may be asked again, or null)
+/// and `refused` (the provider's refusal, or null).
 pub const RATE_LIMIT_EVENT: &str = "rate_limit";
 
-/// Keeps all calls of one account within its provider's rate limits, however many agents make them: those of models, and those of
-/// [embedders](crate::embed::LayeredEmbedder).
+/// Keeps all calls of one account within its provider's rate limits, across any number of agents:
+/// calls of models, and those of [embedders](crate::embed::LayeredEmbedder).
 ///
-/// A limiter is shared by clones and by its [layers](Self::layer): give one layer to each agent of a tree, and the whole
-/// tree has one queue and one allowance. Use one limiter per key, which is whatever the provider counts apart: an account,
-/// or an account and a model.
+/// Clones and [layers](Self::layer) share a limiter: with one layer on each agent of a tree, the
+/// whole tree has one queue and one allowance. Use one limiter per unit that the provider limits
+/// separately: an account, or an account and a model.
 ///
-/// # What it does
+/// # Behaviour
 ///
-/// * It lets at most so many requests, and tokens, through in any minute. Tokens are reserved by an estimate and settled
-///   with the usage that the provider reports.
-/// * **When the provider refuses** a request for its rate ([`RateLimited`](agent_core::ErrorKind::RateLimited)), the request
-///   goes back to its place in the queue, and nothing goes through until the provider's delay is over; without one, for 1 s
-///   and twice as long each time up to 30 s. The rate falls to what the provider took in the last minute (by half at most),
-///   requests are spread evenly, and while requests wait the rate grows again by a tenth per minute. So a limiter that is
-///   told no limit learns it.
-/// * **Order.** Requests go in the order in which they came. A lower priority number counts as having come earlier by the
-///   [aging](RateLimiterBuilder::aging) time: it goes first, and none waits forever. A large request is not overtaken by
-///   small ones.
-/// * **Processes** that [share a ledger](RateLimiterBuilder::shared) keep within the limits together.
-/// * **Dropping** a call frees its place. A request that was sent counts even if its answer was not awaited.
-/// * A call that waits long says so in a [`RATE_LIMIT_EVENT`].
+/// * Admits at most the configured number of requests, and tokens, in any minute. Tokens are
+///   reserved by an estimate and settled with the usage that the provider reports.
+/// * **Refusals.** If the provider refuses a request for its rate
+///   ([`RateLimited`](agent_core::ErrorKind::RateLimited)), the request returns to its position in
+///   the queue, and nothing is admitted until the provider's delay is over; without a delay, for 1
+///   s, doubling each time up to 30 s. The rate falls to what the provider accepted in the last
+///   minute (by half at most), requests are spread evenly, and while requests wait the rate grows
+///   again by a tenth per minute. A limiter without a configured limit learns it this way.
+/// * **Order.** Requests are admitted in order of arrival. A lower priority number counts as an
+///   arrival earlier by the [aging](RateLimiterBuilder::aging) time: it goes first, and no request
+///   starves. Small requests do not overtake a large one.
+/// * **Processes** that [share a ledger](RateLimiterBuilder::shared) share the limits.
+/// * **Cancellation.** Dropping a call leaves the queue. A request that was sent counts even if its
+///   answer was not awaited.
+/// * A call that waits long emits a [`RATE_LIMIT_EVENT`].
 ///
 /// # Differences from `tower::limit::RateLimit`
 ///
-/// That layer has a rate per service, so that each agent has an allowance of its own, lets twice its rate through around
-/// the end of a period, knows no tokens, and learns nothing from refusals.
+/// That layer has one rate per service, so that each agent has its own allowance, admits up to
+/// twice its rate around the end of a period, does not count tokens, and does not learn from
+/// refusals.
 ///
 /// # Example
 ///
@@ -78,22 +83,23 @@ struct Shared {
 
 pub(super) type Counted = dyn Fn(&Usage) -> u64 + Send + Sync;
 
-/// What does not change.
+/// Immutable settings.
 pub(super) struct Rules {
     pub(super) estimate: Option<Estimate>,
-    /// The counter of the estimate, if it is to learn from answers.
+    /// Counter of the estimate, if it learns from answers.
     pub(super) learns: Option<CalibratedCounter>,
     pub(super) counted: Arc<Counted>,
     pub(super) aging: Duration,
     pub(super) max_queue: usize,
     pub(super) max_wait: Option<Duration>,
     pub(super) report_after: Duration,
-    /// What other processes count, too.
+    /// Limit shared with other processes.
     pub(super) shared: Option<Arc<SharedLimit>>,
 }
 
 impl RateLimiter {
-    /// Begins a limiter. `name` is for errors and events: the provider and the account, say.
+    /// Returns a builder. `name` appears in errors and events, for example the provider and the
+    /// account.
     pub fn builder(name: impl Into<String>) -> RateLimiterBuilder {
         RateLimiterBuilder::new(name.into())
     }
@@ -102,17 +108,17 @@ impl RateLimiter {
         Self(Arc::new(Shared { name, rules, began: Instant::now(), gate: Mutex::new(gate) }))
     }
 
-    /// A layer that sends the model calls of one agent through this limiter.
+    /// Returns a layer that sends the model calls of one agent through this limiter.
     pub fn layer(&self) -> RateLimitLayer {
         RateLimitLayer::new(self.clone())
     }
 
-    /// The limiter's name.
+    /// Returns the limiter's name.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// How it stands now.
+    /// Returns the current status.
     pub fn status(&self) -> RateLimitStatus {
         let now = Instant::now();
         let mut gate = self.gate();
@@ -137,7 +143,8 @@ impl RateLimiter {
         self.0.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a request that came at `now` stands in the queue: the time at which it would have come at priority 0.
+    /// Returns the queue key of a request that arrived at `now`: its equivalent arrival time at
+    /// priority 0.
     pub(super) fn key(&self, priority: i8, now: Instant) -> i64 {
         let nanos = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
         let came = nanos(now.saturating_duration_since(self.0.began));
@@ -145,23 +152,23 @@ impl RateLimiter {
     }
 }
 
-/// How a [`RateLimiter`] stands.
+/// Status of a [`RateLimiter`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RateLimitStatus {
-    /// Requests that a minute may have now; `None` if no limit is known.
+    /// Current allowance of requests per minute; `None` if no limit is known.
     pub requests_per_minute: Option<f64>,
-    /// Tokens that a minute may have now; `None` if they are not limited.
+    /// Current allowance of tokens per minute; `None` if tokens are not limited.
     pub tokens_per_minute: Option<f64>,
     /// Requests of the last minute that the provider did not refuse.
     pub requests: u64,
-    /// Tokens that these used, or may use.
+    /// Tokens that these requests used, or reserved.
     pub tokens: u64,
-    /// Requests in the queue.
+    /// Number of requests in the queue.
     pub waiting: usize,
-    /// How long nothing goes through, if the provider asked for that.
+    /// Remaining time during which nothing is admitted, after a refusal.
     pub closed_for: Option<Duration>,
-    /// How often the provider refused a request so far.
+    /// Number of refusals so far.
     pub refused: u64,
 }
 

@@ -1,17 +1,17 @@
-//! What was sent in the last minute.
+//! Sliding window of the requests sent in the last minute.
 
 use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 
-/// A little more than a minute: of two requests, the one that was sent later may arrive earlier.
+/// Slightly more than a minute: of two requests, the later one may arrive earlier.
 pub(super) const WINDOW: Duration = Duration::from_millis(60_250);
 
-/// The requests of the last minute, oldest first.
+/// Requests of the last minute, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     sent: VecDeque<Sent>,
-    /// The number of the oldest.
+    /// Number of the oldest request.
     first: u64,
     requests: u64,
     tokens: u64,
@@ -20,12 +20,12 @@ pub(super) struct Log {
 #[derive(Debug)]
 struct Sent {
     at: Instant,
-    /// 0 if it was taken back: it stays in its place, so that the others keep their numbers.
+    /// 0 if withdrawn: the entry stays, so that the others keep their numbers.
     requests: u64,
     tokens: u64,
 }
 
-/// The most that a minute may hold.
+/// Limits of one minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Most {
     pub(super) requests: Option<u64>,
@@ -41,7 +41,7 @@ impl Log {
         self.tokens
     }
 
-    /// Forgets what is older than the window.
+    /// Removes requests older than the window.
     pub(super) fn expire(&mut self, now: Instant) {
         while self.sent.front().is_some_and(|oldest| oldest.at + WINDOW <= now) {
             if let Some(old) = self.sent.pop_front() {
@@ -52,7 +52,8 @@ impl Log {
         }
     }
 
-    /// When another request of `tokens` fits. One that is larger than a whole minute fits an empty one.
+    /// Returns the time at which a request of `tokens` fits. A request larger than the limit fits
+    /// an empty window.
     pub(super) fn fits_at(&self, tokens: u64, most: Most, now: Instant) -> Instant {
         let (mut requests, mut used) = (self.requests, self.tokens);
         let mut at = now;
@@ -68,7 +69,7 @@ impl Log {
         at
     }
 
-    /// Writes a request down; returns its number.
+    /// Adds a request; returns its number.
     pub(super) fn add(&mut self, tokens: u64, now: Instant) -> u64 {
         self.sent.push_back(Sent { at: now, requests: 1, tokens });
         self.requests += 1;
@@ -76,7 +77,7 @@ impl Log {
         self.first + self.sent.len() as u64 - 1
     }
 
-    /// Sets what a request really used.
+    /// Sets the actual usage of a request.
     pub(super) fn settle(&mut self, number: u64, tokens: u64) {
         if let Some(sent) = find(&mut self.sent, self.first, number) {
             self.tokens = self.tokens - sent.tokens + tokens;
@@ -84,7 +85,7 @@ impl Log {
         }
     }
 
-    /// Takes a request back that the provider did not take.
+    /// Removes a request that the provider did not accept.
     pub(super) fn take_back(&mut self, number: u64) {
         if let Some(sent) = find(&mut self.sent, self.first, number) {
             self.requests -= sent.requests;

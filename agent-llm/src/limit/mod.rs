@@ -1,4 +1,4 @@
-//! Keeping within a provider's rate limits: [`RateLimiter`].
+//! Client-side rate limiting: [`RateLimiter`].
 
 mod allowance;
 mod builder;

@@ -1,4 +1,4 @@
-//! Waiting for one's turn.
+//! Waiting in the queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::call::{cancellation, tell};
 
-/// A request's place in the queue. Dropped, it is free for those behind.
+/// A request's position in the queue. Dropping it leaves the queue.
 pub(super) struct Place {
     limiter: RateLimiter,
     order: Order,
@@ -28,7 +28,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Takes a place for a request of about `tokens`.
+    /// Joins the queue with a request of about `tokens`.
     ///
     /// # Errors
     /// [`ErrorKind::Overloaded`] if the queue is full.
@@ -53,11 +53,11 @@ impl Place {
         Ok(Self { limiter, order, turn, tokens, since: now, queued, waited, told, refusal: None })
     }
 
-    /// Waits until the request may go.
+    /// Waits for admission.
     ///
     /// # Errors
-    /// [`ErrorKind::RateLimited`] if that takes too long, as soon as it is clear that it will; [`ErrorKind::Cancelled`] if
-    /// the run is.
+    /// [`ErrorKind::RateLimited`] if the wait takes too long, as soon as that is known;
+    /// [`ErrorKind::Cancelled`] if the run is cancelled.
     pub(super) async fn wait(&mut self, run: Option<&RunCx>) -> Result<Permit> {
         let rules = self.limiter.rules();
         let deadline = rules.max_wait.and_then(|most| self.since.checked_add(most));
@@ -101,10 +101,11 @@ impl Place {
         }
     }
 
-    /// Waits until the request, whose turn it is here, fits beside those of other processes, if they share the limit.
+    /// Waits until the request, which is first in this process, also fits the limit shared with
+    /// other processes, if any.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), and those of the ledger.
+    /// As [`wait`](Self::wait), and the ledger's errors.
     pub(super) async fn share(&mut self, run: Option<&RunCx>) -> Result<Option<Share>> {
         let Some(shared) = self.limiter.rules().shared.clone() else { return Ok(None) };
         let deadline = self.limiter.rules().max_wait.and_then(|most| self.since.checked_add(most));
@@ -122,7 +123,7 @@ impl Place {
         }
     }
 
-    /// The provider refused the request: it takes its old place again.
+    /// Rejoins the queue at the old position after a refusal by the provider.
     pub(super) fn take_again(&mut self, run: Option<&RunCx>, refusal: Error, closed: Duration) {
         self.refusal = Some(refusal);
         self.limiter.gate().rejoin(self.order, self.turn.clone());
@@ -148,7 +149,7 @@ impl Place {
             "after {waited:?} the request would have to wait for the rate limit longer than the {most:?} of max_wait: \
              raise it, or start fewer agents at once"
         );
-        // For good: whoever tries again would queue again, and wait longer than anybody allowed.
+        // Permanent: a retry would queue again, beyond the maximum waiting time.
         let error = Error::new(ErrorKind::RateLimited, message)
             .with_retry(Retry::Permanent)
             .with_context("limiter", self.limiter.name())
@@ -181,7 +182,8 @@ fn with_source(error: Error, source: Option<Error>) -> Error {
     }
 }
 
-/// The right to send one request. Dropped before it was sent, it is given back; dropped after, the request counts.
+/// Permission to send one request. Dropped before the request was sent, it is returned; dropped
+/// later, the request counts.
 pub(super) struct Permit {
     limiter: RateLimiter,
     request: Sent,
@@ -201,7 +203,7 @@ impl Permit {
         }
     }
 
-    /// Returns how long nothing goes through.
+    /// Records a refusal. Returns the time during which nothing is admitted.
     pub(super) fn refused(self, delay: Option<Duration>) -> Duration {
         self.limiter.gate().refused(self.request, delay, Instant::now())
     }

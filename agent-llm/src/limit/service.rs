@@ -11,7 +11,7 @@ use crate::{
     service::{answers, around, own},
 };
 
-/// The service that [`RateLimitLayer`] makes.
+/// Service created by [`RateLimitLayer`].
 #[derive(Clone)]
 pub struct RateLimited<S> {
     layer: RateLimitLayer,
@@ -55,7 +55,7 @@ where
     }
 }
 
-/// The delay that the provider asks for, if it refused the call for its rate.
+/// Returns the delay that the provider asks for, if it refused the call for its rate.
 fn refusal(error: &Error) -> Option<Option<Duration>> {
     match (error.kind(), error.retry()) {
         (ErrorKind::RateLimited, Retry::Temporary(delay)) => Some(delay),

@@ -1,4 +1,4 @@
-//! The part of a limit that other processes share.
+//! Limit shared between processes.
 
 use std::{
     fmt,
@@ -17,20 +17,21 @@ use tokio::{
 
 const MINUTE: u64 = 60_000;
 
-/// What all processes together may send in a minute, as accounts of a ledger, one for each minute.
+/// Limit of all processes together, as ledger accounts, one for each minute.
 pub(super) struct Shared {
     ledger: Arc<dyn Ledger>,
-    /// What the accounts' names begin with.
+    /// Prefix of the accounts' names.
     prefix: String,
     caps: Caps,
-    /// What the clock said when it began to run, in milliseconds; it is tokio's from there on.
+    /// Wall-clock time at start, in milliseconds, with the tokio instant that advances it.
     began: (u64, Instant),
-    /// Held by the one request of this process that asks: others wait behind it, in their order, and each process has one that asks, however
-    /// many wait there.
+    /// Held by the one request of this process that asks the ledger: the others wait behind it in
+    /// order, so that each process has one request asking, however many wait in it.
     turn: Mutex<()>,
 }
 
-/// A request that is set aside. When it is dropped it counts: as it was estimated, unless it is known better.
+/// Reservation of one request. When dropped it settles with the actual usage if known, else with
+/// the estimate.
 pub(super) struct Share {
     shared: Arc<Shared>,
     account: String,
@@ -45,12 +46,12 @@ impl Shared {
         Self { ledger, prefix: format!("rate limit/{limiter}/"), caps, began, turn: Mutex::default() }
     }
 
-    /// Waits until a request of about `tokens` fits beside those of all processes.
+    /// Waits until a request of about `tokens` fits the shared limit.
     ///
     /// # Errors
-    /// Those of the ledger.
+    /// The ledger's errors.
     pub(super) async fn take(self: &Arc<Self>, tokens: u64) -> Result<Share> {
-        // One that is larger than the limit has a minute for itself.
+        // A request larger than the limit gets a minute for itself.
         let tokens = self.caps.tokens.map_or(0, |most| tokens.min(most));
         let used = Amounts::none().model_calls(1).tokens(tokens);
         let _turn = self.turn.lock().await;
@@ -70,7 +71,7 @@ impl Shared {
 }
 
 impl Share {
-    /// The request used `tokens`, if that is known.
+    /// Sets the actual usage of the request, if known.
     pub(super) fn answered(mut self, tokens: Option<u64>) {
         self.used = tokens.map_or(self.used, |tokens| self.used.tokens(tokens));
     }
@@ -78,7 +79,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // It is handed over here, whether anybody waits or not.
+        // `settle` enqueues the settlement synchronously; the returned future need not be awaited.
         drop(self.shared.ledger.settle(&self.account, self.receipt, self.used));
     }
 }

@@ -1,4 +1,4 @@
-//! The models of an Ollama server.
+//! Models of an Ollama server.
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::{
     Auth, Body, Framing, HttpTransport, ProviderError, Splitter, Transport, error::truncated, wire::ollama::server,
 };
 
-/// Where a server listens that nobody told otherwise, and the variable that may name another.
+/// Default base URL, and the environment variable that overrides it.
 const USUAL: &str = "http://localhost:11434";
 const VARIABLE: &str = "OLLAMA_BASE_URL";
-/// What is asked of the server is answered from its disk.
+/// Timeout of requests; the server answers them from its disk.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What is known of a model has its licence in it.
+/// Maximum size of an answer, in bytes: a model's details include its licence.
 const MOST_BYTES: usize = 16 << 20;
 
-/// An Ollama server: which models it has, which are in memory, and how to get more.
+/// Client of an Ollama server's model management: lists, loaded models, pulls.
 ///
 /// ```no_run
 /// use agent_llm::local::Ollama;
@@ -46,105 +46,108 @@ pub struct Ollama {
     transport: Arc<dyn Transport>,
 }
 
-/// A model that a server has.
+/// A model installed on a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct OllamaModel {
-    /// Its name, as after `ollama:` in a model's.
+    /// Name, as used after `ollama:` in a model's name.
     pub name: String,
-    /// Its bytes on disk.
+    /// Size on disk, in bytes.
     pub size: u64,
-    /// The digest of its manifest: another one is another model of the same name.
+    /// Digest of the manifest: it changes when the model behind the name changes.
     pub digest: String,
 }
 
-/// A model in a server's memory.
+/// A model loaded into a server's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoadedModel {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its bytes in memory.
+    /// Size in memory, in bytes.
     pub size: u64,
-    /// Those of them that are on a graphics card.
+    /// The part of the size that is in GPU memory, in bytes.
     pub size_vram: u64,
-    /// The window that it was loaded with, in tokens: what does not fit is not seen.
+    /// Context window that the model was loaded with, in tokens: content beyond it is not seen.
     pub context_length: Option<u64>,
-    /// When it leaves memory, if nobody asks it before: as RFC 3339.
+    /// Time at which the model is unloaded unless it is used again, as RFC 3339.
     pub expires_at: String,
 }
 
-/// What a server knows of a model.
+/// Details of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct OllamaFacts {
-    /// What it can do: `completion`, `tools`, `thinking`, `vision`, `embedding`, ..
+    /// Capabilities: `completion`, `tools`, `thinking`, `vision`, `embedding`, ..
     pub capabilities: Vec<String>,
     #[serde(rename = "model_info")]
     info: Map<String, Value>,
 }
 
 impl OllamaFacts {
-    /// True if the model can do this, as `tools`.
+    /// Returns true if the model has this capability, such as `tools`.
     pub fn can(&self, what: &str) -> bool {
         self.capabilities.iter().any(|known| known == what)
     }
 
-    /// The tokens that a request and its answer may have together at most. A server gives a model as many only if it is told
-    /// to, as `num_ctx` in [`options`](crate::OllamaProfile::options).
+    /// Returns the maximum number of tokens of a request and its answer together. A server only
+    /// uses the full window if the request asks for it, as `num_ctx` in
+    /// [`options`](crate::OllamaProfile::options).
     pub fn context_window(&self) -> Option<u64> {
         let family = self.info.get("general.architecture")?.as_str()?;
         self.info.get(&format!("{family}.context_length"))?.as_u64()
     }
 }
 
-/// How far a pull has come.
+/// Progress of a pull.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PullProgress {
-    /// What is done, in the server's words; `success` at the end.
+    /// Current step, in the server's words; `success` at the end.
     pub status: String,
-    /// The part of the model that is being fetched.
+    /// Digest of the layer that is being downloaded.
     pub digest: Option<String>,
-    /// The bytes of the part.
+    /// Size of the layer, in bytes.
     pub total: Option<u64>,
-    /// Those of them that are there.
+    /// Bytes downloaded so far.
     pub completed: Option<u64>,
 }
 
 impl Ollama {
-    /// The server at this address, such as `http://gpu7:11434`. A `/v1` or `/api` at its end is left out.
+    /// Creates a client of the server at this URL, such as `http://gpu7:11434`. A trailing `/v1` or
+    /// `/api` is removed.
     pub fn new(base_url: &str) -> Self {
         Self { server: server(base_url).to_owned(), key: None, transport: Arc::new(HttpTransport::default()) }
     }
 
-    /// Sets how requests travel. Default: a transport of its own.
+    /// Sets the transport. Default: a new HTTP transport.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.transport = Arc::new(transport);
         self
     }
 
-    /// Sets the key, of a server that wants one. Default: none.
+    /// Sets the API key, for servers that require one. Default: none.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(SecretString::from(key.into()));
         self
     }
 
-    /// The models that are there.
+    /// Lists the installed models.
     ///
     /// # Errors
-    /// If the server cannot be reached or says something else; [`Timeout`](ErrorKind::Timeout) if it says nothing for 30 s.
+    /// If the server cannot be reached or the response is invalid; [`Timeout`](ErrorKind::Timeout)
+    /// if it does not answer within 30 s.
     pub async fn models(&self) -> Result<Vec<OllamaModel>> {
         self.list("/api/tags").await
     }
 
-    /// The models that are in memory.
+    /// Lists the models in memory.
     ///
     /// # Errors
     /// As [`models`](Self::models).
@@ -152,19 +155,21 @@ impl Ollama {
         self.list("/api/ps").await
     }
 
-    /// What is known of a model.
+    /// Returns the details of a model.
     ///
     /// # Errors
-    /// As [`models`](Self::models); [`InvalidRequest`](ErrorKind::InvalidRequest) if the model is not there.
+    /// As [`models`](Self::models); [`InvalidRequest`](ErrorKind::InvalidRequest) if the model is
+    /// not installed.
     pub async fn show(&self, model: &str) -> Result<OllamaFacts> {
         self.ask(Method::POST, "/api/show", &json!({"model": model})).await
     }
 
-    /// Has the server get a model, and tells how far it has come, until it is there. Who drops the stream stops the server,
-    /// which goes on where it was at the next pull.
+    /// Downloads a model to the server, streaming the progress until it is installed. Dropping the
+    /// stream stops the server; the next pull resumes the download.
     ///
     /// # Errors
-    /// Items are errors if the server cannot be reached or cannot get the model. Nothing follows an error.
+    /// Items are errors if the server cannot be reached or cannot download the model. Nothing
+    /// follows an error.
     pub fn pull(&self, model: &str) -> impl Stream<Item = Result<PullProgress>> + Send + use<> {
         let (server, body) = (self.clone(), json!({"model": model, "stream": true}));
         let begun = async move { Ok::<_, Error>(Pull::of(server.send(Method::POST, "/api/pull", &body).await?)) };
@@ -190,7 +195,7 @@ impl Ollama {
         tokio::time::timeout(PATIENCE, asked).await.map_err(silent)?
     }
 
-    /// Sends a request; a refusal is an error.
+    /// Sends a request; a bad status is an error.
     async fn send(&self, method: Method, path: &str, body: &Value) -> Result<Body> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = Request::builder().method(method).uri(format!("{}{path}", self.server));
@@ -210,7 +215,8 @@ impl Ollama {
 }
 
 impl Default for Ollama {
-    /// The server at the address in `OLLAMA_BASE_URL`, or else the one that listens on this machine.
+    /// Returns a client of the server at the URL in `OLLAMA_BASE_URL`, else of the one on this
+    /// machine.
     fn default() -> Self {
         let named = std::env::var(VARIABLE).ok().filter(|url| !url.trim().is_empty());
         Self::new(named.as_deref().unwrap_or(USUAL))
@@ -223,10 +229,10 @@ impl fmt::Debug for Ollama {
     }
 }
 
-/// A pull under way.
+/// A pull in progress.
 struct Pull {
     body: Body,
-    /// None when the body has ended.
+    /// `None` once the body has ended.
     splitter: Option<Splitter>,
     ready: VecDeque<PullProgress>,
     is_there: bool,
@@ -259,7 +265,7 @@ impl Pull {
     }
 }
 
-/// Reads one line of a pull.
+/// Parses one line of a pull.
 fn read(line: &str) -> Result<PullProgress> {
     let wrong = |e| Error::new(ErrorKind::Protocol, "a line of the pull cannot be read").with_source(e);
     let json: Value = serde_json::from_str(line).map_err(wrong)?;

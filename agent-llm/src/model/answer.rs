@@ -11,24 +11,25 @@ use super::{
 };
 use crate::{Progress, redact::Redactor};
 
-/// Bytes of a stream that are read before the readers of events have their turn: a few dozen chunks.
+/// Bytes of a stream to process before yielding to event readers: a few dozen chunks.
 const AT_ONCE: usize = 16 << 10;
 
-/// How long the end of a body is awaited after the answer's last event: a connection is used again only then.
+/// Maximum wait for the end of the body after the last event: only then can the connection be
+/// reused.
 const LAST_BYTES: Duration = Duration::from_millis(250);
 
 impl HttpModel {
-    /// `keys` learns the keys that are asked for.
+    /// Sends the request and reads its answer. `keys` records the keys in use, for redaction.
     pub(super) async fn exchange(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<ModelResponse> {
         let (form, body) = match self.send(req, keys).await? {
             Ok(answer) => answer,
-            // In a box, as what else few calls need: the others have no room for it.
+            // Boxed, like other rare paths, so that common calls do not pay for the space.
             Err(refused) => boxed(|| self.send_again(req, keys, refused)).await?,
         };
         self.read(req, form, body).await
     }
 
-    /// Sends what was refused once more, if there is something to change about it.
+    /// Sends a refused request once more, if the codec or the credentials offer a change.
     async fn send_again(&self, req: &ModelRequest, keys: &mut Redactor, refused: Error) -> Result<(Form, Incoming)> {
         match self.codec.amend(req, &refused) {
             Some(amended) => self.send(&amended, keys).await?,
@@ -37,7 +38,8 @@ impl HttpModel {
         }
     }
 
-    /// What the answer is, and its body as it comes; the inner error is the provider's refusal.
+    /// Sends the request; returns the form of the answer and its body. The inner error is the
+    /// provider's refusal.
     async fn send(&self, req: &ModelRequest, keys: &mut Redactor) -> Result<Result<(Form, Incoming)>> {
         let request = self.codec.encode(req)?;
         let (head, mut body) = self.http.send(request, self.codec.origin().provider(), keys).await?;
@@ -66,7 +68,8 @@ impl HttpModel {
         loop {
             let next = match decoder.progress() {
                 Progress::Open => body.next().await,
-                // What breaks, falls silent or only says that it is still there is the connection now, not the answer.
+                // After completion, an error, silence or mere keep-alives concern the connection,
+                // not the answer.
                 Progress::Complete => {
                     let until = *complete_since.get_or_insert_with(Instant::now) + DETAILS;
                     timeout_at(until, body.next()).await.ok().flatten().filter(Result::is_ok)
@@ -78,7 +81,8 @@ impl HttpModel {
             };
             let Some(bytes) = next.transpose()? else {
                 match splitter.finish(|event| decoder.frame(event, &mut chunks)) {
-                    // What cannot be read here was cut, which the decoder says better.
+                    // Undecodable data here means truncation, which the decoder reports more
+                    // precisely.
                     Err(e) if e.kind() != ErrorKind::Protocol => return Err(e),
                     _ => break,
                 }
@@ -89,7 +93,7 @@ impl HttpModel {
                     chunks.drain(..).try_for_each(|chunk| collector.push(chunk))
                 })?;
                 if req.is_crowded() {
-                    tokio::task::yield_now().await; // whoever reads the events may catch up
+                    tokio::task::yield_now().await; // event readers may catch up
                 }
             }
         }

@@ -7,8 +7,8 @@ use http::{HeaderMap, Request};
 use super::{HttpSettings, incoming::Form, redacted, settings::Http};
 use crate::{Auth, ProviderError, error::not_the_protocol, redact::Redactor};
 
-/// Sends requests whose answers are read whole, as models send theirs: with the key, within the limits of time and size, and
-/// without a secret in any error. Embedders and rerankers are made of it.
+/// Sends non-streamed requests as models do: with the key, within the limits of time and size, and
+/// without secrets in errors. Used by embedders and rerankers.
 pub(crate) struct Caller {
     http: Http,
     provider: String,
@@ -16,15 +16,17 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid header, or if there is no
+    /// transport.
     pub(crate) fn new(provider: String, auth: Auth, settings: HttpSettings) -> Result<Self> {
         Ok(Self { http: settings.ready(auth)?, provider })
     }
 
-    /// Sends `request` and reads its answer; once more if it is refused and there is another key.
+    /// Sends `request` and reads its answer; sends it once more if it is refused and there is
+    /// another key.
     ///
     /// # Errors
-    /// The network's, the provider's, or what `read` makes of the answer.
+    /// The transport's error, the provider's error, or the error of `read`.
     pub(crate) async fn call<T>(
         &self,
         request: Request<Bytes>,
@@ -49,7 +51,7 @@ impl Caller {
         read(&headers, &body)
     }
 
-    /// The answer; the inner error is the provider's refusal.
+    /// Sends the request; the inner error is the provider's refusal.
     async fn send(&self, request: Request<Bytes>, keys: &mut Redactor) -> Result<Result<(HeaderMap, Bytes), Error>> {
         let (head, mut body) = self.http.send(request, &self.provider, keys).await?;
         if !head.status.is_success() {

@@ -1,11 +1,13 @@
-//! Keys that do not last: [`Credentials`].
+//! [`Credentials`]: short-lived keys.
 
 use agent_core::{Result, async_trait};
 
-/// Where a model has its key from, if that does not last: an access token of Google or Microsoft is good for an hour.
+/// Source of a model's key, if the key expires: access tokens of Google or Microsoft are valid for
+/// an hour.
 ///
-/// It is asked before every request, so it keeps a token for as long as that is good, and fetches the next in time. Any
-/// `Fn() -> impl Future<Output = Result<String>>` is one. What it gives is handled as a key is: it is in no log and no error.
+/// Called before every request, so the implementation caches a token while it is valid, and
+/// refreshes it in time. Implemented for any `Fn() -> impl Future<Output = Result<String>>`. The
+/// result is treated like a key: it appears in no log and no error.
 ///
 /// # Example
 ///
@@ -36,14 +38,14 @@ use agent_core::{Result, async_trait};
 /// ```
 #[async_trait]
 pub trait Credentials: Send + Sync + 'static {
-    /// The key for a request that is sent now.
+    /// Returns the key for a request that is about to be sent.
     ///
     /// # Errors
-    /// If there is none to be had; the call fails with the error.
+    /// If no key is available; the call fails with the error.
     async fn key(&self) -> Result<String>;
 
-    /// The provider refused the last key. Returns true if there may be another now: then the request is sent once more.
-    /// Default: false.
+    /// Handles a rejected key. Returns true if there may be another key now: then the request is
+    /// sent once more. Default: false.
     async fn refused(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Requests that ask for something else than an answer.
+//! Requests other than completions: files and batches.
 
 use agent_core::Result;
 use bytes::Bytes;
@@ -8,10 +8,10 @@ use super::{HttpModel, Incoming, redacted};
 use crate::{Codec, models::Pricing, redact::Redactor};
 
 impl HttpModel {
-    /// What the provider answers to a request of any kind, shown the key and with the headers of the model.
+    /// Sends a request of any kind with the key and the headers of the model; returns the response.
     ///
     /// # Errors
-    /// The provider's, for a bad status.
+    /// The provider's error, for a bad status.
     pub(crate) async fn open(&self, request: Request<Bytes>) -> Result<(HeaderMap, Incoming)> {
         let mut keys = Redactor::default();
         let opened = match self.try_open(request.clone(), &mut keys).await {
@@ -34,7 +34,7 @@ impl HttpModel {
         &*self.codec
     }
 
-    /// What calls of a batch cost.
+    /// Returns the prices of batch calls.
     pub(crate) fn batch_pricing(&self) -> Pricing {
         self.pricing.of_batches()
     }

@@ -1,4 +1,4 @@
-//! Requests on their way, whoever asks.
+//! Sending of requests, shared by all kinds of callers.
 
 use agent_core::{Error, ErrorKind, Result};
 use bytes::Bytes;
@@ -7,18 +7,18 @@ use http::{HeaderMap, HeaderValue, Request, response::Parts};
 use super::{incoming::Incoming, settings::Http, silence::Silence};
 use crate::redact::Redactor;
 
-/// The header that lists features: those of the model join those that a request needs.
+/// Header that lists beta features: those of the model are merged with those of the request.
 const BETAS: &str = "anthropic-beta";
 
-/// What the request asks for, and `more`.
+/// Merges the features in the request's headers with `more`.
 fn with_betas(headers: &HeaderMap, more: &HeaderValue) -> HeaderValue {
     let Some(asked) = headers.get(BETAS).filter(|asked| *asked != more) else { return more.clone() };
     HeaderValue::from_bytes(&[asked.as_bytes(), more.as_bytes()].join(&b","[..])).unwrap_or_else(|_| more.clone())
 }
 
 impl Http {
-    /// Sends a request with its headers and its key: gives the head of the answer, and its body as it comes. `keys` learns the
-    /// keys that are asked for.
+    /// Sends a request with its headers and its key; returns the head of the answer and its body as
+    /// a stream. `keys` records the keys in use, for redaction.
     pub(super) async fn send(
         &self,
         mut request: Request<Bytes>,
@@ -44,7 +44,7 @@ impl Http {
         Ok((head, Incoming { body, silence, left: self.max_answer }))
     }
 
-    /// True if a request that was refused may be sent once more, with another key.
+    /// Returns true if a refused request may be sent once more with another key.
     pub(super) async fn has_another_key(&self, refused: &Error) -> bool {
         match (&self.credentials, &self.signer) {
             _ if refused.kind() != ErrorKind::Authentication => false,

@@ -1,4 +1,4 @@
-//! Answers as they come.
+//! Incoming responses.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tokio::time::{Instant, timeout_at};
 use super::silence::Silence;
 use crate::{Body, error::web_page, framing::BYTE_ORDER_MARK};
 
-/// The most bytes of a refused request's answer that are read.
+/// Maximum number of bytes read from an error response.
 const MOST_OF_AN_ERROR: usize = 64 << 10;
 
-/// How long the details of a complete answer are awaited, and all of a refusal's reasons.
+/// Maximum wait for details after a complete answer, and for the body of an error response.
 pub(super) const DETAILS: Duration = Duration::from_secs(10);
 
-/// What an answer with a good status is.
+/// Form of a successful response.
 pub(super) enum Form {
     Stream,
     Whole,
-    /// In a way that the transport does not know.
+    /// Compressed with an encoding that the transport does not support.
     Encoded(String),
     WebPage,
 }
@@ -47,7 +47,7 @@ impl Form {
         }
     }
 
-    /// Whether the answer comes whole, or as a stream.
+    /// Returns true if the answer comes whole, false if it is a stream.
     ///
     /// # Errors
     /// [`ErrorKind::Protocol`], permanent.
@@ -65,7 +65,7 @@ impl Form {
     }
 }
 
-/// A body that must not fall silent, nor become too long.
+/// A body with an idle timeout and a size limit.
 pub(crate) struct Incoming {
     pub(super) body: Body,
     pub(super) silence: Silence,
@@ -73,7 +73,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// May be of any length from now on.
+    /// Removes the size limit.
     #[must_use]
     pub(crate) fn unbounded(mut self) -> Self {
         self.left = usize::MAX;
@@ -97,12 +97,12 @@ impl Incoming {
         }
     }
 
-    /// The text of the body.
+    /// Reads the body as text.
     pub(crate) async fn whole(&mut self) -> Result<Bytes> {
         Ok(without_mark(self.all().await?))
     }
 
-    /// All bytes of the body.
+    /// Reads all bytes of the body.
     pub(crate) async fn all(&mut self) -> Result<Bytes> {
         let Some(first) = self.next().await.transpose()? else { return Ok(Bytes::new()) };
         let Some(second) = self.next().await.transpose()? else { return Ok(first) };
@@ -113,7 +113,7 @@ impl Incoming {
         Ok(all.into())
     }
 
-    /// The first bytes of the body, as far as they came in time.
+    /// Reads the beginning of the body, as far as it arrives in time.
     pub(super) async fn start(&mut self) -> Bytes {
         let (mut all, until) = (Vec::new(), Instant::now() + DETAILS);
         while all.len() < MOST_OF_AN_ERROR
@@ -125,7 +125,7 @@ impl Incoming {
     }
 }
 
-/// The text without the byte order mark that some gateways put before it.
+/// Removes the byte order mark that some gateways prepend.
 fn without_mark(mut text: Bytes) -> Bytes {
     if text.starts_with(BYTE_ORDER_MARK) {
         text.advance(BYTE_ORDER_MARK.len());

@@ -1,4 +1,4 @@
-//! A [`Model`] made of a [`Codec`] and a [`Transport`].
+//! A [`Model`] built from a [`Codec`] and a [`Transport`].
 
 mod answer;
 mod caller;
@@ -22,11 +22,11 @@ pub(crate) use self::{caller::Caller, incoming::Incoming, settings::HttpSettings
 pub use self::{credentials::Credentials, signer::Signer};
 use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 
-/// The facts of an error that may repeat what a provider said.
+/// Context keys of an error that may repeat text of the provider.
 const FACTS: [&str; 5] = ["provider", "part", "status", "code", "request_id"];
 
-/// A model behind a [`Codec`]. A call is one exchange; a refused request is sent once more if the codec knows what to change in
-/// it ([`Codec::amend`]). Errors and `Debug` never show the key.
+/// A model behind a [`Codec`]. A call is one exchange; a refused request is sent once more if the
+/// codec can repair it ([`Codec::amend`]). Errors and `Debug` never show the key.
 pub(crate) struct HttpModel {
     codec: Box<dyn Codec>,
     info: ModelInfo,
@@ -35,17 +35,18 @@ pub(crate) struct HttpModel {
 }
 
 impl HttpModel {
-    /// The model; what `info` leaves open comes from the catalogue of `settings`.
+    /// Creates the model; facts missing from `info` come from the catalogue in `settings`.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a header that HTTP does not allow, or if there is no transport.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid header, or if there is no
+    /// transport.
     pub(crate) fn new(codec: Box<dyn Codec>, info: ModelInfo, auth: Auth, settings: HttpSettings) -> Result<Self> {
         let info = settings.catalogue.complete(info);
         let pricing = Pricing::new(settings.catalogue.clone(), &info);
         Ok(Self { info, pricing, codec, http: settings.ready(auth)? })
     }
 
-    /// What `Model::call` does, without the box.
+    /// `Model::call` without the box.
     fn answer(&self, mut req: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         if self.http.tells_session {
             self.tell_session(&mut req);
@@ -62,7 +63,7 @@ impl HttpModel {
         }
     }
 
-    /// Adds the session to what is said beside the fields that every provider has; what is said there already wins.
+    /// Adds the session to the request's extra fields; fields that are set there take precedence.
     fn tell_session(&self, req: &mut ModelRequest) {
         let mut said = Value::Object(self.codec.session_fields(&session_name(&req.cx.ids().session)));
         let params = Arc::make_mut(&mut req.params);
@@ -73,9 +74,9 @@ impl HttpModel {
     }
 }
 
-/// The session's id, as providers take it.
+/// Returns the session's id in a form that providers accept.
 fn session_name(id: &str) -> Cow<'_, str> {
-    /// More is refused.
+    /// Providers reject longer names.
     const MOST: usize = 64;
     if id.len() <= MOST {
         return id.into();
@@ -89,7 +90,7 @@ impl Model for HttpModel {
         self.info.clone()
     }
 
-    // async-trait's box would be filled by copying.
+    // Written by hand, because async-trait's box would be filled by copying.
     fn call<'life0, 'async_trait>(&'life0 self, req: ModelRequest) -> BoxFuture<'async_trait, Result<ModelResponse>>
     where
         'life0: 'async_trait,
@@ -99,7 +100,7 @@ impl Model for HttpModel {
     }
 }
 
-/// The error without secrets: providers repeat keys in their messages.
+/// Redacts the error: providers repeat keys in their messages.
 fn redacted(e: Error, redactor: &Redactor) -> Error {
     let message = redactor.redact(e.message());
     let facts = FACTS.into_iter().filter_map(|name| Some((name, redactor.redact(e.context(name)?))));

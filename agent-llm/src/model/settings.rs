@@ -1,4 +1,4 @@
-//! How requests are sent: what models of all wires have in common.
+//! HTTP settings shared by models of all wires.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,13 +9,13 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{Credentials, Signer, shared::default_transport};
 use crate::{Auth, Catalogue, Transport, auth::insert, redact::Redactor};
 
-/// What a builder has been told.
+/// Settings of a builder.
 pub(crate) struct HttpSettings {
     pub(crate) api_key: Option<SecretString>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
     pub(crate) signer: Option<Arc<dyn Signer>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
-    /// The transport may show a key itself, or need none.
+    /// True if the transport may add a key, or need none.
     pub(crate) may_bring_key: bool,
     pub(crate) headers: Vec<(String, SecretString)>,
     pub(crate) first_timeout: Option<Duration>,
@@ -25,7 +25,7 @@ pub(crate) struct HttpSettings {
     pub(crate) catalogue: Catalogue,
 }
 
-/// Ready to send.
+/// Validated settings, ready for requests.
 pub(super) struct Http {
     pub(super) transport: Arc<dyn Transport>,
     pub(super) headers: HeaderMap,

@@ -1,4 +1,4 @@
-//! The transport of models that were given none.
+//! Default transport of models without one.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use agent_core::Result;
 
 use crate::Transport;
 
-/// One transport for all models of the process: calls to the same server use the same connections, whatever model makes them.
+/// Returns the process-wide transport: all models share its connections to a server.
 #[cfg(feature = "http")]
 pub(crate) fn default_transport() -> Result<Arc<dyn Transport>> {
     Ok(of_runtimes::PROCESS.clone())
@@ -29,13 +29,15 @@ mod of_runtimes {
     use super::{Arc, Result};
     use crate::{Body, HttpTransport, HttpTransportBuilder, Transport};
 
-    /// That of the process.
+    /// Instance of the process.
     pub(super) static PROCESS: LazyLock<Arc<Shared>> = LazyLock::new(Arc::default);
 
-    /// The most runtimes whose connections are kept. An application has one, and tests have one each.
+    /// Maximum number of runtimes whose connections are kept. An application has one runtime, and
+    /// each test has its own.
     const MOST: usize = 16;
 
-    /// A transport for each runtime: a connection is moved by the runtime in which it was made, and dies with it.
+    /// One transport per runtime: a connection is driven by the runtime that created it, and dies
+    /// with it.
     #[derive(Default)]
     pub(super) struct Shared(Mutex<State>);
 
@@ -46,7 +48,7 @@ mod of_runtimes {
     }
 
     impl Shared {
-        /// Has all further requests travel so; those under way keep their connections.
+        /// Sets the transport of further requests; calls in flight keep their connections.
         pub(super) fn set(&self, settings: HttpTransportBuilder) {
             *self.lock() = State { settings, known: Vec::new() };
         }
@@ -58,7 +60,7 @@ mod of_runtimes {
                 return Ok(transport.clone());
             }
             if known.len() == MOST {
-                known.remove(0); // the oldest; calls that are under way keep theirs
+                known.remove(0); // the oldest; calls in flight keep their transport
             }
             let transport = Arc::new(settings.clone().build()?);
             known.push((id, transport.clone()));
@@ -71,8 +73,9 @@ mod of_runtimes {
     }
 
     impl HttpTransportBuilder {
-        /// Makes these the settings of the transport that the whole process shares: all that was given no transport of its own
-        /// sends its further requests so, models that were made before too.
+        /// Installs these settings for the transport that the whole process shares: everything
+        /// without its own transport uses them for further requests, including models that already
+        /// exist.
         ///
         /// ```
         /// use agent_llm::HttpTransport;
@@ -82,7 +85,7 @@ mod of_runtimes {
         /// ```
         ///
         /// # Errors
-        /// As [`build`](Self::build); then nothing is changed.
+        /// As [`build`](Self::build); then nothing changes.
         pub fn install(self) -> Result<()> {
             self.clone().build()?;
             PROCESS.set(self);

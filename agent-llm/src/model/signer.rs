@@ -1,13 +1,14 @@
-//! Keys that sign what is sent: [`Signer`].
+//! [`Signer`]: request signatures.
 
 use agent_core::{Result, async_trait};
 use bytes::Bytes;
 use http::Request;
 
-/// Signs requests, for a provider that is shown no key but a proof that who asks has one: AWS is the best known.
+/// Signs requests for a provider that requires proof of a key instead of the key itself, as AWS
+/// does.
 ///
-/// It is asked for every request and every attempt, when all else of the request is final. What it puts into headers is handled
-/// as a key is: it is in no log and no error.
+/// Called for every request and every attempt, after all other parts of the request are final. The
+/// headers that it adds are treated like a key: they appear in no log and no error.
 ///
 /// ```
 /// use agent_core::{Result, async_trait};
@@ -32,14 +33,14 @@ use http::Request;
 /// ```
 #[async_trait]
 pub trait Signer: Send + Sync + 'static {
-    /// Signs `request`, which is sent as it is then.
+    /// Signs `request`, which is sent unchanged afterwards.
     ///
     /// # Errors
-    /// If there is nothing to sign with; the call fails with the error.
+    /// If there are no credentials; the call fails with the error.
     async fn sign(&self, request: &mut Request<Bytes>) -> Result<()>;
 
-    /// The provider refused the last signature. Returns true if there may be another key now: then the request is sent once
-    /// more. Default: false.
+    /// Handles a rejected signature. Returns true if there may be another key now: then the request
+    /// is sent once more. Default: false.
     async fn refused(&self) -> bool {
         false
     }

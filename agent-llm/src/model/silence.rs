@@ -1,4 +1,4 @@
-//! Ending waits in which nothing arrives.
+//! Read timeouts: time to first byte, and idle time between chunks.
 
 use std::{
     pin::{Pin, pin},
@@ -9,35 +9,38 @@ use std::{
 use agent_core::{Error, ErrorKind, Result, Retry};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Ends waits that last longer than a limit: one for the time until the answer begins, one for each silence in it.
+/// Read timeout: one limit for the time to the beginning of the answer, and one for each idle
+/// period in it.
 pub(super) struct Silence {
     first: Duration,
     longest: Duration,
     heard: bool,
-    /// When the answer must have begun, from the first wait on: all waits until then are one.
+    /// Deadline for the beginning of the answer, set by the first wait: all waits until then count
+    /// together.
     begins_by: Option<Option<Instant>>,
-    /// Made by the first wait that has to wait. It is not moved when another one begins, only when it fires too early: so a
-    /// wait costs a look at the clock, however many thousand chunks there are.
+    /// Created by the first wait that blocks. A new wait does not reset the timer; it is only reset
+    /// when it fires too early. A wait therefore costs one look at the clock, even with thousands
+    /// of chunks.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Silence {
-    /// At most `first` until the answer begins, then at most `longest` at a time.
+    /// Creates a timeout of `first` until the answer begins, then of `longest` for each wait.
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, heard: false, begins_by: None, timer: None }
     }
 
-    /// Notes that the answer has begun.
+    /// Records that the answer has begun.
     pub(super) fn heard(&mut self) {
         if !std::mem::replace(&mut self.heard, true) {
-            self.timer = None; // it may be set for later than the next silence may last
+            self.timer = None; // it may be set for later than the idle timeout allows
         }
     }
 
     /// Waits for `what`.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`], temporary, if it does not come in time.
+    /// [`ErrorKind::Timeout`], temporary, if it does not complete in time.
     pub(super) async fn wait<T>(&mut self, what: impl Future<Output = T>) -> Result<T> {
         let mut what = pin!(what);
         let mut deadline = None;
@@ -51,7 +54,7 @@ impl Silence {
         .await
     }
 
-    /// When a wait that begins now has lasted too long; none if that is beyond the clock's range.
+    /// Returns the deadline of a wait that begins now; `None` if it is beyond the clock's range.
     fn deadline(&mut self) -> Option<Instant> {
         let after = |limit| Instant::now().checked_add(limit);
         match self.heard {
@@ -60,7 +63,7 @@ impl Silence {
         }
     }
 
-    /// Ready at `deadline`.
+    /// Completes at `deadline`.
     fn poll_late(&mut self, deadline: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = deadline else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));

@@ -1,4 +1,4 @@
-//! A [`Reranker`] of a provider.
+//! A [`Reranker`] over HTTP.
 
 use agent_core::{
     Error, ErrorKind, ModelInfo, Result, Retry, async_trait,
@@ -12,7 +12,7 @@ use crate::{
     models::Pricing,
 };
 
-/// A reranker behind HTTP. Errors never show the key.
+/// A reranker over HTTP. Errors never show the key.
 pub(crate) struct HttpReranker {
     codec: Codec,
     pricing: Pricing,
@@ -22,8 +22,8 @@ pub(crate) struct HttpReranker {
 
 impl HttpReranker {
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for an address that is none, a header that HTTP does not allow, or if there is
-    /// no transport.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid URL or header, or if there is no
+    /// transport.
     pub(crate) fn new(
         provider: String,
         model: String,

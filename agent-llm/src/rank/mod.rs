@@ -1,10 +1,10 @@
-//! Rerankers of providers, by their names: [`reranker`](crate::reranker).
+//! Rerankers of providers, by name: [`reranker`](crate::reranker).
 //!
 //! | for | see |
 //! |---|---|
 //! | a reranker of a provider | [`reranker`](crate::reranker), [`RerankerBuilder`](crate::RerankerBuilder) |
-//! | how a provider is asked | [`RankProfile`], [`RankWire`] |
-//! | a wire of one's own | [`Reranker`](agent_core::rank::Reranker) itself: it is one call |
+//! | a provider's dialect | [`RankProfile`], [`RankWire`] |
+//! | a custom wire | [`Reranker`](agent_core::rank::Reranker) itself: it is one call |
 
 mod http;
 mod profile;

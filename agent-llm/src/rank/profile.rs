@@ -1,17 +1,17 @@
-//! How a provider is asked for the order of documents: [`RankProfile`].
+//! A provider's reranking API as data: [`RankProfile`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Auth;
 
-/// How requests for ranks and their answers are written.
+/// Protocol of reranking requests and answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RankWire {
-    /// `cohere`: Cohere's `/rerank`, which Jina, Together and servers for your own machine speak too.
+    /// `cohere`: Cohere's `/rerank`, which Jina, Together and self-hosted servers also implement.
     #[default]
     Cohere,
     /// `voyage`: Voyage's `/rerank`.
@@ -23,7 +23,7 @@ pub enum RankWire {
 }
 
 impl RankWire {
-    /// Its name, as in the table of providers.
+    /// Returns the name, as in the table of providers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cohere => "cohere",
@@ -34,20 +34,22 @@ impl RankWire {
     }
 }
 
-/// How a provider is asked for the order of documents: a part of a [`Provider`](crate::Provider). It is data.
+/// A provider's reranking API, as part of a [`Provider`](crate::Provider). It is data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RankProfile {
-    /// How requests and answers are written.
+    /// Protocol of requests and answers.
     pub wire: RankWire,
-    /// Its address, without what the wire adds. If it is empty, the address at which the provider serves models.
+    /// Base URL, without the path that the wire adds. If empty, the URL at which the provider
+    /// serves models.
     pub base_url: String,
-    /// How the key is shown. Default: as for models, or else as a bearer.
+    /// Placement of the key. Default: as for models, or else as a bearer token.
     pub auth: Option<Auth>,
-    /// Fields that every request has.
+    /// Fields of every request.
     pub extra: Map<String, Value>,
-    /// Whether recorded exchanges with it are read and written again without loss. Default: nobody has tried it.
+    /// True if recorded exchanges with it are decoded and encoded again without loss. Default:
+    /// false, untested.
     pub recorded: bool,
 }

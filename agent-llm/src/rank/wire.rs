@@ -1,4 +1,4 @@
-//! The wires of rerankers: what each asks, and how it answers.
+//! Reranking wires: requests and answers.
 
 use agent_core::{
     Error, Result,
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// One provider's way of saying what is asked of its rerankers.
+/// Codec for one model of a provider.
 #[derive(Debug)]
 pub(super) struct Codec {
     uri: Uri,
@@ -29,7 +29,7 @@ pub(super) struct Codec {
     extra: Map<String, Value>,
 }
 
-/// What all wires answer, each with some of the fields.
+/// Union of all wires' answers; each fills some of the fields.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(alias = "data", alias = "records")]
@@ -44,7 +44,7 @@ struct Answer {
 struct Item {
     #[serde(default)]
     index: Option<usize>,
-    /// Google names a document by the id that it was given.
+    /// Google identifies a document by the id in the request.
     #[serde(default)]
     id: Option<String>,
     #[serde(alias = "relevance_score")]
@@ -71,7 +71,7 @@ struct Billed {
 
 impl Codec {
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub(super) fn new(provider: String, model: String, profile: RankProfile) -> Result<Self> {
         let path = match profile.wire {
             RankWire::Google => "/rankingConfigs/default_ranking_config:rank".to_owned(),
@@ -86,7 +86,7 @@ impl Codec {
         let (model, query, documents) = (&self.model, &req.query, &req.documents);
         let mut body = match self.wire {
             RankWire::Cohere | RankWire::Voyage => json!({"model": model, "query": query, "documents": documents}),
-            // The model is in the address; Cohere's wants to know which version of its API is spoken.
+            // The URL names the model; Cohere's models require the API version in the body.
             RankWire::Bedrock if model.contains("cohere.") => {
                 json!({"api_version": 2, "query": query, "documents": documents})
             }

@@ -14,10 +14,10 @@ use crate::{
     wire::endpoint::{endpoint, percent_encoded},
 };
 
-/// The header in which it says what was used.
+/// Response header with the usage.
 const TOKENS: &str = "x-amzn-bedrock-input-token-count";
 
-/// Whose model it is.
+/// Vendor of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Maker {
     Amazon,

@@ -1,4 +1,4 @@
-//! Cohere's `/embed`, version 2, and the form in which Cohere's models are asked elsewhere.
+//! Cohere's `/embed`, version 2, and the same format as used by Cohere's models on other platforms.
 
 use agent_core::{
     Result,
@@ -34,7 +34,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Where the address names the model, the body does not.
+    /// Creates the body; it omits the model if the URL names it.
     pub(super) fn new(model: Option<&'a str>, call: &EmbedCall<'a>) -> Self {
         let input_type = match call.purpose {
             EmbedPurpose::Query => "search_query",
@@ -55,7 +55,7 @@ pub(super) struct Answer {
     meta: Option<Meta>,
 }
 
-/// By the kind of their numbers, or, as once, without a word about it.
+/// Vectors keyed by number type, or, in an older format, without a type.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Embeddings {
@@ -76,7 +76,7 @@ struct Billed {
 }
 
 impl Answer {
-    /// The tokens are those of the answer, if it has some, or else those that were told `beside` it.
+    /// Converts to a response. Usage comes from the body if present, else from `beside`.
     pub(super) fn response(self, beside: Option<u64>) -> EmbedResponse {
         let vectors = match self.embeddings {
             Embeddings::ByType { float } | Embeddings::Floats(float) => float,

@@ -67,7 +67,7 @@ struct Used {
     prompt_token_count: Option<u64>,
 }
 
-/// Google's word for a purpose.
+/// Returns Google's name for a purpose.
 pub(super) fn task(purpose: EmbedPurpose) -> Option<&'static str> {
     Some(match purpose {
         EmbedPurpose::Document => "RETRIEVAL_DOCUMENT",
@@ -99,7 +99,7 @@ impl Form for Gemini {
 
     fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>> {
         let requests = call.texts.iter().map(|text| one(server, text, call)).collect();
-        // Too long a text is always cut here: there is no field that forbids it.
+        // This API always truncates texts that are too long: no field forbids it.
         Ok(server.request(&Body { requests }))
     }
 

@@ -1,4 +1,4 @@
-//! The wires of vectors: one file each. A wire is a [`Form`]; with the [`Server`] that speaks it, it is a codec.
+//! Embedding wires, one file each. A wire is a [`Form`]; combined with a [`Server`] it is a codec.
 
 mod bedrock;
 mod cohere;
@@ -18,31 +18,32 @@ use super::{
 };
 use crate::wire::{endpoint::post, json::write_with};
 
-/// How a model is asked for vectors, and how it answers.
+/// Format of one wire's requests and answers.
 trait Form: Send + Sync + 'static {
-    /// Where a model is asked, at a provider of this address.
+    /// Returns the URI for a model, from a provider's base URL.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the address is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the URL is invalid.
     fn uri(&self, base: &str, model: &str) -> Result<Uri>;
 
-    /// What one call may hold.
+    /// Returns the limits of one call.
     fn limits(&self, server: &Server) -> EmbedLimits;
 
-    /// Writes the request.
+    /// Encodes the request.
     ///
     /// # Errors
-    /// If it cannot be said so.
+    /// If this format cannot express the call.
     fn encode(&self, server: &Server, call: &EmbedCall<'_>) -> Result<Request<Bytes>>;
 
-    /// Reads the answer.
+    /// Decodes the answer.
     ///
     /// # Errors
-    /// The provider's error, if it is one; [`Protocol`](agent_core::ErrorKind::Protocol) if it is neither.
+    /// The provider's error, if the body reports one; [`Protocol`](agent_core::ErrorKind::Protocol)
+    /// if it is neither.
     fn decode(&self, server: &Server, headers: &HeaderMap, body: &[u8]) -> Result<EmbedResponse>;
 }
 
-/// Where a model is asked.
+/// Server and model to call.
 struct Server {
     uri: Uri,
     provider: String,
@@ -51,7 +52,7 @@ struct Server {
 }
 
 impl Server {
-    /// A request of this JSON, with the profile's own fields laid over it.
+    /// Builds a request from this JSON, overlaid with the profile's extra fields.
     fn request(&self, body: &impl Serialize) -> Request<Bytes> {
         let mut out = Vec::new();
         write_with(body, &self.profile.extra, &mut out);
@@ -63,7 +64,7 @@ impl Server {
     }
 }
 
-/// A form and who speaks it.
+/// A wire format bound to a server.
 struct Served<F>(Server, F);
 
 impl<F: Form> EmbedCodec for Served<F> {
@@ -92,10 +93,11 @@ fn numbers(vectors: impl IntoIterator<Item = Numbers>) -> Vec<Vec<f32>> {
     vectors.into_iter().map(|numbers| numbers.0).collect()
 }
 
-/// The codec of `model`, as `provider` is asked for it.
+/// Returns the codec for `model` at `provider`.
 ///
 /// # Errors
-/// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or the wire knows no such model.
+/// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid, or the wire does
+/// not know the model.
 pub fn codec(
     provider: impl Into<String>,
     model: impl Into<String>,

@@ -14,7 +14,7 @@ use crate::{
     wire::endpoint::endpoint,
 };
 
-/// It takes any number, and works on them for so long that a call should end.
+/// The server has no limit, but a call with more texts would take too long.
 const MOST_TEXTS: usize = 256;
 
 pub(super) struct Ollama;
@@ -37,7 +37,7 @@ struct Answer {
 
 impl Form for Ollama {
     fn uri(&self, base: &str, _: &str) -> Result<Uri> {
-        // The address of its server is often said with that of its other API.
+        // The configured base URL is often that of the server's OpenAI-compatible API.
         let base = base.trim_end_matches('/');
         endpoint(base.strip_suffix("/v1").unwrap_or(base), "/api/embed")
     }

@@ -1,4 +1,4 @@
-//! OpenAI's `/embeddings`, and the servers that are alike.
+//! OpenAI's `/embeddings`, and compatible servers.
 
 use agent_core::{Result, embed::EmbedResponse};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use crate::{
     wire::endpoint::endpoint,
 };
 
-/// What most servers take in one call.
+/// Limit of most servers per call.
 const MOST_TEXTS: usize = 2_048;
 
 pub(super) struct OpenAi;

@@ -1,4 +1,4 @@
-//! `predict` of Vertex AI, for Google's own models of vectors.
+//! `predict` of Vertex AI, for Google's own embedding models.
 
 use agent_core::{Result, embed::EmbedResponse};
 use bytes::Bytes;
@@ -69,7 +69,7 @@ impl Form for Vertex {
     }
 
     fn limits(&self, server: &Server) -> EmbedLimits {
-        // The models of Gemini take one text at a time here.
+        // Gemini models accept one text at a time on this API.
         let texts = if server.model.starts_with("gemini-") { 1 } else { MOST_TEXTS };
         let limits = server.profile.limits(texts);
         EmbedLimits { tokens: limits.tokens.or(Some(MOST_TOKENS)), ..limits }

@@ -1,4 +1,4 @@
-//! The files of AWS's profiles.
+//! AWS profile files.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use super::machine::read;
 
 type ReadEnv<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `~/.aws/credentials` and `~/.aws/config`, or the files that the environment names in their place.
+/// Contents of `~/.aws/credentials` and `~/.aws/config`, or of the files that the environment names
+/// instead.
 #[derive(Default)]
 pub(super) struct Profiles {
     credentials: Ini,
@@ -17,10 +18,11 @@ pub(super) struct Profiles {
 }
 
 impl Profiles {
-    /// Files that are not there say nothing.
+    /// Reads the files; missing files count as empty.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if one cannot be read; the error does not say what is in it.
+    /// [`Config`](agent_core::ErrorKind::Config) if a file cannot be read; the error does not quote
+    /// its content.
     pub(super) fn read(env: ReadEnv<'_>) -> Result<Self> {
         Ok(Self {
             credentials: file(env, "AWS_SHARED_CREDENTIALS_FILE", "credentials")?,
@@ -28,7 +30,7 @@ impl Profiles {
         })
     }
 
-    /// The name of the profile that is meant.
+    /// Returns the name of the selected profile.
     pub(super) fn chosen(&self, said: Option<&str>, env: ReadEnv<'_>) -> String {
         let of_env = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"].into_iter().filter_map(env);
         let mut of_env = of_env.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
@@ -40,17 +42,17 @@ impl Profiles {
         is_there(&self.credentials, profile) || sections(profile).iter().any(|section| is_there(&self.config, section))
     }
 
-    /// What a profile says; the file of credentials is asked first.
+    /// Returns a value of a profile; the credentials file takes precedence.
     pub(super) fn value(&self, profile: &str, name: &str) -> Option<String> {
         let in_config = || sections(profile).iter().find_map(|section| self.config.get(section, name));
         let value = self.credentials.get(profile, name).or_else(in_config)?;
-        // A comment may follow after a blank.
+        // A comment may follow after white space.
         let end = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| value.find(mark)).min().unwrap_or(value.len());
         Some(value[..end].trim().to_owned()).filter(|value| !value.is_empty())
     }
 }
 
-/// How a profile is called in the file `config`.
+/// Returns the section names of a profile in the file `config`.
 fn sections(profile: &str) -> Vec<String> {
     let plain = (profile == "default").then(|| profile.to_owned());
     [format!("profile {profile}")].into_iter().chain(plain).collect()
@@ -63,12 +65,13 @@ fn file(env: ReadEnv<'_>, variable: &str, name: &str) -> Result<Ini> {
     let mut file = parser();
     let Some(path) = said.or_else(home) else { return Ok(file) };
     let Some(text) = read(&path)? else { return Ok(file) };
-    // What the parser says of a line may be what is in it.
+    // The parser's error may quote a secret.
     file.read(text).map_err(|_| Error::config(format!("{} is no file of AWS's profiles", path.display())))?;
     Ok(file)
 }
 
-/// Reads what AWS's programs write: names are told apart by their case, and lines that are indented belong to the one before.
+/// Returns a parser for the dialect of the AWS tools: names are case-sensitive, and indented lines
+/// continue the line before.
 fn parser() -> Ini {
     let mut file = Ini::new_cs();
     let mut form = file.defaults();

@@ -1,4 +1,4 @@
-//! Keys that are kept until shortly before they expire.
+//! Cache of credentials until shortly before they expire.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -9,16 +9,17 @@ use agent_core::Result;
 use aws_credential_types::Credentials as Keys;
 use tokio::time::Instant;
 
-/// How long before they expire keys are fetched anew. AWS's own servers have the next by then.
+/// Time before expiry at which credentials are refreshed. AWS's servers offer the next ones by
+/// then.
 const AHEAD: Duration = Duration::from_secs(300);
 
-/// How long nobody asks again after there were none, or none that were newer.
+/// Pause before the next fetch after one that found no credentials, or none that were newer.
 const PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     held: Mutex<Option<Held>>,
-    /// Whoever has this fetches; all others wait, or take what is still good.
+    /// Held by the task that fetches; the others wait, or use credentials that are still valid.
     fetching: tokio::sync::Mutex<()>,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Kept {
 struct Held {
     keys: Option<Keys>,
     since: Instant,
-    /// When they are fetched anew, and when they are no longer good; none if they last.
+    /// Refresh time and expiry; `None` if the credentials do not expire.
     stale: Option<Instant>,
     dead: Option<Instant>,
 }
@@ -38,7 +39,7 @@ impl Held {
             return Self { keys: None, since: now, stale: Some(now + PAUSE), dead: Some(now + PAUSE) };
         };
         let left = keys.expiry().map(|expiry| expiry.duration_since(SystemTime::now()).unwrap_or_default());
-        // Those that live shortly are fetched anew after half of their life.
+        // Short-lived credentials are refreshed after half of their lifetime.
         let fresh = left.map(|left| left.saturating_sub(AHEAD).max(left / 2));
         let after = |wait: Duration| now.checked_add(wait);
         Self { keys: Some(keys), since: now, stale: fresh.and_then(after), dead: left.and_then(after) }
@@ -54,7 +55,8 @@ impl Held {
 }
 
 impl Kept {
-    /// The keys, from `fetch` if those that are kept are about to expire. Of several callers one fetches.
+    /// Returns the credentials, from `fetch` if the cached ones are about to expire. Of several
+    /// concurrent callers one fetches.
     pub(super) async fn get<F: Future<Output = Result<Option<Keys>>>>(
         &self,
         fetch: impl Fn() -> F,
@@ -73,7 +75,7 @@ impl Kept {
         let Ok(_alone) = self.fetching.try_lock() else { return Ok(old.keys) };
         match fetch().await {
             Ok(Some(keys)) => Ok(self.keep(Held::new(Some(keys))).keys),
-            // What is there is good for a while yet.
+            // The cached credentials remain valid for a while.
             _ => {
                 let again = Some(Instant::now() + PAUSE);
                 Ok(self.keep(Held { stale: again, ..old }).keys)
@@ -81,7 +83,8 @@ impl Kept {
         }
     }
 
-    /// Fetches keys that were refused anew, unless they are new; true if there are others now.
+    /// Refreshes credentials that the provider rejected, unless they are new; returns true if there
+    /// are different ones now.
     pub(super) async fn renewed<F: Future<Output = Result<Option<Keys>>>>(&self, fetch: impl Fn() -> F) -> bool {
         let Some(old) = self.held().filter(|held| held.since.elapsed() >= PAUSE) else { return false };
         let _alone = self.fetching.lock().await;

@@ -1,4 +1,4 @@
-//! What the machine tells: its environment, its files, and the servers around it.
+//! Access to the machine: its environment, its files, and nearby servers.
 
 use std::{fs, io, path::Path, sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use crate::{Transport, model::default_transport};
 
-/// The most bytes of an answer: keys and tokens are a few thousand.
+/// Maximum size of an answer, in bytes: credentials and tokens take a few thousand.
 const MOST: usize = 256 << 10;
 
-/// How long a server is waited for that is there.
+/// Timeout for servers that are known to exist.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type ReadEnv = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -21,7 +21,7 @@ type ReadEnv = dyn Fn(&str) -> Option<String> + Send + Sync;
 #[derive(Clone)]
 pub(super) struct Machine {
     pub(super) env: Arc<ReadEnv>,
-    /// How servers are asked, if somebody said.
+    /// Transport for these servers, if set.
     pub(super) transport: Option<Arc<dyn Transport>>,
 }
 
@@ -32,34 +32,36 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// A variable of the environment that says something.
+    /// Returns a non-empty environment variable.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         (self.env)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// A small file, such as a token, without blanks around it.
+    /// Reads a small file, such as a token, and trims white space.
     ///
     /// # Errors
-    /// [`Config`](ErrorKind::Config) if it cannot be read; the error does not say what is in it.
+    /// [`Config`](ErrorKind::Config) if the file cannot be read; the error does not quote its
+    /// content.
     pub(super) fn file(&self, path: &str) -> Result<String> {
         let text = read(Path::new(path))?;
         text.map(|text| text.trim().to_owned()).ok_or_else(|| Error::config(format!("there is no file {path}")))
     }
 
-    /// Asks one of AWS's servers.
+    /// Sends a request to an AWS server.
     pub(super) async fn ask(&self, request: Request<Bytes>) -> Result<(StatusCode, Bytes)> {
         let transport = self.transport.clone().map_or_else(default_transport, Ok)?;
         asked(&*transport, request, PATIENCE).await
     }
 
-    /// Asks a server of the machine itself, which no proxy leads to. It answers at once, or is not there.
+    /// Sends a request to a server on the machine itself, bypassing any proxy. It answers at once,
+    /// or does not exist.
     pub(super) async fn ask_near(&self, request: Request<Bytes>, patience: Duration) -> Result<(StatusCode, Bytes)> {
         let transport = self.transport.clone().map_or_else(direct, Ok)?;
         asked(&*transport, request, patience).await
     }
 }
 
-/// What a file says; none if it is not there.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -90,7 +92,8 @@ async fn asked(transport: &dyn Transport, request: Request<Bytes>, patience: Dur
 
 #[cfg(feature = "http")]
 fn direct() -> Result<Arc<dyn Transport>> {
-    // A connection belongs to the runtime in which it was made, and keys are fetched once an hour.
+    // A new transport per fetch: a connection belongs to the runtime that created it, and
+    // credentials are fetched once an hour.
     Ok(Arc::new(crate::HttpTransport::builder().no_proxy().build()?))
 }
 

@@ -1,4 +1,4 @@
-//! Keys from the servers that AWS puts beside a program: those of its containers and of its machines.
+//! Credentials from AWS metadata servers: of containers (ECS, EKS) and of instances (EC2).
 
 use std::{net::IpAddr, time::Duration};
 
@@ -18,13 +18,13 @@ const OF_CONTAINERS: &str = "http://169.254.170.2";
 
 const OF_MACHINES: &str = "http://169.254.169.254";
 
-/// Other hosts that containers have their keys from, without encryption.
+/// Further hosts that serve credentials to containers without encryption.
 const NEAR: [&str; 3] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23"];
 
-/// How long is waited for whether there is a server at all: most machines are not in AWS's cloud.
+/// Timeout for detecting the metadata server: most machines are not in AWS's cloud.
 const IS_THERE: Duration = Duration::from_secs(1);
 
-/// How long its answers are waited for once it is known to be there.
+/// Timeout for its answers once it is known to exist.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct Said {
     expiration: Option<String>,
 }
 
-/// The keys of a task or a pod; none if this is neither.
+/// Returns the credentials of an ECS task or an EKS pod; `None` outside of both.
 pub(super) async fn of_container(machine: &Machine) -> Result<Option<Keys>> {
     let relative = machine.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     let said = relative.map(|path| format!("{OF_CONTAINERS}{path}"));
@@ -47,7 +47,7 @@ pub(super) async fn of_container(machine: &Machine) -> Result<Option<Keys>> {
         ))
     })?;
     let mut request = empty(Method::GET, uri);
-    // The file is written anew from time to time.
+    // The file is rewritten from time to time.
     let token = match machine.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         Some(file) => Some(machine.file(&file)?),
         None => machine.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
@@ -59,7 +59,7 @@ pub(super) async fn of_container(machine: &Machine) -> Result<Option<Keys>> {
     keys("the container", status, &body).map(Some)
 }
 
-/// True if a token may be shown there, and keys come from there unread by others.
+/// Returns true if the URI is safe for a token and for unencrypted credentials.
 fn is_near(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -70,7 +70,8 @@ fn is_near(uri: &Uri) -> bool {
     }
 }
 
-/// The keys of the role of the machine; none if this is no machine of AWS's, or has no role.
+/// Returns the credentials of the instance's role; `None` if this is not an EC2 instance, or it has
+/// no role.
 pub(super) async fn of_instance(machine: &Machine) -> Result<Option<Keys>> {
     const ROLES: &str = "/latest/meta-data/iam/security-credentials/";
     if machine.variable("AWS_EC2_METADATA_DISABLED").is_some_and(|said| said.eq_ignore_ascii_case("true")) {
@@ -99,7 +100,7 @@ async fn get(machine: &Machine, path: &str, token: &str) -> Result<(StatusCode, 
     machine.ask_near(request, PATIENCE).await
 }
 
-/// Where the machine's own server has this.
+/// Returns the URI of a path on the instance metadata server.
 fn of_machine(machine: &Machine, path: &str) -> Result<Uri> {
     let base = machine.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or_else(|| OF_MACHINES.to_owned());
     let url = format!("{}{path}", base.trim_end_matches('/'));
@@ -116,7 +117,7 @@ fn keys(whose: &str, status: StatusCode, body: &[u8]) -> Result<Keys> {
     if !status.is_success() {
         return Err(refused(whose, status, "", ""));
     }
-    // What cannot be read may be a key: it is not shown.
+    // An unreadable body may contain a key: the error does not quote it.
     let said: Said = serde_json::from_slice(body).map_err(|_| {
         Error::new(ErrorKind::Authentication, format!("what AWS says of the keys of {whose} holds none"))
     })?;

@@ -22,20 +22,23 @@ use http::Request;
 use self::{files::Profiles, kept::Kept, machine::Machine};
 use crate::{Signer, Transport};
 
-/// Signs requests to Amazon Bedrock with AWS's keys (Signature Version 4), the first of these that there are:
+/// Signs requests to Amazon Bedrock with AWS credentials (Signature Version 4), from the first
+/// source that has some:
 ///
-/// | if these are set | keys |
+/// | condition | credentials |
 /// |---|---|
-/// | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` | of the environment |
-/// | the profile `AWS_PROFILE`, or else `default`, in `~/.aws/credentials` or `~/.aws/config` | of the profile, or of the role that it takes on (`role_arn` with `source_profile`, `credential_source` or `web_identity_token_file`) |
-/// | `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_ROLE_ARN` | of a role, for a workload of Kubernetes and others that have a token |
-/// | `AWS_CONTAINER_CREDENTIALS_RELATIVE_URI` or `_FULL_URI` | of a task of ECS, or a pod of EKS |
-/// | nothing | of the role of the machine in EC2, unless `AWS_EC2_METADATA_DISABLED` is `true` |
+/// | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` are set | from the environment |
+/// | the profile `AWS_PROFILE`, or else `default`, exists in `~/.aws/credentials` or `~/.aws/config` | of the profile, or of the role that it assumes (`role_arn` with `source_profile`, `credential_source` or `web_identity_token_file`) |
+/// | `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_ROLE_ARN` are set | of the role, for Kubernetes workloads and others that have a token |
+/// | `AWS_CONTAINER_CREDENTIALS_RELATIVE_URI` or `_FULL_URI` is set | of an ECS task or an EKS pod |
+/// | none of these | of the EC2 instance's role, unless `AWS_EC2_METADATA_DISABLED` is `true` |
 ///
-/// `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` name other files. Keys that expire are fetched anew five minutes before. With the
-/// feature `aws-sdk`, `AwsIdentity::sdk` asks the AWS SDK, which knows single sign-on and programs that give keys, too.
+/// `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` name other files. Credentials that expire
+/// are refreshed five minutes before. With the feature `aws-sdk`, `AwsIdentity::sdk` uses the AWS
+/// SDK's credential chain, which also supports single sign-on and credential processes.
 ///
-/// A model of `bedrock` takes it where no key of Bedrock's own (`AWS_BEARER_TOKEN_BEDROCK`) is set.
+/// A model of `bedrock` uses this identity if no Bedrock API key (`AWS_BEARER_TOKEN_BEDROCK`) is
+/// set.
 ///
 /// ```
 /// use agent_llm::{AwsIdentity, model};
@@ -51,7 +54,8 @@ pub struct AwsIdentity {
     machine: Machine,
     profile: Option<String>,
     region: Option<String>,
-    /// Whether requests without keys go as they are: the transport may bring a key, or be a recording.
+    /// True if requests without credentials are sent unsigned: the transport may add a key, or
+    /// replay a recording.
     may_lack: bool,
     #[cfg(feature = "aws-sdk")]
     is_sdk: bool,
@@ -59,12 +63,12 @@ pub struct AwsIdentity {
 }
 
 impl AwsIdentity {
-    /// Whoever the environment says. Nothing is looked for before the first call.
+    /// Creates an identity from the environment. Looks for credentials at the first call.
     pub fn new() -> Self {
         Self::on(Machine::default())
     }
 
-    /// Whoever the AWS SDK says: its own search, with all that it knows.
+    /// Creates an identity from the AWS SDK's default credential chain.
     #[cfg(feature = "aws-sdk")]
     pub fn sdk() -> Self {
         Self { is_sdk: true, ..Self::new() }
@@ -82,7 +86,7 @@ impl AwsIdentity {
         }
     }
 
-    /// Who signs for a model by its name.
+    /// Returns the identity that signs for a model created by name.
     pub(crate) fn found(region: Option<&str>, may_lack: bool) -> Self {
         #[cfg(feature = "aws-sdk")]
         let found = Self::sdk();
@@ -91,7 +95,7 @@ impl AwsIdentity {
         Self { region: region.map(str::to_owned), may_lack, ..found }
     }
 
-    /// Takes the keys of this profile, and no others. Default: whatever there is, in the order above.
+    /// Uses this profile only. Default: the first source in the order above.
     #[must_use]
     pub fn profile(mut self, name: impl Into<String>) -> Self {
         self.profile = Some(name.into());
@@ -99,15 +103,18 @@ impl AwsIdentity {
         self
     }
 
-    /// Signs for this region. Default: that of the address which is asked, or else of the environment or the profile.
+    /// Signs for this region. Default: the region in the request's host, or else of the environment
+    /// or the profile.
     #[must_use]
     pub fn region(mut self, name: impl Into<String>) -> Self {
         self.region = Some(name.into());
         self
     }
 
-    /// Sets how AWS's servers are asked for keys. Default: as models without a transport of their own ask; the servers of the machine
-    /// itself never through a proxy. The SDK's search does not use it, and asks the machine through `HTTP_PROXY` unless `NO_PROXY` names it.
+    /// Sets the transport for AWS's credential servers. Default: the one that models without a
+    /// transport use; servers of the machine itself are never contacted through a proxy. The SDK's
+    /// chain does not use this transport, and contacts servers of the machine through `HTTP_PROXY`
+    /// unless `NO_PROXY` names them.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.machine.transport = Some(Arc::new(transport));
@@ -147,7 +154,7 @@ impl Signer for AwsIdentity {
         sign::sign(request, &keys, &self.region_of(request)?, "bedrock", SystemTime::now())
     }
 
-    /// There may be others by now: keys of roles change.
+    /// Different credentials may exist by now: those of roles change.
     async fn refused(&self) -> bool {
         self.kept.renewed(|| self.fetch()).await
     }
@@ -160,7 +167,7 @@ fn none() -> Error {
     )
 }
 
-/// The region in the name of a host of AWS's: `bedrock-runtime.eu-west-1.amazonaws.com`.
+/// Extracts the region from an AWS host name: `bedrock-runtime.eu-west-1.amazonaws.com`.
 fn of_host(host: &str) -> Option<String> {
     const OF_AWS: [&str; 4] = [".vpce.amazonaws.com", ".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
     let name = OF_AWS.iter().find_map(|end| host.strip_suffix(end))?;
@@ -168,7 +175,7 @@ fn of_host(host: &str) -> Option<String> {
     (region.contains('-') && region.ends_with(|c: char| c.is_ascii_digit())).then(|| region.to_owned())
 }
 
-/// The region of the profile that the environment says.
+/// Returns the region of the profile that the environment selects.
 pub(crate) fn region(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let profiles = Profiles::read(env).ok()?;
     profiles.value(&profiles.chosen(None, env), "region")
@@ -181,7 +188,7 @@ fn region_in(machine: &Machine, profile: Option<&str>) -> Option<String> {
 }
 
 impl Default for AwsIdentity {
-    /// [`AwsIdentity::new`].
+    /// Same as [`AwsIdentity::new`].
     fn default() -> Self {
         Self::new()
     }

@@ -1,4 +1,4 @@
-//! The AWS SDK's own search for keys.
+//! Credentials from the AWS SDK.
 
 use agent_core::{Error, ErrorKind, Result};
 use aws_config::default_provider::credentials::DefaultCredentialsChain;
@@ -7,7 +7,7 @@ use aws_credential_types::{
     provider::{ProvideCredentials, error::CredentialsError},
 };
 
-/// The keys that the SDK finds; none if there are none.
+/// Returns the credentials that the SDK finds; `None` if it finds none.
 pub(super) async fn keys(profile: Option<&str>) -> Result<Option<Keys>> {
     let mut chain = DefaultCredentialsChain::builder();
     if let Some(profile) = profile {

@@ -1,4 +1,4 @@
-//! Signature Version 4.
+//! AWS Signature Version 4.
 
 use std::time::SystemTime;
 
@@ -12,14 +12,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, header};
 use sha2::{Digest, Sha256};
 
-/// What a signature puts into the head.
+/// Headers that a signature adds.
 const OWN: [&str; 3] = ["authorization", "x-amz-date", "x-amz-security-token"];
 
-/// Signs a request as it is at `time`, with its host, its type and AWS's own headers. What else stands in the head may be changed by
-/// whoever carries it.
+/// Signs a request for `time`, including its host, content type and AWS headers. Other headers may
+/// be changed in transit without invalidating the signature.
 ///
 /// # Errors
-/// [`Config`](agent_core::ErrorKind::Config) if the keys or the address cannot stand in a request.
+/// [`Config`](agent_core::ErrorKind::Config) if the credentials or the URL are not valid in a
+/// request.
 pub(super) fn sign(
     request: &mut Request<Bytes>,
     keys: &Keys,
@@ -28,7 +29,7 @@ pub(super) fn sign(
     time: SystemTime,
 ) -> Result<()> {
     OWN.iter().for_each(|name| drop(request.headers_mut().remove(*name)));
-    // They are put into headers by code that panics where they cannot be.
+    // Checked up front, because the signing code panics on invalid header values.
     let texts = [keys.access_key_id(), keys.session_token().unwrap_or_default(), region];
     if request.uri().host().is_none() || texts.iter().any(|text| HeaderValue::from_str(text).is_err()) {
         return Err(unsigned());
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// Of AWS's published examples: 30 August 2015, 12:36:00.
+    /// Timestamp of AWS's published examples: 30 August 2015, 12:36:00.
     const THEN: Duration = Duration::from_secs(1_440_938_160);
 
     const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
@@ -133,7 +134,7 @@ mod tests {
     fn the_colon_of_a_models_name_is_encoded_twice_where_it_is_signed() {
         let post = |path: &str| Request::post(format!("https://bedrock-runtime.us-east-1.amazonaws.com{path}"));
         let request = signed(post("/model/m%3A0/converse"), "{}", None);
-        // Worked out by hand, with the path as /model/m%253A0/converse.
+        // Computed independently, with the path as /model/m%253A0/converse.
         assert!(authorization(&request).ends_with(BY_HAND), "{}", authorization(&request));
     }
 

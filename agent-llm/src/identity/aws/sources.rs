@@ -1,4 +1,4 @@
-//! Where AWS's keys come from, in order.
+//! Sources of AWS credentials, in order of precedence.
 
 use agent_core::{Error, Result};
 use aws_credential_types::Credentials as Keys;
@@ -10,16 +10,17 @@ use super::{
     sts::{Role, Sts},
 };
 
-/// The most roles that lead to one another.
+/// Maximum length of a chain of roles.
 const MOST_ROLES: usize = 8;
 
-/// What a profile says where only the SDK knows how to go on.
+/// Profile settings that only the SDK supports.
 const OF_THE_SDK: [&str; 4] = ["sso_session", "sso_start_url", "credential_process", "login_session"];
 
-/// The keys of the first source that has some; those of `profile` alone if one was said. None if there are none.
+/// Returns the credentials of the first source that has some, or those of `profile` only, if set.
+/// `None` if there are no credentials.
 ///
 /// # Errors
-/// If a source is set up and gives none.
+/// If a source is configured but returns no credentials.
 pub(super) async fn keys(machine: &Machine, profile: Option<&str>, region: Option<&str>) -> Result<Option<Keys>> {
     if profile.is_none()
         && let Some(keys) = of_environment(machine)
@@ -52,7 +53,8 @@ fn of_environment(machine: &Machine) -> Option<Keys> {
     Some(Keys::new(id, secret, machine.variable("AWS_SESSION_TOKEN"), None, "environment"))
 }
 
-/// The keys of a profile, or of the role that it takes on with those of another.
+/// Returns the credentials of a profile, or of the role that it assumes with another profile's
+/// credentials.
 async fn of_profile(machine: &Machine, profiles: &Profiles, name: &str, sts: &Sts<'_>) -> Result<Option<Keys>> {
     if !profiles.has(name) {
         return if name == "default" {
@@ -94,7 +96,7 @@ async fn of_profile(machine: &Machine, profiles: &Profiles, name: &str, sts: &St
     Ok(Some(keys))
 }
 
-/// The keys that stand in a profile.
+/// Returns the static credentials of a profile.
 fn of_keys(profiles: &Profiles, name: &str) -> Result<Option<Keys>> {
     let value = |field: &str| profiles.value(name, field);
     match (value("aws_access_key_id"), value("aws_secret_access_key")) {

@@ -1,4 +1,4 @@
-//! AWS's server that gives keys of a role.
+//! Client of AWS STS, which issues credentials of a role.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,10 @@ use quick_xml::{Reader, events::Event};
 use super::{machine::Machine, sign::sign};
 use crate::{error::bounded, wire::endpoint::percent_encoded};
 
-/// The region in which the server without a region signs.
+/// Region that signs requests to the global endpoint.
 const OF_ALL: &str = "us-east-1";
 
-/// A role that is taken on.
+/// A role to assume.
 pub(super) struct Role {
     pub(super) arn: String,
     pub(super) session: Option<String>,
@@ -35,13 +35,13 @@ impl<'a> Sts<'a> {
         Self { machine, region }
     }
 
-    /// The keys of a role for who holds a token of an identity.
+    /// Assumes a role with an identity token.
     pub(super) async fn with_token(&self, role: &Role, token: &str) -> Result<Keys> {
         let request = self.request("AssumeRoleWithWebIdentity", role, &[("WebIdentityToken", token)])?;
         self.keys(role, request).await
     }
 
-    /// The keys of a role for who has `keys`.
+    /// Assumes a role with credentials.
     pub(super) async fn with_keys(&self, role: &Role, keys: &Keys) -> Result<Keys> {
         let id = role.external_id.as_deref().map(|id| ("ExternalId", id));
         let mut request = self.request("AssumeRole", role, id.as_slice())?;
@@ -78,18 +78,18 @@ impl<'a> Sts<'a> {
     }
 }
 
-/// Names who takes on a role where nobody said.
+/// Returns a session name for roles without a configured one.
 fn session_name() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     format!("agent-{}", now.as_millis())
 }
 
-/// A time as AWS writes it.
+/// Parses a timestamp in AWS's format.
 pub(super) fn time(text: &str) -> Option<SystemTime> {
     DateTime::from_str(text, Format::DateTime).ok()?.try_into().ok()
 }
 
-/// That AWS gave no keys. It may the next time if the server is at fault.
+/// Builds the error for a refused request; retryable if the server is at fault.
 pub(super) fn refused(whose: &str, status: StatusCode, code: &str, message: &str) -> Error {
     let what = format!("AWS gave no keys of {whose}: {code} {}", bounded(message, 300));
     let may_pass = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || code.starts_with("Throttl");
@@ -100,7 +100,8 @@ pub(super) fn refused(whose: &str, status: StatusCode, code: &str, message: &str
     Error::new(kind, what.trim_end().to_owned()).with_retry(retry).with_context("status", status.as_u16().to_string())
 }
 
-/// The texts of the elements of a document, by their names. One that cannot be read has those that stand before.
+/// Returns the text of each element of an XML document, by name. For a malformed document, returns
+/// the elements before the error.
 fn fields(xml: &str) -> BTreeMap<String, String> {
     let (mut reader, mut open, mut fields) = (Reader::from_str(xml), String::new(), BTreeMap::<_, String>::new());
     loop {

@@ -1,4 +1,4 @@
-//! Each source of keys, over servers that are functions, with files of our own.
+//! Each source of credentials, with in-process servers and temporary files.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Body, transport_fn};
 
-/// A machine with an environment and a home, and what its servers were asked.
+/// A machine with an environment and a home directory, and the requests that its servers received.
 struct Place {
     home: TempDir,
     vars: BTreeMap<String, String>,
@@ -41,7 +41,7 @@ impl Place {
         Self { home, vars, asked: Arc::default() }
     }
 
-    /// With this file in the home; a variable may name it.
+    /// Adds a file to the home directory, optionally named by a variable.
     fn file(mut self, name: &str, text: &str, variable: Option<&str>) -> Self {
         let path = self.home.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
@@ -52,7 +52,8 @@ impl Place {
         self
     }
 
-    /// Who the program is there; each request has a number. A server that has no answer is not there.
+    /// Returns the identity on this machine; requests are numbered. A server without an answer does
+    /// not exist.
     fn identity(&self, answer: Answer) -> AwsIdentity {
         let (asked, count) = (self.asked.clone(), AtomicUsize::new(0));
         let transport = transport_fn(move |request: Request<Bytes>| {
@@ -64,7 +65,7 @@ impl Place {
             asked.lock().expect("a lock").push(said.clone());
             let answer = answer(&said, count.fetch_add(1, Ordering::Relaxed));
             async move {
-                // A server takes a moment.
+                // Simulates latency.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let Some((status, body)) = answer else { return std::future::pending().await };
                 Ok(Response::builder().status(status).body(Body::from(body)).expect("an answer"))
@@ -88,7 +89,7 @@ fn nobody(_: &Asked, _: usize) -> Option<(u16, String)> {
     None
 }
 
-/// The id, the secret and the token.
+/// Returns the id, the secret and the token.
 async fn keys(identity: &AwsIdentity) -> Result<Option<(String, String, String)>> {
     let keys = identity.keys().await?;
     Ok(keys.map(|keys| {
@@ -101,7 +102,7 @@ fn triple(id: &str, secret: &str, token: &str) -> Option<(String, String, String
     Some((id.into(), secret.into(), token.into()))
 }
 
-/// A time from now, as AWS writes it.
+/// Returns a time from now, in AWS's format.
 fn in_seconds(seconds: u64) -> String {
     let then = DateTime::from(SystemTime::now() + Duration::from_secs(seconds));
     DateTime::from_secs(then.secs()).fmt(Format::DateTime).expect("a time")
@@ -267,7 +268,7 @@ async fn no_machine_of_the_cloud_waits_long_to_find_that_out() {
     let error = identity.sign(&mut request).await.expect_err("no keys");
     assert!(error.message().contains("AWS_ACCESS_KEY_ID") && error.message().contains("AWS_BEARER_TOKEN_BEDROCK"));
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-    // Nor does the next call, for a while.
+    // The next call does not fetch either, for a while.
     assert!(identity.sign(&mut request).await.is_err());
     assert_eq!(place.lines().len(), 1);
     let lenient = AwsIdentity { may_lack: true, ..identity };

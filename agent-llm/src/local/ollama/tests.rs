@@ -9,7 +9,7 @@ use crate::transport_fn;
 
 type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// A server that gives this answer, and what it is asked.
+/// Creates a server that gives this answer, and a recorder of its requests.
 fn server_of(status: u16, pieces: &[&'static str]) -> (Ollama, Asked) {
     let (asked, pieces) = (Asked::default(), pieces.to_vec());
     let seen = asked.clone();
