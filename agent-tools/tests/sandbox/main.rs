@@ -17,6 +17,7 @@ mod running;
 #[path = "../support/e2b/mod.rs"]
 mod service;
 mod suite;
+mod variables;
 mod whole;
 
 use std::{

@@ -6,8 +6,8 @@ use agent_core::{Error, Result};
 
 use super::{
     LocalSandbox,
+    gate::check_env,
     jail::{Isolation, Jail},
-    launch::check_env,
     room::Room,
     snapshot::Snapshots,
     temp::Temp,
@@ -64,8 +64,9 @@ impl LocalSandboxBuilder {
         self
     }
 
-    /// Sets a variable of the environment. Programs have no variable of the application, but `PATH`, `HOME`, `TMPDIR`, `LANG` and `TERM`
-    /// with values of the sandbox's own.
+    /// Sets an environment variable of every program. Programs inherit no variable of the application; `PATH`, `HOME`, `TMPDIR`,
+    /// `LANG` and `TERM` have values of the sandbox. Refused are names other than letters, digits and underscores, and those with
+    /// which the dynamic linker or a shell executes something: `LD_*`, `BASH_*`, `SHELLOPTS`, `BASHOPTS`, `PS4` and `ENV`.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
@@ -120,9 +121,9 @@ impl LocalSandboxBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory or another path is not there, if a path that is given lies where programs can write, for a
-    /// variable that begins with `LD_`, or if what must keep the programs in does not work here: the message says what to install.
+    /// [variable](Self::env) that is refused, or if what must keep the programs in does not work here: the message says what to install.
     pub fn build(self) -> Result<LocalSandbox> {
-        check_env(self.env.keys())?;
+        check_env(&self.env)?;
         let work = Files::open_root(&self.dir, "sandbox")?.up_to(LARGEST_FILE);
         let no_temp = |e| Error::config("the sandbox cannot make a temporary directory").with_source(e);
         let temp_dir = Temp::new().map_err(no_temp)?;
@@ -160,7 +161,7 @@ impl LocalSandboxBuilder {
             work,
             temp,
             temp_path,
-            env: Arc::new(env.into_iter().collect()),
+            env: Arc::new(env),
             limits: self.limits,
             jail: Arc::new(jail),
             guarantees,

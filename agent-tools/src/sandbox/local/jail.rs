@@ -43,17 +43,23 @@ pub(super) struct Jail {
 #[derive(Debug)]
 struct Tools {
     sh: PathBuf,
+    /// `env`, by a path that is UTF-8.
+    env: String,
     bash: Option<PathBuf>,
     bwrap: Option<PathBuf>,
     setpriv: Option<PathBuf>,
     unshare: Option<PathBuf>,
 }
 
+/// `env`, if the application's `PATH` has none.
+const ENV: &str = "/usr/bin/env";
+
 impl Tools {
     fn find() -> Result<Self> {
         let no_shell = || Error::config("the sandbox needs a shell, 'sh', in the PATH of the application");
         Ok(Self {
             sh: found("sh").ok_or_else(no_shell)?,
+            env: found("env").and_then(|env| env.into_os_string().into_string().ok()).unwrap_or_else(|| ENV.to_owned()),
             bash: found("bash"),
             bwrap: found("bwrap"),
             setpriv: found("setpriv"),
@@ -127,6 +133,10 @@ impl Jail {
 
     pub(super) fn shell(&self) -> &Path {
         &self.tools.sh
+    }
+
+    pub(super) fn env(&self) -> &str {
+        &self.tools.env
     }
 
     pub(super) fn bash(&self) -> Option<&Path> {

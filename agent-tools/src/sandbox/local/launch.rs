@@ -1,13 +1,14 @@
 //! Starting a program.
 
 use std::{
-    fs,
+    collections::BTreeMap,
     io::{self, Read, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::PathBuf,
     process::{Child, Command, ExitStatus},
     sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
 
 use agent_core::{Error, Result};
@@ -15,25 +16,18 @@ use bytes::Bytes;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::sync::mpsc as channel;
 
-use super::{cgroup::Cgroup, group::Group, jail::Jail, programs::Programs};
+use super::{
+    builder::PATH,
+    cgroup::Cgroup,
+    gate::{environment, inner, is_ready, left_open, outer},
+    group::Group,
+    jail::Jail,
+    programs::Programs,
+};
 use crate::sandbox::{Exit, Limits, Process, process::Driver};
 
-/// Waits for a line before it becomes what follows: until then, limits are set. What the application left open for others is closed: these, and
-/// `{more}`.
-const OUTER_GATE: &str = "IFS= read -r go || exit 126; exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-{more}; exec \"$@\"";
-
-/// The last descriptor that any shell can close. Others need bash.
-const LAST_FOR_ALL: u32 = 9;
-
-/// Inside, it says that it is there and waits again: a kill before that closes its input, which ends it. It stays above the program, so that the first process of a
-/// namespace is none that could let go of the application. `{most}` is the number of processes, which is the namespace's own here.
-const INNER_GATE: &str = "ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null; printf '\\001'; IFS= read -r go || exit 126; \"$@\"; exit \"$?\"";
-
-/// What the inner gate says.
-const READY: u8 = 1;
-
-/// The most bytes of a complaint of what should have led there.
-const COMPLAINT: u64 = 4 << 10;
+/// Time within which the inner gate must run.
+const START: Duration = Duration::from_secs(30);
 
 /// Bytes that are read from a program at a time.
 const PIECE: usize = 16 << 10;
@@ -42,7 +36,7 @@ const PIECE: usize = 16 << 10;
 pub(super) struct Plan {
     pub(super) program: Vec<String>,
     pub(super) dir: PathBuf,
-    pub(super) env: Vec<(String, String)>,
+    pub(super) env: BTreeMap<String, String>,
     pub(super) limits: Limits,
     pub(super) jail: Arc<Jail>,
     pub(super) programs: Arc<Programs>,
@@ -95,13 +89,11 @@ fn keep(plan: Plan, group: &Group, driver: Driver, tell: &mpsc::Sender<io::Resul
 fn start(plan: Plan, group: &Group) -> io::Result<Started> {
     let (mut output, write) = io::pipe()?;
     let (read, mut input) = io::pipe()?;
-    let (shell, inner) = (plan.jail.shell(), INNER_GATE.replace("{most}", &plan.limits.processes.to_string()));
+    let shell = plan.jail.shell();
     let left_open = if plan.jail.is_closed() { left_open()? } else { Vec::new() };
-    let more: String = left_open.iter().map(|descriptor| format!(" {descriptor}<&-")).collect();
-    let outer = OUTER_GATE.replace("{more}", &more);
     let mut command = match (left_open.first(), plan.jail.bash()) {
         (None, _) => Command::new(shell),
-        // It reads no files and takes over no options from variables.
+        // With -p it reads no files and takes no options or functions from variables.
         (Some(_), Some(bash)) => {
             let mut command = Command::new(bash);
             command.args(["--posix", "-p"]);
@@ -114,9 +106,11 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
             return Err(io::Error::other(what));
         }
     };
-    command.args(["-c", &outer, "sh"]).args(plan.jail.prefix(&plan.dir));
-    command.arg(shell).args(["-c", &inner, "sh"]).args(&plan.program);
-    command.current_dir(&plan.dir).env_clear().envs(plan.env);
+    command.args(["-c", &outer(&left_open), "sh"]).args(plan.jail.prefix(&plan.dir));
+    command.arg(shell).args(["-c", &inner(plan.limits.processes), "sh"]).args(&plan.program);
+    // No variable of the program: this shell and the backend run outside.
+    command.current_dir(&plan.dir).env_clear().env("PATH", PATH);
+    let variables = environment(&plan.env, plan.jail.env());
     command.stdin(read).stdout(write.try_clone()?).stderr(write).process_group(0);
     let (hold, held) = mpsc::channel();
     let cgroup = if plan.jail.groups { Some(Cgroup::new(&plan.limits)?) } else { None };
@@ -126,8 +120,8 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
     let opened = added
         .and_then(|()| limit(&child, &plan.limits))
         .and_then(|()| input.write_all(b"\n"))
-        .and_then(|()| is_ready(&mut output))
-        .and_then(|()| if group.is_killed() { Err(killed()) } else { input.write_all(b"\n") });
+        .and_then(|()| is_ready(&mut output, START))
+        .and_then(|()| if group.is_killed() { Err(killed()) } else { input.write_all(variables.as_bytes()) });
     if let Err(e) = opened {
         drop(input);
         group.kill();
@@ -155,44 +149,6 @@ fn confined(jail: Arc<Jail>, mut command: Command, held: mpsc::Receiver<()>) -> 
 
 fn killed() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "it was killed")
-}
-
-/// Waits for the inner gate, or for what stands before it to complain.
-fn is_ready(output: &mut io::PipeReader) -> io::Result<()> {
-    let mut first = [0];
-    match output.read(&mut first)? {
-        1 if first[0] == READY => Ok(()),
-        read => {
-            let mut complaint = first[..read].to_vec();
-            output.take(COMPLAINT).read_to_end(&mut complaint)?;
-            Err(io::Error::other(String::from_utf8_lossy(&complaint).trim().to_owned()))
-        }
-    }
-}
-
-/// Variables of the dynamic linker, and the file that bash reads first, would hold for what stands around the program, too, outside.
-pub(super) fn check_env<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
-    let refused = names.into_iter().find(|name| name.starts_with("LD_") || *name == "BASH_ENV");
-    refused.map_or(Ok(()), |name| {
-        let what = "set it in the command line, in front of the program";
-        Err(Error::config(format!("the variable '{name}' cannot be given to a sandbox: {what}")))
-    })
-}
-
-/// Descriptors of the application that programs would have too, above those that are closed always.
-fn left_open() -> io::Result<Vec<u32>> {
-    const O_CLOEXEC: u32 = 0o2_000_000;
-    let mut left = Vec::new();
-    for entry in fs::read_dir("/proc/self/fdinfo")?.flatten() {
-        let number: u32 = entry.file_name().to_string_lossy().parse().unwrap_or(0);
-        if number > LAST_FOR_ALL {
-            // One that is closed by now is none.
-            let info = fs::read_to_string(entry.path()).unwrap_or_default();
-            let flags = info.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("flags:")?.trim(), 8).ok());
-            left.extend(flags.filter(|flags| flags & O_CLOEXEC == 0).map(|_| number));
-        }
-    }
-    Ok(left)
 }
 
 fn limit(child: &Child, limits: &Limits) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod bubblewrap;
 mod builder;
 mod cgroup;
+mod gate;
 mod group;
 mod jail;
 mod landlock;
@@ -14,6 +15,7 @@ mod snapshot;
 mod temp;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -68,7 +70,7 @@ pub struct LocalSandbox {
     temp: Files,
     /// The directory of `temp`, by the path that programs are told.
     temp_path: String,
-    env: Arc<Vec<(String, String)>>,
+    env: Arc<BTreeMap<String, String>>,
     limits: Limits,
     jail: Arc<Jail>,
     guarantees: Guarantees,
@@ -109,8 +111,8 @@ impl LocalSandbox {
             }
             None => self.path().to_owned(),
         };
-        launch::check_env(command.env.keys())?;
-        let env = self.env.iter().cloned().chain(command.env).collect();
+        gate::check_env(&command.env)?;
+        let env = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).chain(command.env).collect();
         let program = [command.program].into_iter().chain(command.args).collect();
         Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone(), programs: self.programs.clone() })
     }
