@@ -16,13 +16,13 @@ use super::{
     name::{fits, on_bedrock},
 };
 
-/// Models by name. Cheap to clone.
+/// Catalogue of models by name. Cheap to clone.
 ///
-/// A name is found if it is a model's own or an alias, with or without `provider/` before it, and with or without a version
-/// after it: `gpt-5-2025-08-07` is `gpt-5`. Of several that fit, the longest is taken. `gpt-5-mini` is never `gpt-5`, and a
-/// model that is not known has no price: nothing is guessed.
+/// A name matches a model's own name or an alias, with or without a `provider/` prefix, and with or
+/// without a version suffix: `gpt-5-2025-08-07` is `gpt-5`. The longest match wins. `gpt-5-mini`
+/// never matches `gpt-5`, and an unknown model has no price: nothing is guessed.
 ///
-/// As a [`PriceTable`] it gives the standard price of the provider that the entry names.
+/// As a [`PriceTable`] it returns the standard price of the provider in the entry.
 ///
 /// # Example
 ///
@@ -49,24 +49,24 @@ use super::{
 pub struct Catalogue(Arc<Inner>);
 
 struct Inner {
-    /// As it was written, to be added to.
+    /// Source text, as the base for additions.
     written: Map<String, Value>,
     checked: Option<String>,
     terms: BTreeMap<String, Terms>,
     entries: BTreeMap<String, ModelEntry>,
 }
 
-/// What is particular to how a provider sells models.
+/// A provider's terms for the models that it sells.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Terms {
-    /// The providers whose models it sells at their prices.
+    /// Providers whose models it sells at their prices.
     as_at: Vec<String>,
-    /// What may stand before a model's name without making it another model: a region.
+    /// Prefixes of a model's name that do not change the model, such as a region.
     prefixes: Vec<String>,
-    /// What calls of a batch cost, of what others cost.
+    /// Price of batch calls, as a fraction of the normal price.
     batch: Option<f64>,
-    /// Whether that holds for what a cache served and took, too.
+    /// True if the fraction also applies to cache reads and writes.
     batch_cached: bool,
 }
 
@@ -76,7 +76,7 @@ impl Default for Terms {
     }
 }
 
-/// The file's form.
+/// Format of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -92,7 +92,7 @@ struct File {
 }
 
 impl Catalogue {
-    /// The models that this release knows.
+    /// Returns the models known to this release.
     pub fn builtin() -> Self {
         static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
             let file = serde_json::from_str(include_str!("models.json")).expect("the file is part of the program");
@@ -101,19 +101,20 @@ impl Catalogue {
         BUILTIN.clone()
     }
 
-    /// No models.
+    /// Returns an empty catalogue.
     pub fn empty() -> Self {
         let (terms, entries) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Inner { written: Map::new(), checked: None, terms, entries }))
     }
 
-    /// The same models and those of `file`, an object of the form of this crate's `models.json`: its `models` has an
-    /// object for each name. Of a model that is known already, fields that are given replace what was known, and null
-    /// takes it away. A name that ends with `*` stands for all that begin like it. Its `providers` says how each sells models:
-    /// `as_at` whose prices, with which `prefixes` before their names, `batch` at what share of the price.
+    /// Merges the models in `file` into this catalogue. `file` is an object in the format of this
+    /// crate's `models.json`: its `models` has an object for each name. For a known model, given
+    /// fields replace the known values, and null removes them. A name that ends with `*` matches
+    /// all names with that prefix. Its `providers` contains each provider's terms: `as_at` (whose
+    /// prices apply), `prefixes` of names, `batch` (fraction of the price).
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for another form, or a field that is not known.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid format, or an unknown field.
     pub fn with(&self, file: &Value) -> Result<Self> {
         let wrong =
             |what: &str, e: serde_json::Error| Error::config(format!("the model catalogue is wrong{what}: {e}"));
@@ -140,7 +141,8 @@ impl Catalogue {
     /// As [`with`](Self::with), from a JSON file.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if it cannot be read, and as [`with`](Self::with).
+    /// [`Config`](agent_core::ErrorKind::Config) if the file cannot be read, and as
+    /// [`with`](Self::with).
     pub fn with_file(&self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let wrong =
@@ -150,8 +152,8 @@ impl Catalogue {
         self.with(&file).map_err(|e| e.map_message(|message| format!("{message} (in {})", path.display())))
     }
 
-    /// The models of a JSON file of this form and no others: to replace what comes with this crate, which is as old as its
-    /// release.
+    /// Loads a catalogue from a JSON file of this format, without the built-in models, which are as
+    /// old as this crate's release.
     ///
     /// # Errors
     /// As [`with_file`](Self::with_file).
@@ -159,13 +161,13 @@ impl Catalogue {
         Self::empty().with_file(path)
     }
 
-    /// The day on which the newest of it was looked up, as `2026-11-22`. An entry that is older
-    /// [says so](ModelEntry::checked).
+    /// Returns the date on which the newest entry was verified, such as `2026-11-22`. An older
+    /// entry has its own [date](ModelEntry::checked).
     pub fn checked(&self) -> Option<&str> {
         self.0.checked.as_deref()
     }
 
-    /// The model that `name` means.
+    /// Returns the model that `name` refers to.
     pub fn find(&self, name: &str) -> Option<&ModelEntry> {
         let on_bedrock = on_bedrock(name);
         let fit = |(known, entry): (&String, &'_ ModelEntry)| {
@@ -179,8 +181,8 @@ impl Catalogue {
         fitting.max_by_key(|(length, _)| *length).map(|(_, entry)| entry)
     }
 
-    /// The model that `name` means if `provider` serves it, so that its prices hold. Microsoft's and Google's clouds serve models
-    /// of others at the prices of these.
+    /// Returns the model that `name` refers to, if `provider` serves it, so that its prices apply.
+    /// Microsoft's and Google's clouds sell other vendors' models at the vendors' prices.
     pub fn find_at(&self, provider: &str, name: &str) -> Option<&ModelEntry> {
         let as_at = self.0.terms.get(provider).map_or(&[][..], |terms| &terms.as_at);
         let is_there = |entry: &&ModelEntry| entry.provider == provider || as_at.contains(&entry.provider);
@@ -188,12 +190,13 @@ impl Catalogue {
         own.or_else(|| self.find(name).filter(is_there))
     }
 
-    /// What calls cost at `provider`; none if that is not known.
+    /// Returns the prices of calls at `provider`; `None` if unknown.
     pub(crate) fn prices(&self, provider: &str, name: &str) -> Option<Prices> {
         self.find_at(provider, name)?.price.clone()
     }
 
-    /// What calls of a batch cost at `provider`; none if it has no batches, or the model no price.
+    /// Returns the prices of batch calls at `provider`; `None` if it has no batches, or the model
+    /// has no price.
     ///
     /// ```
     /// use agent_core::Usage;
@@ -208,12 +211,12 @@ impl Catalogue {
         Some(if *batch_cached { prices } else { prices.without_cache() })
     }
 
-    /// All models by name.
+    /// Iterates over all models by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ModelEntry)> {
         self.0.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// Fills in what `info` leaves open and the catalogue knows.
+    /// Fills in unset fields of `info` from the catalogue.
     pub(crate) fn complete(&self, mut info: ModelInfo) -> ModelInfo {
         if let Some(entry) = self.find_at(&info.provider, &info.name).or_else(|| self.find(&info.name)) {
             info.context_window = info.context_window.or(entry.max_context);
@@ -230,7 +233,7 @@ impl PriceTable for Catalogue {
     }
 }
 
-/// Brings `newer` into `known`, field by field; null takes away.
+/// Merges `newer` into `known`, field by field; null removes a field.
 fn patch(known: &mut Value, newer: Value) {
     match (known, newer) {
         (Value::Object(known), Value::Object(newer)) => {
@@ -247,7 +250,7 @@ fn patch(known: &mut Value, newer: Value) {
 }
 
 impl Default for Catalogue {
-    /// [`Catalogue::builtin`].
+    /// Same as [`Catalogue::builtin`].
     fn default() -> Self {
         Self::builtin()
     }

@@ -3,116 +3,118 @@
 use agent_core::{Usage, model::Modality};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// What is known of a model. What is not known is not there.
+/// Known facts about a model. Unknown facts are unset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelEntry {
-    /// Who serves it at these prices: the provider's name in [`ModelInfo`](agent_core::ModelInfo).
+    /// Provider that serves the model at these prices: its name in
+    /// [`ModelInfo`](agent_core::ModelInfo).
     pub provider: String,
-    /// Other names of it.
+    /// Other names of the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Tokens that a request and its answer may have together.
+    /// Context window: maximum tokens of a request and its answer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context: Option<u64>,
-    /// Tokens that one answer may have.
+    /// Maximum tokens of one answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Whether it calls tools.
+    /// True if the model supports tool calling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// Whether its provider holds it to a JSON Schema, beside tools too. Where this is not there, as the provider's other models.
+    /// True if the provider enforces a JSON Schema, also in combination with tools. If unset: as
+    /// the provider's other models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<bool>,
-    /// What it takes. Empty if that is not known.
+    /// Input modalities. Empty if unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<Modality>,
-    /// What it makes. Empty for text alone.
+    /// Output modalities. Empty for text only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Modality>,
-    /// Whether it thinks before it answers, or can be told to.
+    /// True if the model reasons before it answers, always or on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// Of a model that makes vectors of texts: how many numbers a vector has, if nobody asks for fewer. Its
-    /// [`max_context`](Self::max_context) is what one text may have.
+    /// Default length of vectors, for embedding models. Their [`max_context`](Self::max_context) is
+    /// the maximum length of one text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<u64>,
-    /// What it costs.
+    /// Prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Prices>,
-    /// The day on which this was looked up, if that was before the catalogue's.
+    /// Date on which the entry was verified, if older than the catalogue's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<String>,
-    /// Something that people should know.
+    /// Note for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
 impl ModelEntry {
-    /// Whether it takes this, such as images; none if that is not known.
+    /// Returns true if the model accepts this modality, such as images; `None` if unknown.
     pub fn takes(&self, modality: Modality) -> Option<bool> {
         (!self.input.is_empty()).then(|| self.input.contains(&modality))
     }
 }
 
-/// What tokens cost.
+/// Prices of tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Prices {
-    /// Input that no cache served or took.
+    /// Uncached input.
     pub input: Price,
-    /// Input that the provider's cache served.
+    /// Input read from the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<Price>,
-    /// Input that is written to the provider's cache.
+    /// Input written to the provider's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
-    /// Input that is written to it and kept for long.
+    /// Input written to the cache with the long lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<Price>,
-    /// Output, reasoning included. Nothing for a model that makes vectors.
+    /// Output, including reasoning. Zero for an embedding model.
     #[serde(default)]
     pub output: Price,
-    /// What calls with a long prompt cost instead.
+    /// Different prices for calls with a long prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Box<LongPrices>>,
 }
 
-/// What a call with a long prompt costs, all its tokens.
+/// Prices of all tokens of a call with a long prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LongPrices {
-    /// The most tokens of a prompt that is not long.
+    /// Maximum number of prompt tokens at the normal prices.
     pub over: u64,
-    /// The prices.
+    /// Prices beyond that.
     pub price: Prices,
 }
 
-/// US dollars per million tokens, kept in millionths; in JSON a number of dollars.
+/// US dollars per million tokens, stored in millionths; in JSON a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price(#[cfg_attr(feature = "schema", schemars(with = "f64", range(min = 0.0, max = 1e9)))] u64);
 
 impl Price {
-    /// A price in millionths of a US dollar per million tokens.
+    /// Creates a price from millionths of a US dollar per million tokens.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// The price in millionths of a US dollar per million tokens.
+    /// Returns the price in millionths of a US dollar per million tokens.
     pub const fn micros(self) -> u64 {
         self.0
     }
 }
 
 impl Prices {
-    /// The same prices, each this many times as high.
+    /// Returns the prices multiplied by `share`.
     #[must_use]
     pub(super) fn times(&self, share: f64) -> Self {
         let times = |price: Price| Price((price.0 as f64 * share).round() as u64);
@@ -127,14 +129,15 @@ impl Prices {
         }
     }
 
-    /// The same prices, but for those of what a cache served or took.
+    /// Returns the prices without those for cache reads and writes.
     pub(super) fn without_cache(mut self) -> Self {
         (self.cached, self.cache_write, self.cache_write_long) = (None, None, None);
         self.long = self.long.map(|long| Box::new(LongPrices { over: long.over, price: long.price.without_cache() }));
         self
     }
 
-    /// What `usage` of one call costs in millionths of a US dollar, rounded; `None` if it used something that has no price.
+    /// Returns the cost of one call's `usage` in millionths of a US dollar, rounded; `None` if it
+    /// includes something without a price.
     pub fn cost(&self, usage: &Usage) -> Option<u64> {
         if let Some(long) = &self.long
             && usage.calls <= 1

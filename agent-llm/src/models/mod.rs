@@ -1,7 +1,8 @@
-//! What is known of models: their context windows, what they can do, and what they cost.
+//! Model catalogue: context windows, abilities and prices.
 //!
-//! [`Catalogue`] knows the current models of the large providers, with the date on which that was looked up and its sources
-//! (`models.json` beside this file). Applications add to it and correct it.
+//! [`Catalogue`] contains the current models of the large providers, with the date on which they
+//! were verified and the sources (`models.json` beside this file). Applications can extend and
+//! correct it.
 
 mod catalogue;
 mod entry;

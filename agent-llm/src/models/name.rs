@@ -1,10 +1,11 @@
-//! When a name means a model of the catalogue.
+//! Matching of names against the catalogue.
 
-/// True if `rest` is all that may follow a model's name without making it another model: nothing, `-latest`, or a version.
+/// Returns true if `rest` is a suffix that does not change the model: nothing, `-latest`, or a
+/// version.
 ///
-/// A version is a date in one of the forms that providers use, or three digits: `-2025-08-07`, `-20250929`, `-09-2025`,
-/// `-05-20`, `-0613`, `-2508`, `-001`, each after `-` or `@`. One or two digits are none: `-5` is a newer model. AWS adds
-/// one with a colon: `-v1:0`, `-1:0`.
+/// A version is a date in one of the providers' formats, or three digits: `-2025-08-07`,
+/// `-20250929`, `-09-2025`, `-05-20`, `-0613`, `-2508`, `-001`, each after `-` or `@`. One or two
+/// digits are not a version: `-5` is a newer model. AWS adds one with a colon: `-v1:0`, `-1:0`.
 pub(super) fn is_version(rest: &str) -> bool {
     let rest = without_aws_version(rest);
     let Some(version) = rest.strip_prefix(['-', '@']) else { return rest.is_empty() };
@@ -23,8 +24,8 @@ fn without_aws_version(rest: &str) -> &str {
     rest.rsplit_once('-').filter(|(_, version)| is_aws(version)).map_or(rest, |(before, _)| before)
 }
 
-/// How well `name` fits a model's own name or alias `known`, which may end with `*` for anything: `None` if it does not,
-/// else the length of what they share.
+/// Matches `name` against a model's name or alias `known`, which may end with the wildcard `*`.
+/// Returns the length of the match, or `None`.
 pub(super) fn fits(known: &str, name: &str) -> Option<usize> {
     match known.strip_suffix('*') {
         Some(start) => name.starts_with(start).then_some(start.len()),
@@ -32,7 +33,8 @@ pub(super) fn fits(known: &str, name: &str) -> Option<usize> {
     }
 }
 
-/// Anthropic's own name in Amazon Bedrock's, which may be an ARN: `us.anthropic.claude-opus-4-6-v1:0`.
+/// Extracts Anthropic's model name from Amazon Bedrock's, which may be an ARN:
+/// `us.anthropic.claude-opus-4-6-v1:0`.
 pub(super) fn on_bedrock(name: &str) -> Option<&str> {
     let (_, own) =
         name.split_once("anthropic.claude-").map(|(before, _)| name.split_at(before.len() + "anthropic.".len()))?;

@@ -1,4 +1,4 @@
-//! What the calls of one model cost.
+//! Prices of one model's calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,14 +6,14 @@ use agent_core::{ModelInfo, Usage};
 
 use super::{Catalogue, Prices};
 
-/// Most names under which a model is remembered to have answered. Few answer under more than one.
+/// Maximum number of remembered names under which a model answered. Few models use more than one.
 const MOST_NAMES: usize = 8;
 
-/// What is looked up of a model at a provider.
+/// Lookup of a model's prices at a provider.
 type LookUp = fn(&Catalogue, &str, &str) -> Option<Prices>;
 
-/// What the calls of one model cost. The catalogue is searched once for each name under which the model answers, and not at
-/// every call.
+/// Prices of one model's calls. The catalogue is searched once for each name under which the model
+/// answers, not at every call.
 pub(crate) struct Pricing {
     catalogue: Catalogue,
     provider: String,
@@ -28,7 +28,7 @@ impl Pricing {
         Self::by(Catalogue::prices, catalogue, info.provider.clone(), info.name.clone())
     }
 
-    /// What the same calls cost in a batch.
+    /// Returns the prices of the same calls in a batch.
     pub(crate) fn of_batches(&self) -> Self {
         Self::by(Catalogue::batch_prices, self.catalogue.clone(), self.provider.clone(), self.name.clone())
     }
@@ -38,7 +38,8 @@ impl Pricing {
         Self { catalogue, provider, name, look_up, asked, answered: Mutex::default() }
     }
 
-    /// `usage` of one call with what it cost: by the model that answered, or else by the one that was asked.
+    /// Adds the cost to the `usage` of one call: by the model that answered, or else by the one
+    /// that was requested.
     pub(crate) fn price(&self, usage: Usage, answered: Option<&str>) -> Usage {
         let answered = answered.filter(|name| *name != self.name).and_then(|name| self.of(name));
         let cost = |prices: &Option<Arc<Prices>>| prices.as_ref()?.cost(&usage);

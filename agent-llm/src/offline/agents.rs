@@ -1,4 +1,4 @@
-//! Sub-agents on offer: who they are, and who fits a question.
+//! Sub-agents on offer, and selection of the one that matches a question.
 
 use std::collections::HashSet;
 
@@ -17,16 +17,17 @@ use crate::language::stem;
 const MESSAGE: &[&str] = &["message", "task", "question", "prompt", "instructions", "request"];
 const AGENT: &[&str] = &["agent", "subagent", "agentname", "subagentname", "assistant"];
 
-/// Words in the description of an agent that finds things out, whatever they are.
+/// Words in the description of an agent that investigates, whatever the topic.
 const FINDS_OUT: &str = "answer analyse examine explore find inspect investigate look lookup read research retrieve \
     review search";
 
-/// A sub-agent that can be asked.
+/// A sub-agent that can be called.
 #[derive(Debug)]
 pub(super) struct Agent<'a> {
     tool: &'a str,
     message: &'a str,
-    /// The parameter that names the agent, and its key; none if the tool is the agent.
+    /// Parameter that selects the agent, and the agent's key; `None` if the tool itself is the
+    /// agent.
     key: Option<(&'a str, String)>,
     description: String,
 }
@@ -41,12 +42,13 @@ impl Agent<'_> {
         self.key.as_ref().map_or(self.tool, |(_, key)| key)
     }
 
-    /// True if the call was one of this agent.
+    /// Returns true if the call went to this agent.
     pub(super) fn did(&self, done: &Done) -> bool {
         done.tool == self.tool && self.key.as_ref().is_none_or(|(param, key)| done.arg(param) == Some(key))
     }
 
-    /// How well the agent fits: words of the question that describe it, and whether it finds things out at all.
+    /// Scores the agent: the question's words in its description, and whether it investigates at
+    /// all.
     fn fit(&self, terms: &Terms) -> f64 {
         let about: HashSet<String> = stems(&self.description).into_iter().collect();
         let shared: f64 = terms.query().filter(|(stem, _)| about.contains(*stem)).map(|(_, weight)| weight).sum();
@@ -55,13 +57,13 @@ impl Agent<'_> {
     }
 }
 
-/// The agent that fits the question best, if one does.
+/// Returns the agent that matches the question best, if any.
 pub(super) fn fitting<'r, 'a>(agents: &'r [Agent<'a>], terms: &Terms) -> Option<&'r Agent<'a>> {
     let fits = agents.iter().map(|agent| (agent.fit(terms), agent)).filter(|(fit, _)| *fit >= 1.0);
     fits.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, agent)| agent)
 }
 
-/// The part of a question with several parts that fits the agent best; else the question.
+/// Returns the part of a multi-part question that matches the agent best; else the whole question.
 pub(super) fn part_for(agent: &Agent<'_>, question: &str) -> String {
     let whole = question.trim();
     let parts: Vec<_> = whole.split_inclusive(['?', ';', '\n']).map(str::trim).collect();
@@ -70,7 +72,8 @@ pub(super) fn part_for(agent: &Agent<'_>, question: &str) -> String {
     best.filter(|_| parts.len() > 1).map_or(whole, |(_, part)| part).to_owned()
 }
 
-/// The agents that `tool` can ask: those its description lists, those its schema names, or the tool itself.
+/// Returns the agents behind `tool`: those listed in its description, those named in its schema, or
+/// the tool itself.
 pub(super) fn agents<'a>(tool: &'a ToolSpec, params: &Params<'a>) -> Vec<Agent<'a>> {
     let Some(message) = params.first_of(MESSAGE) else { return Vec::new() };
     let agent = |key, description: &str| Agent { tool: &tool.name, message, key, description: description.to_owned() };
@@ -91,14 +94,14 @@ pub(super) fn agents<'a>(tool: &'a ToolSpec, params: &Params<'a>) -> Vec<Agent<'
     }
 }
 
-/// True for a tool that says that it is an agent, or takes what it calls a task.
+/// Returns true for a tool that describes itself as an agent, or takes a task.
 fn is_agent(tool: &ToolSpec, message: &str) -> bool {
     let words: Vec<_> = [&tool.name, &tool.description].into_iter().flat_map(|text| name_words(text)).collect();
     let is_agent = has(&["agent", "agents", "assistant", "delegate", "delegates", "subagent"], &words);
     (is_agent || has(&["task"], &name_words(message))) && !has(&["user", "human"], &words)
 }
 
-/// `- **key**: description`
+/// Parses `- **key**: description`.
 fn listed(line: &str) -> Option<(&str, &str)> {
     let (key, description) = line.trim().strip_prefix(['-', '*'])?.split_once(':')?;
     let key = key.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`' | '"'));

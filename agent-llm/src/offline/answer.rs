@@ -1,15 +1,16 @@
-//! What the model tells people: quotations with their sources, and plain words about what it cannot do.
+//! Answers: quotations with their sources, and statements of what the model cannot do.
 
 use std::{collections::HashSet, fmt::Write};
 
 use super::{evidence::Evidence, parse::Line, passages::Passage, terms::Terms};
 
-/// Quotations in an answer if there are as many; more, to the most, only if they are nearly as good as the best.
+/// Usual number of quotations in an answer; more, up to the maximum, only if their score is close
+/// to the best.
 const PASSAGES: usize = 3;
 const MOST_PASSAGES: usize = 5;
-/// The part of the best passage's score that is nearly as good.
+/// Fraction of the best passage's score that counts as close.
 const WORTH: f64 = 0.5;
-/// Characters of a quoted line, and lines of what a sub-agent said.
+/// Maximum characters of a quoted line, and maximum lines of a sub-agent's answer.
 const WIDTH: usize = 160;
 const SAID: usize = 40;
 
@@ -26,18 +27,18 @@ pub(super) const HAS_NO_TOOLS: &str = "I have no tool here that I could look thi
 pub(super) const HAS_NO_TERMS: &str =
     "Tell me what to look for: a name, a file or a few words that stand near the answer.";
 
-/// An answer to a person says what it comes from; one to an agent above is kept to the matter.
+/// Adds the origin to an answer for a user; an answer for a parent agent stays plain.
 pub(super) fn signed(text: &str, is_sub_agent: bool) -> String {
     if is_sub_agent { text.to_owned() } else { format!("{text}\n\n{NOTICE}") }
 }
 
-/// The names of the terms as Markdown code, separated by commas.
+/// Returns the names of the terms as Markdown code, separated by commas.
 pub(super) fn quoted_names(terms: &Terms) -> String {
     let names = terms.names().into_iter().chain(terms.files().iter().map(String::as_str));
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// An answer from what the tools said.
+/// An answer built from the tools' results.
 pub(super) struct Answer<'a> {
     pub(super) terms: &'a Terms,
     pub(super) evidence: &'a Evidence,
@@ -51,7 +52,7 @@ impl Answer<'_> {
         if sections.is_empty() { self.nothing() } else { sections.join("\n\n") }
     }
 
-    /// The best passages.
+    /// Quotes the best passages.
     fn quotations(&self) -> Option<String> {
         let most = if self.is_sub_agent { PASSAGES } else { MOST_PASSAGES };
         let ranked = self.evidence.passages(self.terms);
@@ -71,14 +72,14 @@ impl Answer<'_> {
         format!("I found nothing on {}.{}", quoted_names(self.terms), self.failures())
     }
 
-    /// How each file that was read begins.
+    /// Quotes the beginning of each file that was read.
     fn openings(&self) -> String {
         let mut seen = HashSet::new();
         let openings = self.evidence.read.iter().filter(|passage| seen.insert(&passage.source));
         openings.map(quote).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Which tools failed: said only where nothing was found, since it may be the reason.
+    /// Lists failed tools: only used if nothing was found, since a failure may be the reason.
     fn failures(&self) -> String {
         self.evidence.failed.iter().fold(String::new(), |mut text, (tool, message)| {
             let message = message.lines().next().unwrap_or_default();
@@ -120,7 +121,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A code fence longer than any in the text.
+/// Returns a code fence longer than any in the text.
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))

@@ -1,4 +1,4 @@
-//! What the tools have said so far.
+//! Results of the tools so far.
 
 use serde_json::Value;
 
@@ -11,19 +11,19 @@ use super::{
     terms::Terms,
 };
 
-/// What the tools have said so far, sorted by what it is.
+/// Results of the tools so far, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     hits: Vec<Hit>,
     pub(super) paths: Vec<String>,
-    /// Passages of what was read.
+    /// Passages of files that were read.
     pub(super) read: Vec<Passage>,
     outline: Outline,
-    /// Sub-agents and what they said.
+    /// Sub-agents and their answers.
     pub(super) said: Vec<(String, String)>,
-    /// Tools that failed, and how.
+    /// Failed tools, with their errors.
     pub(super) failed: Vec<(String, String)>,
-    /// Files were listed, or read, whatever came of it.
+    /// True if files were listed, or read, whatever the result.
     pub(super) has_listed: bool,
     pub(super) has_read: bool,
 }
@@ -58,7 +58,8 @@ impl Evidence {
         evidence
     }
 
-    /// A search in files gives hits; a search elsewhere may give prose, which is quoted as it is.
+    /// Adds a search result: hits of a file search, or prose from another search, which is quoted
+    /// verbatim.
     fn take_search(&mut self, done: &Done, search: &Search<'_>) {
         let found = hits(&done.text);
         if done.arg(search.param) == Some(HEADING) {
@@ -72,17 +73,18 @@ impl Evidence {
         self.hits.extend(found);
     }
 
-    /// True if the search came up with nothing to read or to quote.
+    /// Returns true if the search found nothing to read or quote.
     pub(super) fn is_empty(&self) -> bool {
         self.hits.is_empty() && self.paths.is_empty() && self.read.is_empty() && self.said.is_empty()
     }
 
-    /// Places with hits, best first.
+    /// Returns locations with hits, best first.
     pub(super) fn places(&self, terms: &Terms) -> Vec<Passage> {
         rank(group(self.hits.clone()), terms, &self.outline).into_iter().map(|(place, _)| place).collect()
     }
 
-    /// What can be quoted, best first, with scores: what was read, and the hits elsewhere.
+    /// Returns passages to quote, best first, with scores: from files that were read, and hits from
+    /// other searches.
     pub(super) fn passages(&self, terms: &Terms) -> Vec<(Passage, f64)> {
         let was_read = |place: &Passage| self.read.iter().any(|passage| passage.source == place.source);
         let places = group(self.hits.clone()).into_iter().filter(|place| !was_read(place));

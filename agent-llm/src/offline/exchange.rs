@@ -1,20 +1,20 @@
-//! The part of a conversation that is still to be answered.
+//! The unanswered part of a conversation.
 
 use agent_core::{AssistantMessage, History, Message, ToolMessage};
 use serde_json::Value;
 
-/// What was asked since the last answer, and what tools have said to it.
+/// Everything since the last answer: the question, and the tools' results.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) question: String,
-    /// What was asked before, newest first: a short question may lean on it.
+    /// Earlier questions, newest first: a short question may depend on them.
     pub(super) earlier: Vec<String>,
-    /// Messages with calls so far.
+    /// Number of messages with calls so far.
     pub(super) rounds: usize,
     pub(super) done: Vec<Done>,
 }
 
-/// One finished call.
+/// A finished call.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) tool: String,
@@ -30,7 +30,8 @@ impl Exchange {
         let is_answer = |m: &&Message| m.as_assistant().is_some_and(|m| !m.has_calls());
         let asked_last = messages.iter().rposition(is_user).unwrap_or(0);
         let after_answer = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
-        // An answer that was sent back without a word is given again; messages that steer belong to one question.
+        // An answer that was rejected without a comment is repeated; steering messages belong to
+        // the same question.
         let (before, now) = messages.split_at(after_answer.min(asked_last));
         let asked = |part: &[&Message]| part.iter().filter(|m| is_user(m)).map(|m| m.text()).collect::<Vec<_>>();
         Self {
@@ -64,7 +65,7 @@ impl Done {
         Self { tool: result.name().to_owned(), args, text, failed: result.is_error() }
     }
 
-    /// The argument `name`, if it is a text.
+    /// Returns the argument `name`, if it is a string.
     pub(super) fn arg(&self, name: &str) -> Option<&str> {
         self.args.get(name).and_then(Value::as_str)
     }

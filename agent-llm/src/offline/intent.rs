@@ -1,13 +1,13 @@
-//! What kind of thing is asked for.
+//! Kind of a request.
 
 use agent_core::search::names;
 
 use crate::language::{is_interrogative, is_stop};
 
-/// What is asked for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
-    /// Something that stands somewhere.
+    /// Information that exists somewhere.
     Lookup,
     /// The result of a calculation.
     Arithmetic,

@@ -1,20 +1,20 @@
-//! What kinds of file there are, and which a question is best answered from.
+//! Kinds of files, and how useful each is for a question.
 
 use agent_core::search::names;
 
 use super::terms::Terms;
 
-/// Extensions of files that people read first.
+/// Extensions of prose files.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "adoc"];
-/// What files that say how things are done are called, or a folder above them.
+/// Names of guides, or of folders with guides.
 const GUIDES: [&str; 8] = ["guide", "guides", "handbook", "howto", "manual", "readme", "tutorial", "tutorials"];
 
-/// All files for people, as one glob.
+/// Returns one glob for all prose files.
 pub(super) fn prose_glob() -> String {
     format!("**/*.{{{}}}", PROSE.join(","))
 }
 
-/// Globs of files for people, one for each extension.
+/// Returns globs for prose files, one per extension.
 pub(super) fn prose_globs() -> impl Iterator<Item = String> {
     PROSE.into_iter().map(|extension| format!("**/*.{extension}"))
 }
@@ -27,7 +27,8 @@ fn is_guide(path: &str) -> bool {
     is_prose(path) && names(path).any(|name| GUIDES.contains(&name.to_lowercase().as_str()))
 }
 
-/// How much what a file says counts. Whoever asks what to do is told by a guide; whoever names code is shown it.
+/// Returns the weight of a file's content: for questions best answered by prose, guides and other
+/// prose weigh more.
 pub(super) fn weight(path: &str, terms: &Terms) -> f64 {
     match path {
         _ if !terms.wants_prose() => 1.0,

@@ -1,4 +1,4 @@
-//! A model without weights, network or key: it searches, reads and quotes.
+//! Model without weights, network or key: it searches, reads and quotes.
 
 mod agents;
 mod answer;
@@ -24,15 +24,18 @@ use agent_core::{
 use self::{exchange::Exchange, plan::Step, roles::Roles};
 use crate::tokens::ApproximateCounter;
 
-/// A stand-in for a language model, for when there is none: it does real work on real input, but it only finds and quotes.
+/// Stand-in for a language model: it does real work on real input, but it only finds and quotes.
 ///
-/// From the question and the tools on offer it plans searches, reads around the best hits, several files at once, asks a
-/// sub-agent where one fits, and answers with the passages that rank best (BM25F), each with its file and lines. It knows
-/// tools by their parameters and descriptions, not by name, and never calls one that changes something. What it cannot do
-/// (calculate, write, answer without tools) it says, together with how to connect a real model.
+/// From the question and the available tools it plans searches, reads around the best hits, several
+/// files at once, calls a sub-agent if one matches, and answers with the best-ranked passages
+/// (BM25F), each with its file and lines. It recognises tools by their parameters and descriptions
+/// rather than by name, and never calls one that changes something. For unsupported tasks
+/// (calculating, writing, answering without tools) it says so, and explains how to connect a real
+/// model.
 ///
-/// It is a pure function of the request: the same conversation always has the same next message, after at most three
-/// messages with calls comes an answer, and nothing is kept between calls. Usage is [estimated](ApproximateCounter).
+/// It is a pure function of the request: the same conversation always has the same next message, an
+/// answer follows after at most three messages with calls, and no state is kept between calls.
+/// Usage is [estimated](ApproximateCounter).
 ///
 /// ```
 /// use agent_core::{History, Message, Model, ModelRequest, testing::detached_run};
@@ -69,7 +72,7 @@ impl Model for OfflineModel {
     }
 }
 
-/// What the request is answered with: a pure function of it.
+/// Computes the answer to a request, as a pure function.
 fn reply(req: &ModelRequest) -> AssistantMessage {
     let no_tools = req.params.tool_choice == Some(ToolChoice::None);
     let tools: &[ToolSpec] = if no_tools { &[] } else { &req.tools };
@@ -80,7 +83,8 @@ fn reply(req: &ModelRequest) -> AssistantMessage {
             if req.params.parallel_tool_calls == Some(false) {
                 calls.truncate(1);
             }
-            // Distinct over the whole run: by its step, and where steps are not counted by the place in the history.
+            // Unique within the run: derived from the step, or from the length of the history if
+            // steps are not counted.
             let prefix = format!("call-{}-{}", req.cx.step(), req.messages.len());
             let call = |(n, call): (usize, roles::Wanted)| {
                 Block::tool_call(format!("{prefix}-{n}"), call.tool, call.args.to_string())
@@ -91,7 +95,7 @@ fn reply(req: &ModelRequest) -> AssistantMessage {
     }
 }
 
-/// The chunks that the message streams as: its text word by word.
+/// Returns the chunks of a message: its text word by word.
 fn chunks(message: &AssistantMessage) -> impl Iterator<Item = Chunk> {
     (0..).zip(message.blocks()).flat_map(|(index, block)| {
         let mut chunks = match block {

@@ -1,21 +1,22 @@
-//! The headings of files for people.
+//! Headings of prose files.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{kinds::is_prose, parse::Line};
 
-/// A regular expression for lines that are headings.
+/// Regular expression that matches heading lines.
 pub(super) const HEADING: &str = "^#{1,6} ";
 
-/// The title of a file stands on one of its first lines. Further below, a single `#` begins a comment in an example.
+/// The title of a file is within its first lines. Further below, a single `#` begins a comment in
+/// an example.
 const TITLE: u32 = 5;
 
-/// The headings of files, as far as they were seen.
+/// Known headings of files.
 #[derive(Debug, Default)]
 pub(super) struct Outline(HashMap<String, BTreeMap<u32, (usize, String)>>);
 
 impl Outline {
-    /// Keeps the line if it is a heading.
+    /// Records the line if it is a heading.
     pub(super) fn take(&mut self, path: &str, line: &Line) {
         let level = line.text.len() - line.text.trim_start_matches('#').len();
         let Some(number) = line.number.filter(|number| level > 1 || *number <= TITLE) else { return };
@@ -25,7 +26,7 @@ impl Outline {
         }
     }
 
-    /// The headings that a line stands below, the file's title first.
+    /// Returns the headings above a line, the file's title first.
     pub(super) fn above(&self, path: &str, line: u32) -> Vec<&str> {
         let mut open: Vec<(usize, &str)> = Vec::new();
         for (level, text) in self.0.get(path).into_iter().flat_map(|all| all.range(..=line)).map(|(_, heading)| heading)
@@ -36,7 +37,7 @@ impl Outline {
         open.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// All headings of a file.
+    /// Returns all headings of a file.
     pub(super) fn of(&self, path: &str) -> impl Iterator<Item = &str> {
         self.0.get(path).into_iter().flatten().map(|(_, (_, text))| text.as_str())
     }

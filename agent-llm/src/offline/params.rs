@@ -1,4 +1,4 @@
-//! The parameters of a tool, and the words that it is described with.
+//! Parameters and descriptions of a tool.
 
 use agent_core::{
     ToolSpec,
@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::{Map, Value};
 
-/// The parameters of a tool.
+/// Parameters of a tool.
 pub(super) struct Params<'a> {
     properties: Option<&'a Map<String, Value>>,
     required: Vec<&'a str>,
@@ -21,29 +21,30 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// The parameter whose name is the earliest of `names`, however it is spelt: `startLine` is `startline`.
+    /// Returns the parameter that matches the earliest of `names`, ignoring case and separators:
+    /// `startLine` matches `startline`.
     pub(super) fn first_of(&self, names: &[&str]) -> Option<&'a str> {
         let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
         let all = self.properties?;
         names.iter().find_map(|wanted| all.keys().map(String::as_str).find(|name| plain(name) == **wanted))
     }
 
-    /// True if a call that gives only these is complete.
+    /// Returns true if the required parameters are all among `given`.
     pub(super) fn need_only(&self, given: &[&str]) -> bool {
         self.required.iter().all(|name| given.contains(name))
     }
 
-    /// The schema of a parameter.
+    /// Returns the schema of a parameter.
     pub(super) fn schema(&self, param: &str) -> Option<&'a Value> {
         self.properties?.get(param)
     }
 
-    /// The description of a parameter; empty if it has none.
+    /// Returns the description of a parameter; empty if it has none.
     pub(super) fn description(&self, param: &str) -> &'a str {
         self.schema(param).and_then(|schema| schema.get("description")).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// True if the parameter's description, or the tool's where it has none, has one of `words`.
+    /// Returns true if the parameter's description, or else the tool's, contains one of `words`.
     pub(super) fn is_about(&self, param: &str, tool: &ToolSpec, words: &[&str]) -> bool {
         let own = self.description(param);
         let text = format!("{param} {}", if own.is_empty() { &tool.description } else { own }).to_lowercase();
@@ -51,7 +52,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The words of a name or a text, in lower case.
+/// Splits a name or a text into lower-case words.
 pub(super) fn name_words(name: &str) -> Vec<String> {
     names(name).flat_map(parts).map(str::to_lowercase).collect()
 }

@@ -1,13 +1,13 @@
-//! Reading what tools returned, in whatever usual form they wrote it.
+//! Parsing of tool results in the usual formats.
 
-/// A line that a search found.
+/// A line found by a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) path: String,
     pub(super) line: Line,
 }
 
-/// A line of a text, with its number where it is known.
+/// A line of a text, with its number if known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line {
     pub(super) number: Option<u32>,
@@ -20,7 +20,7 @@ impl Line {
     }
 }
 
-/// The hits in a search's result: `path:line: text` each, or a path with numbered lines below it.
+/// Parses search results: `path:line: text` per line, or a path followed by numbered lines.
 pub(super) fn hits(text: &str) -> Vec<Hit> {
     let mut hits = Vec::new();
     let mut heading = None;
@@ -36,7 +36,7 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
     hits
 }
 
-/// The lines of a file as a tool showed it: numbered by the tool, or else from `first`.
+/// Parses the lines of a file: numbered by the tool, or else counted from `first`.
 pub(super) fn lines(text: &str, first: u32) -> Vec<Line> {
     let numbered: Vec<_> = text.lines().filter_map(numbered).map(|(n, text)| Line::new(Some(n), text)).collect();
     if !numbered.is_empty() {
@@ -45,7 +45,8 @@ pub(super) fn lines(text: &str, first: u32) -> Vec<Line> {
     (first..).zip(text.lines()).map(|(n, text)| Line::new(Some(n), text)).collect()
 }
 
-/// The files in a list: a path a line, perhaps with a note in brackets, or names indented below their folders.
+/// Parses a file list: one path per line, optionally with a note in brackets, or names indented
+/// below their folders.
 pub(super) fn paths(text: &str) -> Vec<String> {
     let mut folders: Vec<(usize, &str)> = Vec::new();
     let mut paths = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// `path:12: text`, `path:12:3: text`, `path:12-text`
+/// Parses `path:12: text`, `path:12:3: text`, `path:12-text`.
 fn path_and_line(line: &str) -> Option<(&str, u32, &str)> {
     line.match_indices(':').find_map(|(at, _)| {
         let (path, rest) = (&line[..at], &line[at + 1..]);
@@ -77,7 +78,7 @@ fn path_and_line(line: &str) -> Option<(&str, u32, &str)> {
     })
 }
 
-/// `  12| text`, `12: text`, and a tab or an arrow in their place
+/// Parses `  12| text`, `12: text`, or the same with a tab or an arrow.
 fn numbered(line: &str) -> Option<(u32, &str)> {
     let (number, rest) = leading_number(line.trim_start())?;
     let text = rest.trim_start_matches(' ').strip_prefix(['|', ':', '\t', '→'])?;

@@ -1,4 +1,4 @@
-//! Passages: pieces of text small enough to be quoted, and which of them fit the question.
+//! Passages, which are pieces of text small enough to quote, and their ranking.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,23 +11,23 @@ use super::{
     words::stems,
 };
 
-/// Lines that a passage may have.
+/// Maximum lines of a passage.
 const LINES: usize = 12;
-/// Lines between two hits that still belong together.
+/// Maximum gap in lines between two hits of one passage.
 const GAP: u32 = 5;
-/// Passages of one source before those of others get their turn.
+/// Passages of one source in a row before those of other sources.
 const IN_A_ROW: usize = 2;
 
-/// Some lines of one source.
+/// Consecutive lines of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// A path, or whatever names where the lines are from.
+    /// A path, or another name of the source.
     pub(super) source: String,
     pub(super) lines: Vec<Line>,
 }
 
 impl Passage {
-    /// The numbers of the first and the last line, if lines are numbered.
+    /// Returns the numbers of the first and the last line, if lines are numbered.
     pub(super) fn range(&self) -> Option<(u32, u32)> {
         Some((self.lines.first()?.number?, self.lines.last()?.number?))
     }
@@ -40,13 +40,14 @@ impl Passage {
         }
     }
 
-    /// The same wherever the lines stand.
+    /// Returns the text regardless of its position, for deduplication.
     fn said(&self) -> String {
         self.lines.iter().flat_map(|line| line.text.split_whitespace()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Cuts a text into passages: at blank lines, and where a piece is too long. A heading stays with what follows.
+/// Splits a text into passages: at blank lines, and within blocks that are too long. A heading
+/// stays with the following text.
 pub(super) fn cut(source: &str, lines: &[Line]) -> Vec<Passage> {
     let mut passages: Vec<Vec<Line>> = Vec::new();
     for mut block in lines.split(|line| line.text.trim().is_empty()).filter(|block| !block.is_empty()) {
@@ -60,12 +61,13 @@ pub(super) fn cut(source: &str, lines: &[Line]) -> Vec<Passage> {
     passages.into_iter().map(|lines| Passage { source: source.to_owned(), lines }).collect()
 }
 
-/// True for a heading, or a line that announces what follows: it is no passage by itself.
+/// Returns true for a heading or a line that announces the next block, which is no passage on its
+/// own.
 fn leads(block: &[Line]) -> bool {
     matches!(block, [line] if line.text.starts_with(['#', '=', '/']) || line.text.ends_with(':'))
 }
 
-/// Puts hits that stand close together into one passage.
+/// Groups nearby hits into passages.
 pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
     hits.sort_by(|a, b| (&a.path, &a.line).cmp(&(&b.path, &b.line)));
     hits.dedup();
@@ -82,8 +84,8 @@ pub(super) fn group(mut hits: Vec<Hit>) -> Vec<Passage> {
     passages
 }
 
-/// Those that fit, best first, with their scores, and each text once. What a passage says counts, what the file says around it,
-/// and what kind of file it is.
+/// Ranks matching passages, best first, with their scores, each text once. The score considers the
+/// passage, the surrounding headings of the file, and the kind of file.
 pub(super) fn rank(passages: Vec<Passage>, terms: &Terms, outline: &Outline) -> Vec<(Passage, f64)> {
     let of_file = scores_of_files(&passages, terms, outline);
     let above = |passage: &Passage| outline.above(&passage.source, passage.range().map_or(0, |(_, last)| last));
@@ -116,7 +118,8 @@ fn scores_of_files(passages: &[Passage], terms: &Terms, outline: &Outline) -> Ha
     ranked.into_iter().map(|(at, score)| (files[at].source.clone(), score)).collect()
 }
 
-/// Lets other sources come before the third passage of one, and so on: two files say more than one.
+/// Alternates between sources after every two passages of the same source: two files cover more
+/// than one.
 pub(super) fn spread(ranked: Vec<(Passage, f64)>) -> Vec<(Passage, f64)> {
     let mut of_source: HashMap<String, usize> = HashMap::new();
     let turn = |(passage, score): (Passage, f64)| {

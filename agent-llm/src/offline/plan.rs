@@ -1,4 +1,4 @@
-//! What to do next: derived from the conversation alone.
+//! Planning of the next step from the conversation alone.
 
 use std::collections::HashSet;
 
@@ -16,27 +16,28 @@ use super::{
     words::stems,
 };
 
-/// Messages with calls before the answer.
+/// Maximum number of messages with calls before the answer.
 const ROUNDS: usize = 3;
-/// Searches in one message.
+/// Maximum number of searches per message.
 const SEARCHES: usize = 4;
-/// Files that are read at once.
+/// Maximum number of files read at once.
 const FILES: usize = 4;
-/// Lines that are read before and after the hits of a place, and of a file without hits.
+/// Lines read before and after the hits in a file, and lines read from a file without hits.
 const BEFORE: u32 = 8;
 const AFTER: u32 = 30;
 const OPENING: u32 = 80;
 
-/// What the model says next.
+/// Next step.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// It calls tools, and says why.
+    /// Call tools, with an explanation.
     Call(String, Vec<Wanted>),
-    /// It is done.
+    /// Answer.
     Answer(String),
 }
 
-/// The next step of an exchange. A sub-agent answers shorter: its answer is for a model.
+/// Plans the next step of an exchange. Sub-agents answer more briefly, since their reader is a
+/// model.
 pub(super) fn next(exchange: &Exchange, roles: &Roles<'_>, is_sub_agent: bool) -> Step {
     let asked = std::iter::once(&exchange.question).chain(&exchange.earlier);
     let terms = asked.map(|question| Terms::of(question)).find(|terms| !terms.is_empty()).unwrap_or_default();
@@ -61,7 +62,8 @@ pub(super) fn next(exchange: &Exchange, roles: &Roles<'_>, is_sub_agent: bool) -
     Step::Call(format!("{doing} {}.", answer::quoted_names(&terms)), calls)
 }
 
-/// The first round: search for what the question names, find its files, and ask a sub-agent who fits.
+/// Plans the first round: search for the question's terms, find the files that it names, and call a
+/// matching sub-agent.
 fn look(question: &str, terms: &Terms, roles: &Roles<'_>) -> Vec<Wanted> {
     let mut calls = Vec::new();
     if let Some(search) = &roles.search {
@@ -84,7 +86,7 @@ fn look(question: &str, terms: &Terms, roles: &Roles<'_>) -> Vec<Wanted> {
     if calls.is_empty() { list(roles) } else { calls }
 }
 
-/// One expression for each of the strongest terms, and one for all the others.
+/// Returns one expression for each of the strongest terms, and one for all others.
 fn patterns(terms: &Terms) -> Vec<String> {
     let strong: Vec<_> = terms.strong().map(Term::pattern).collect();
     let (single, rest) = strong.split_at(if strong.len() > SEARCHES { SEARCHES - 1 } else { strong.len() });
@@ -97,7 +99,7 @@ fn plain_query(terms: &Terms) -> Vec<String> {
     if words.is_empty() { Vec::new() } else { vec![words.join(" ")] }
 }
 
-/// The later rounds: read around the best hits; if there was nothing at all, see what files there are.
+/// Plans the later rounds: read around the best hits; list files if nothing was found.
 fn follow(terms: &Terms, roles: &Roles<'_>, evidence: &Evidence) -> Vec<Wanted> {
     if evidence.is_empty() && !evidence.has_listed {
         return list(roles);
@@ -116,8 +118,8 @@ fn list(roles: &Roles<'_>) -> Vec<Wanted> {
     roles.list.as_ref().map_or_else(found, |list| vec![list.call()])
 }
 
-/// What to read, best first: files that the question names, places with hits, files that are called like what is sought.
-/// A question about nothing in particular is answered from what people read first.
+/// Returns the parts to read, best first: files that the question names, locations with hits, files
+/// named like the search terms. A general question is answered from the files for newcomers.
 fn windows(terms: &Terms, evidence: &Evidence) -> Vec<(String, u32, u32)> {
     let opening = |path: &String| (path.clone(), 1, OPENING);
     let is_named = |path: &&String| terms.files().iter().any(|file| path.ends_with(file));
@@ -135,7 +137,7 @@ fn windows(terms: &Terms, evidence: &Evidence) -> Vec<(String, u32, u32)> {
     all.filter(|(path, ..)| seen.insert(path.clone())).collect()
 }
 
-/// Files for people: those that are nearest to the top.
+/// Returns prose files, those nearest to the root first.
 fn prose(paths: &[String]) -> Vec<&String> {
     let depth = |path: &&String| path.matches('/').count();
     let prose: Vec<_> = paths.iter().filter(|path| is_prose(path)).collect();

@@ -1,4 +1,4 @@
-//! What the offered tools are good for, read from their names, descriptions and schemas.
+//! Roles of tools, derived from their names, descriptions and schemas.
 
 use agent_core::ToolSpec;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::{
     params::{Params, has, name_words},
 };
 
-/// Words in the name of a tool that changes something: such a tool is never called.
+/// Words in the name of a tool with side effects: such a tool is never called.
 const CHANGES: &[&str] = &[
     "add", "apply", "bash", "create", "delete", "edit", "exec", "execute", "insert", "move", "patch", "post", "put",
     "remove", "rename", "replace", "run", "save", "send", "set", "shell", "sql", "update", "write",
@@ -28,10 +28,10 @@ const END: &[&str] = &["endline", "end", "lastline", "toline", "lineend", "to"];
 const DEPTH: &[&str] = &["depth", "maxdepth", "levels"];
 const COUNT: &[&str] = &["limit", "count", "lines", "maxlines", "numlines"];
 
-/// Levels of folders that are listed.
+/// Maximum depth of listed folders.
 const LEVELS: u32 = 3;
 
-/// The tools that can be made use of, by what they are good for.
+/// Usable tools, by role.
 #[derive(Debug, Default)]
 pub(super) struct Roles<'a> {
     pub(super) search: Option<Search<'a>>,
@@ -41,7 +41,7 @@ pub(super) struct Roles<'a> {
     pub(super) agents: Vec<Agent<'a>>,
 }
 
-/// A call that is wanted.
+/// A planned call.
 #[derive(Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) tool: String,
@@ -54,16 +54,16 @@ impl Wanted {
     }
 }
 
-/// Searches in contents.
+/// Tool that searches file contents.
 #[derive(Debug)]
 pub(super) struct Search<'a> {
     pub(super) tool: &'a str,
     pub(super) param: &'a str,
-    /// Whether it takes a regular expression, or plain words.
+    /// True if it takes a regular expression, false for plain words.
     pub(super) regex: bool,
-    /// The parameter that says which files are searched.
+    /// Parameter that selects the files to search.
     glob: Option<&'a str>,
-    /// The parameter that says how many lines are shown at most, and the highest that it may be.
+    /// Parameter for the maximum number of lines, with its upper bound.
     most: Option<(&'a str, u64)>,
 }
 
@@ -73,7 +73,8 @@ impl Search<'_> {
         Wanted::new(self.tool, std::iter::once((self.param.to_owned(), what.into())).chain(most))
     }
 
-    /// A search in the files that fit `glob`; none if the tool searches in all of them alone.
+    /// Returns a call that searches the files matching `glob`; `None` if the tool cannot restrict
+    /// its search.
     pub(super) fn call_within(&self, what: &str, glob: &str) -> Option<Wanted> {
         let mut call = self.call(what);
         call.args[self.glob?] = glob.into();
@@ -81,7 +82,7 @@ impl Search<'_> {
     }
 }
 
-/// Finds files by name.
+/// Tool that finds files by name.
 #[derive(Debug)]
 pub(super) struct Find<'a> {
     pub(super) tool: &'a str,
@@ -94,7 +95,7 @@ impl Find<'_> {
     }
 }
 
-/// Lists files.
+/// Tool that lists files.
 #[derive(Debug)]
 pub(super) struct List<'a> {
     pub(super) tool: &'a str,
@@ -107,7 +108,7 @@ impl List<'_> {
     }
 }
 
-/// Reads a file, or some of its lines.
+/// Tool that reads a file, or a range of its lines.
 #[derive(Debug)]
 pub(super) struct Read<'a> {
     pub(super) tool: &'a str,
@@ -127,7 +128,7 @@ impl Read<'_> {
 }
 
 impl<'a> Roles<'a> {
-    /// The first tool that is good for something has the role.
+    /// Assigns each role to the first suitable tool.
     pub(super) fn of(tools: &'a [ToolSpec]) -> Self {
         let mut roles = Self::default();
         for tool in tools {

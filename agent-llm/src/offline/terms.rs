@@ -1,13 +1,13 @@
-//! What a question asks for.
+//! Search terms of a question.
 
 use agent_core::search::{names, parts};
 
 use crate::language::{has, is_stop, stem};
 
-/// The one who asks.
+/// First-person words.
 const ASKERS: &str = "i me my mine we us our one";
 
-/// Words that nearly every file of a project has: they help to rank, not to find.
+/// Words that occur in nearly every file of a project: used for ranking, not for searching.
 const WEAK: &str = "class code codebase crate define defined defines definition directory documentation example file \
     files folder function implement implementation implemented implements line lines method module package part parts \
     project readme repo repository source struct workspace";
@@ -17,13 +17,13 @@ const WORD: f64 = 1.0;
 const PART: f64 = 0.5;
 const HINT: f64 = 0.3;
 
-/// One thing to look for.
+/// A search term.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
-    /// As the question has it.
+    /// Spelling in the question.
     pub(super) word: String,
     pub(super) stem: String,
-    /// How much it says about what is sought; the usual word has 1.
+    /// Significance; an ordinary word has 1.
     pub(super) weight: f64,
 }
 
@@ -32,7 +32,7 @@ impl Term {
         Self { word: word.to_owned(), stem: stem(&parts(word).concat()), weight }
     }
 
-    /// A regular expression that finds the word in all its forms.
+    /// Returns a regular expression that matches all forms of the word.
     pub(super) fn pattern(&self) -> String {
         match parts(&self.word)[..] {
             [_] if self.stem.chars().count() < 4 => format!(r"\b{}\b", self.word),
@@ -42,7 +42,7 @@ impl Term {
     }
 }
 
-/// What a question asks for, strongest first, and the files that it names.
+/// Search terms of a question, strongest first, and the files that it names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Terms {
     terms: Vec<Term>,
@@ -90,8 +90,8 @@ impl Terms {
         }
     }
 
-    /// True if what is said to people answers better than code: the question is what the one who asks can do, or it names
-    /// nothing that only code is called.
+    /// Returns true if prose answers better than code: the question is about what its author can
+    /// do, or it names nothing that occurs only in code.
     pub(super) fn wants_prose(&self) -> bool {
         self.is_practical || self.terms.iter().all(|term| term.weight < NAMED)
     }
@@ -100,12 +100,12 @@ impl Terms {
         self.terms.is_empty() && self.files.is_empty()
     }
 
-    /// Those worth searching for.
+    /// Returns the terms worth searching for.
     pub(super) fn strong(&self) -> impl Iterator<Item = &Term> {
         self.terms.iter().filter(|term| term.weight >= WORD)
     }
 
-    /// Stems and weights, for ranking.
+    /// Returns stems and weights, for ranking.
     pub(super) fn query(&self) -> impl Iterator<Item = (&str, f64)> {
         self.terms.iter().map(|term| (term.stem.as_str(), term.weight))
     }
@@ -114,14 +114,15 @@ impl Terms {
         &self.files
     }
 
-    /// For people: what was looked for.
+    /// Returns the terms for display.
     pub(super) fn names(&self) -> Vec<&str> {
         let strong: Vec<_> = self.strong().map(|term| term.word.as_str()).collect();
         if strong.is_empty() { self.terms.iter().map(|term| term.word.as_str()).collect() } else { strong }
     }
 }
 
-/// A name and an extension of up to five letters and digits: `src/lib.rs`, not `3.5` and not `e.g`.
+/// Returns true for a name with an extension of up to five letters and digits: `src/lib.rs`, but
+/// not `3.5` or `e.g`.
 fn is_file_name(token: &str) -> bool {
     let name = token.rsplit('/').next().unwrap_or(token);
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };

@@ -1,10 +1,10 @@
-//! Text as comparable words: lower case, stemmed, identifiers whole and in parts.
+//! Text as comparable words: lower case, stemmed, identifiers both whole and in parts.
 
 use agent_core::search::{names, words};
 
 use crate::language::stem;
 
-/// Words after which a name is defined.
+/// Keywords that precede a definition.
 const DEFINES: &[&str] = &[
     "class",
     "const",
@@ -21,8 +21,8 @@ const DEFINES: &[&str] = &[
     "type",
 ];
 
-/// The stems of a text's words. An identifier counts as a whole and as its parts; a name counts three times where it is
-/// defined, since that is where people want to be led.
+/// Returns the stems of a text's words. An identifier counts as a whole and as its parts; a name
+/// counts three times at its definition, which is usually what a reader looks for.
 pub(super) fn stems(text: &str) -> Vec<String> {
     let mut stems = Vec::new();
     let mut defined = false;

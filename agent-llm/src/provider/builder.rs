@@ -1,4 +1,4 @@
-//! Making models: [`ModelBuilder`].
+//! [`ModelBuilder`].
 
 use std::fmt;
 
@@ -18,16 +18,18 @@ use crate::{
     model::{HttpModel, HttpSettings},
 };
 
-/// Begins a model by its name, `provider:model`, such as `anthropic:claude-opus-4-5`; the providers are those of
-/// [`Providers::of_process`].
+/// Returns a builder for the model with this name, `provider:model`, such as
+/// `anthropic:claude-opus-4-5`; the providers are those of [`Providers::of_process`].
 ///
-/// A provider that speaks several wires is asked on its first, or on that after an `@`: `openai:gpt-5@responses`. Keys,
-/// regions and the like are read from the environment when the model is built, where the builder is not told. What is
-/// missing then is said in one error, with what to set. With the feature `offline`, `offline:any` is the embedded
-/// stand-in, which needs neither a network nor a key.
+/// A provider with several wires uses its first, or the one after an `@`: `openai:gpt-5@responses`.
+/// Keys, regions and other settings that the builder lacks are read from the environment when the
+/// model is built. One error lists everything that is still missing, and how to set it. With the
+/// feature `offline`, `offline:any` is the embedded stand-in, which needs neither a network nor a
+/// key.
 ///
-/// A key is sent to no server that it does not belong to: one from the environment goes to its own provider, or to the address
-/// that the variable beside it names (`OPENAI_API_KEY` to `OPENAI_BASE_URL`) if that is not another known provider's.
+/// A key is never sent to a server that it does not belong to: a key from the environment goes to
+/// its own provider, or to the URL in the associated variable (`OPENAI_API_KEY` to
+/// `OPENAI_BASE_URL`), unless that URL belongs to another known provider.
 ///
 /// ```
 /// use agent_core::Model;
@@ -45,7 +47,7 @@ pub fn model(name: impl Into<String>) -> ModelBuilder {
     Providers::of_process().model(name)
 }
 
-/// Makes a model: by [its name](model), of a [`Provider`], or of a [`Codec`] of your own.
+/// Builder of a model: by [its name](model), of a [`Provider`], or from a custom [`Codec`].
 #[must_use]
 pub struct ModelBuilder {
     made_of: MadeOf,
@@ -56,13 +58,13 @@ pub struct ModelBuilder {
     retries: u32,
 }
 
-/// What a model is made of.
+/// Source of the model.
 enum MadeOf {
     Model(Source),
     Codec(Box<dyn Codec>),
 }
 
-/// What a builder was told of the model.
+/// Facts about the model set on the builder.
 #[derive(Default)]
 struct Known {
     context_window: Option<u64>,
@@ -72,7 +74,7 @@ struct Known {
 }
 
 impl ModelBuilder {
-    /// Begins a model of a codec: the way to a wire of your own.
+    /// Creates a builder from a codec, for a custom wire.
     pub fn new(codec: impl Codec) -> Self {
         Self::of(MadeOf::Codec(Box::new(codec)))
     }
@@ -92,14 +94,15 @@ impl ModelBuilder {
 
     connection_setters!();
 
-    /// Chooses among the wires that the provider speaks, as `@` in a name does. Default: its first.
+    /// Selects one of the provider's wires, as `@` in a name does. Default: its first.
     pub fn wire(mut self, wire: Wire) -> Self {
         self.wanted.wire = Some(wire);
         self
     }
 
-    /// Sets a place of the provider's address, such as `region`, or a field of its profile for the wire, such as
-    /// [`betas`](field@crate::AnthropicProfile::betas). Building fails, and lists what there is, if it has no such option.
+    /// Sets a placeholder of the provider's URL, such as `region`, or a field of its profile for
+    /// the wire, such as [`betas`](field@crate::AnthropicProfile::betas). Building fails for an
+    /// unknown option, and lists the known ones.
     ///
     /// ```
     /// use serde_json::json;
@@ -115,65 +118,71 @@ impl ModelBuilder {
         self
     }
 
-    /// Sets how often a call that failed for a moment is tried again, as [`RetryLayer`] does. Default: 2.
+    /// Sets the maximum number of retries of temporary failures, as in [`RetryLayer`]. Default: 2.
     ///
-    /// A [`RetryLayer`] around the model counts these attempts as its own, so that they add up and do not multiply.
-    /// Set 0 where something else is to be tried at once, as in a [`Failover`](crate::Failover).
+    /// A [`RetryLayer`] around the model counts these attempts as its own, so that they add up
+    /// rather than multiply. Set 0 if something else should be tried at once, as in a
+    /// [`Failover`](crate::Failover).
     pub fn retries(mut self, most: u32) -> Self {
         self.retries = most;
         self
     }
 
-    /// Tells the provider for which session it works, in the fields that it has for that: it finds its cache again, and
-    /// tells those who misuse it from others. OpenAI takes it as `prompt_cache_key` and `safety_identifier`, servers that
-    /// are [alike](crate::Profile::session_fields) as `user`, Anthropic as `metadata.user_id`; Gemini has no such field.
-    /// What a request says itself in [`ModelParams::extra`](agent_core::ModelParams) wins.
+    /// Sends the session's id to the provider, in the fields that it defines for that: the provider
+    /// uses it for its prompt cache, and to attribute abuse. OpenAI takes it as `prompt_cache_key`
+    /// and `safety_identifier`, [compatible servers](crate::Profile::session_fields) as `user`,
+    /// Anthropic as `metadata.user_id`; Gemini has no such field. Fields that a request sets in
+    /// [`ModelParams::extra`](agent_core::ModelParams) take precedence.
     ///
-    /// The session's id is sent as it is, or as its SHA-256 if it is longer than the 64 characters that providers take:
-    /// an id that names a person tells them who it is. Default: it is not told.
+    /// The session's id is sent unchanged, or as its SHA-256 if it is longer than the 64 characters
+    /// that providers accept: an id that names a person reveals that person. Default: the id is not
+    /// sent.
     pub fn tell_session(mut self) -> Self {
         self.http.tells_session = true;
         self
     }
 
-    /// Sets what is known of models: from it come the context window, if none was set, and what calls cost.
-    /// Default: [`Catalogue::builtin`].
+    /// Sets the catalogue, which supplies the context window, unless set explicitly, and the
+    /// prices. Default: [`Catalogue::builtin`].
     pub fn catalogue(mut self, models: Catalogue) -> Self {
         self.http.catalogue = models;
         self
     }
 
-    /// Says how many tokens a request and its answer may have together. Default: what the catalogue knows.
+    /// Sets the context window: the maximum number of tokens of a request and its answer together.
+    /// Default: from the catalogue.
     pub fn context_window(mut self, tokens: u64) -> Self {
         self.known.context_window = Some(tokens);
         self
     }
 
-    /// Says how many tokens an answer may have. On the wire `messages`, which must be told, it is the limit of every request
-    /// that sets none; there the default is 32,000, or what the model can give if that is known to be less.
+    /// Sets the maximum number of output tokens. On the wire `messages`, where requests must
+    /// contain a limit, it applies to every request without one; the default there is 32,000, or
+    /// the model's maximum if that is known to be lower.
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.known.max_output = Some(tokens);
         self
     }
 
-    /// Says whether the model is held to a JSON Schema, beside tools too. Default: as its provider holds its models, if the
-    /// catalogue knows no better; a codec's is not.
+    /// Declares whether the provider enforces JSON Schemas for the model, also in combination with
+    /// tools. Default: from the catalogue, else as for the provider's other models; false for a
+    /// custom codec.
     pub fn json_schema(mut self, holds: bool) -> Self {
         self.known.json_schema = Some(holds);
         self
     }
 
-    /// Says that tools cannot be offered to the model.
+    /// Declares that the model does not support tool calling.
     pub fn without_tools(mut self) -> Self {
         self.known.no_tools = true;
         self
     }
 
-    /// Makes the model.
+    /// Builds the model.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a name that is none, a provider that is not known, an option that there is
-    /// not, an address that is none, a header that HTTP does not allow; and for everything that is missing, in one.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid name, an unknown provider or
+    /// option, an invalid URL or header; one error also lists everything that is missing.
     pub fn build(self) -> Result<LayeredModel> {
         if let MadeOf::Model(source) = &self.made_of
             && source.name().is_some_and(|name| name.starts_with("offline:"))
@@ -188,7 +197,7 @@ impl ModelBuilder {
         })
     }
 
-    /// What asks the provider for other things than answers.
+    /// Builds the provider's client for requests other than completions.
     pub(crate) fn desk(self) -> Result<Desk> {
         let Self { made_of, wanted, auth, http, retries, known } = self;
         let MadeOf::Model(source) = made_of else {
@@ -212,7 +221,7 @@ impl ModelBuilder {
     }
 }
 
-/// The model at the end of the way.
+/// Builds the HTTP model for a resolved endpoint.
 fn reached(mut reach: Reach, known: &Known, auth: Option<Auth>, mut http: HttpSettings) -> Result<HttpModel> {
     reach.equip(&mut http);
     let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));

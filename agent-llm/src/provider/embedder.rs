@@ -1,4 +1,4 @@
-//! Making embedders: [`EmbedderBuilder`].
+//! [`EmbedderBuilder`].
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::{
     model::HttpSettings,
 };
 
-/// Begins an embedder by its name, `provider:model`, such as `openai:text-embedding-3-small`; the providers are those of
-/// [`Providers::of_process`].
+/// Returns a builder for the embedder with this name, `provider:model`, such as
+/// `openai:text-embedding-3-small`; the providers are those of [`Providers::of_process`].
 ///
-/// Keys, regions and the like are found as for [models](crate::model), and what is missing is said in one error.
-/// `offline:hashed` is the [`HashedEmbedder`], which needs nothing.
+/// Keys, regions and other settings are found as for [models](crate::model), and one error lists
+/// what is missing. `offline:hashed` is the [`HashedEmbedder`], which needs no settings.
 ///
 /// ```
 /// use agent_core::embed::Embedder;
@@ -33,7 +33,8 @@ pub fn embedder(name: impl Into<String>) -> EmbedderBuilder {
     Providers::of_process().embedder(name)
 }
 
-/// Makes an embedder: by [its name](embedder), of a [`Provider`], or of an [`EmbedCodec`] of your own.
+/// Builder of an embedder: by [its name](embedder), of a [`Provider`], or from a custom
+/// [`EmbedCodec`].
 #[must_use]
 pub struct EmbedderBuilder {
     made_of: MadeOf,
@@ -43,14 +44,14 @@ pub struct EmbedderBuilder {
     options: EmbedOptions,
 }
 
-/// What an embedder is made of.
+/// Source of the embedder.
 enum MadeOf {
     Model(Source),
     Codec(Box<dyn EmbedCodec>),
 }
 
 impl EmbedderBuilder {
-    /// Begins an embedder of a codec: the way to a wire of your own.
+    /// Creates a builder from a codec, for a custom wire.
     pub fn new(codec: impl EmbedCodec) -> Self {
         Self::of(MadeOf::Codec(Box::new(codec)))
     }
@@ -70,8 +71,9 @@ impl EmbedderBuilder {
 
     connection_setters!();
 
-    /// Sets a place of the provider's address, such as `region`, or a field of its [`EmbedProfile`], such as `extra`. Building
-    /// fails, and lists what there is, if it has no such option.
+    /// Sets a placeholder of the provider's URL, such as `region`, or a field of its
+    /// [`EmbedProfile`], such as `extra`. Building fails for an unknown option, and lists the known
+    /// ones.
     ///
     /// ```
     /// use serde_json::json;
@@ -84,51 +86,53 @@ impl EmbedderBuilder {
         self
     }
 
-    /// Sets how long vectors are, if a request does not say. Default: the model's own length. A model that has no choice of
-    /// lengths refuses, or its answer is an error.
+    /// Sets the default length of vectors. Default: the model's own length. A model with a fixed
+    /// length rejects the request, or its answer is an error.
     pub fn dimensions(mut self, dimensions: usize) -> Self {
         self.options.dimensions = Some(dimensions);
         self
     }
 
-    /// Sets the most texts of one call. Default, and at most: what the provider takes.
+    /// Sets the maximum number of texts per call. Default, and upper bound: the provider's limit.
     pub fn batch(mut self, most: usize) -> Self {
         self.options.batch = Some(most);
         self
     }
 
-    /// Sets how many calls of one request run at the same time. Default: 4.
+    /// Sets the maximum number of concurrent calls per request. Default: 4.
     pub fn concurrency(mut self, most: usize) -> Self {
         self.options.concurrency = most;
         self
     }
 
-    /// Has texts cut that are too long for the model: by the provider where it does that, or else before they are sent, which
-    /// the catalogue must know the model's limit for. Default: they are refused with an error that says which.
+    /// Truncates texts that are too long for the model: by the provider if it supports that, else
+    /// before they are sent, which requires the model's limit in the catalogue. Default: they are
+    /// rejected with an error that names the text.
     pub fn truncate(mut self, cut: bool) -> Self {
         self.options.truncate = cut;
         self
     }
 
-    /// Sets how often each call that failed for a moment is tried again, as [`RetryLayer`](crate::RetryLayer) does.
-    /// Default: 2.
+    /// Sets the maximum number of retries of temporary failures per call, as in
+    /// [`RetryLayer`](crate::RetryLayer). Default: 2.
     pub fn retries(mut self, most: u32) -> Self {
         self.options.retries = most;
         self
     }
 
-    /// Sets what is known of models: the length of their vectors, how long a text may be, and what calls cost.
-    /// Default: [`Catalogue::builtin`].
+    /// Sets the catalogue, which supplies the length of vectors, the maximum length of a text, and
+    /// the prices. Default: [`Catalogue::builtin`].
     pub fn catalogue(mut self, models: Catalogue) -> Self {
         self.http.catalogue = models;
         self
     }
 
-    /// Makes the embedder.
+    /// Builds the embedder.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for a name that is none, a provider that has no embedders, an option that
-    /// there is not, an address that is none, a header that HTTP does not allow; and for everything that is missing, in one.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid name, a provider without embedders,
+    /// an unknown option, an invalid URL or header; one error also lists everything that is
+    /// missing.
     pub fn build(self) -> Result<LayeredEmbedder> {
         let Self { made_of, wanted, auth, mut http, mut options } = self;
         let mut reach = match made_of {

@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Credentials, Signer};
 
-/// Whose access tokens stand in for a key.
+/// Cloud identity whose access tokens replace an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Identity {
-    /// Google's cloud; needs the feature `gcp`.
+    /// Google Cloud; requires the feature `gcp`.
     Google,
-    /// Microsoft Entra; needs the feature `entra`.
+    /// Microsoft Entra; requires the feature `entra`.
     Entra,
-    /// Amazon Web Services, whose keys sign what is sent; needs the feature `bedrock`.
+    /// Amazon Web Services, whose credentials sign requests; requires the feature `bedrock`.
     Aws,
 }
 
 impl Identity {
-    /// The feature that it needs.
+    /// Returns the required feature.
     pub(super) fn feature(self) -> &'static str {
         match self {
             Self::Google => "gcp",
@@ -30,7 +30,7 @@ impl Identity {
         }
     }
 
-    /// Where tokens come from, if the feature is there.
+    /// Returns the token source, if the feature is enabled.
     pub(super) fn credentials(self) -> Option<Arc<dyn Credentials>> {
         match self {
             #[cfg(feature = "gcp")]
@@ -41,7 +41,7 @@ impl Identity {
         }
     }
 
-    /// Who signs requests that go to `region`, if the feature is there.
+    /// Returns the signer for requests to `region`, if the feature is enabled.
     pub(super) fn signer(self, region: Option<&str>, may_lack: bool) -> Option<Arc<dyn Signer>> {
         match self {
             #[cfg(feature = "bedrock")]
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// What files of the machine say of a place of the provider's address.
+    /// Returns the value of a URL placeholder from the machine's configuration files.
     pub(super) fn place(self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         match (self, name) {
             #[cfg(feature = "bedrock")]

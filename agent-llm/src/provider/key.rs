@@ -4,15 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::Auth;
 
-/// An environment variable that may hold a key. In JSON it is its name alone, if nothing else is to be said.
+/// Environment variable that may contain a key. In JSON it is the bare name unless other fields are
+/// set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "Form", into = "Form")]
 #[non_exhaustive]
 pub struct KeyVariable {
-    /// Its name.
+    /// Name of the variable.
     pub variable: String,
-    /// How what it holds is shown. Default: as the profile of the wire says.
+    /// Placement of the key. Default: as in the wire's profile.
     pub auth: Option<Auth>,
 }
 

@@ -1,4 +1,4 @@
-//! Who serves models: [`Provider`], the table of them, and models by their names.
+//! [`Provider`], the table of providers, and models by name.
 
 mod builder;
 pub(crate) mod desk;
@@ -43,10 +43,11 @@ use crate::{
     wire::endpoint::{endpoint, place},
 };
 
-/// Who serves models: where, how a request for them is written, and where the key is found. It is data, without a key.
+/// A provider of models: URLs, dialects of its wires, and the variables with its key. It is data,
+/// without a key.
 ///
-/// Those of many servers come with this crate; [`Providers`] is their table, which takes others too. In JSON, a provider may
-/// be `like` one that is in the table already, and say only what differs.
+/// This crate contains many providers; [`Providers`] is their table, which can be extended. In
+/// JSON, a provider may be `like` an existing one, and only contain the differences.
 ///
 /// ```
 /// use agent_llm::{Provider, Providers, Wire};
@@ -63,105 +64,109 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Provider {
-    /// Its name, before the colon of a model's.
+    /// Name, the part before the colon of a model's name.
     pub name: String,
-    /// The wires that it speaks; the first is taken where none is said.
+    /// Supported wires; the first is the default.
     pub wires: Vec<Wire>,
-    /// Those of them of which recorded exchanges with it are read and written again without loss. Nobody has tried the others.
+    /// Wires for which recorded exchanges are decoded and encoded again without loss. The others
+    /// are untested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recorded: Vec<Wire>,
-    /// The environment variables that may hold its key; the first that is set is taken.
+    /// Environment variables that may contain the key; the first one that is set is used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<KeyVariable>,
-    /// Whether it may be asked without a key, as a server on your own machine. Default: false.
+    /// True if no key is required, as for a server on your own machine. Default: false.
     pub keyless: bool,
-    /// Whose access tokens are shown, as bearers, where no key is set; AWS's keys sign requests.
+    /// Identity whose access tokens are sent as bearer tokens if no key is set; AWS credentials
+    /// sign requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// The environment variable that may name another address.
+    /// Environment variable that overrides the base URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url_variable: Option<String>,
-    /// What the places `{..}` of its addresses are filled with.
+    /// Placeholders `{..}` of its URLs.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub places: BTreeMap<String, Place>,
-    /// Its address and its habits where it speaks OpenAI's wires.
+    /// URL and dialect for OpenAI's wires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openai: Option<Profile>,
-    /// Its address and its habits where it speaks Anthropic's wire.
+    /// URL and dialect for Anthropic's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anthropic: Option<AnthropicProfile>,
-    /// Its address and its habits where it speaks Gemini's wire.
+    /// URL and dialect for Gemini's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gemini: Option<GeminiProfile>,
-    /// Its address and its habits where it speaks Cohere's wire.
+    /// URL and dialect for Cohere's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohere: Option<CohereProfile>,
-    /// Its address and its habits where it speaks Converse.
+    /// URL and dialect for Converse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bedrock: Option<BedrockProfile>,
-    /// Its address and its habits where it speaks Ollama's wire.
+    /// URL and dialect for Ollama's wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ollama: Option<OllamaProfile>,
-    /// How it is asked for vectors, if it serves embedders.
+    /// Embedding API, if it serves embedders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embed: Option<EmbedProfile>,
-    /// How it is asked for the order of documents, if it serves rerankers.
+    /// Reranking API, if it serves rerankers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerank: Option<RankProfile>,
-    /// Whose way of keeping files it has.
+    /// File API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<FileApi>,
-    /// Whose way of taking batches it has.
+    /// Batch API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchApi>,
-    /// Where it is documented.
+    /// URL of its documentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
 }
 
-/// What a place of an address is filled with: a region, a project, the name of an account.
+/// Placeholder of a URL: a region, a project, the name of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Place {
-    /// The environment variables that may hold it; the first that is set is taken.
+    /// Environment variables that may contain the value; the first one that is set is used.
     pub variables: Vec<String>,
-    /// What it is where nobody says. Default: it must be said.
+    /// Default value. Without one, a value is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
 impl Provider {
-    /// A server of one's own that speaks `wire` as nearly all do, and is asked without a key if none is given.
+    /// Creates the provider of a custom server with the usual dialect of `wire`, which requires no
+    /// key.
     pub fn new(name: impl Into<String>, wire: Wire, base_url: &str) -> Self {
         let mut provider = Self { name: name.into(), wires: vec![wire], keyless: true, ..Self::default() };
         wire.set_base_url(&mut provider, base_url);
         provider
     }
 
-    /// Begins a model of this name, as this provider serves it.
+    /// Returns a builder for the model that this provider serves under this name.
     pub fn model(&self, name: impl Into<String>) -> ModelBuilder {
         ModelBuilder::at(self.clone(), name.into())
     }
 
-    /// Begins an embedder of this name, as this provider serves it.
+    /// Returns a builder for the embedder that this provider serves under this name.
     pub fn embedder(&self, name: impl Into<String>) -> EmbedderBuilder {
         EmbedderBuilder::at(self.clone(), name.into())
     }
 
-    /// Begins a reranker of this name, as this provider serves it.
+    /// Returns a builder for the reranker that this provider serves under this name.
     pub fn reranker(&self, name: impl Into<String>) -> RerankerBuilder {
         RerankerBuilder::at(self.clone(), name.into())
     }
 
-    /// Fills in the place `{name}` of its addresses: the `resource` of Azure, the `region` of Bedrock.
+    /// Fills in the placeholder `{name}` of its URLs: the `resource` of Azure, the `region` of
+    /// Bedrock.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         let hole = format!("{{{name}}}");
         for url in self.base_urls_mut() {
             if value == "global" {
-                *url = url.replace(&format!("//{hole}-"), "//"); // Google's hosts name no global location
+                *url = url.replace(&format!("//{hole}-"), "//"); // for Google's global hosts
             }
             *url = url.replace(&hole, value);
         }
@@ -181,15 +186,15 @@ impl Provider {
         [openai, anthropic, gemini, cohere, bedrock, ollama, embed, rerank].into_iter().flatten()
     }
 
-    /// True if each user of it has an address of their own: then another address is still this provider's.
+    /// Returns true if each user has a separate URL, so that any URL may be this provider's.
     fn is_everywhere(&self) -> bool {
         self.keyless || !self.places.is_empty()
     }
 
-    /// That it can be used: what it says hangs together.
+    /// Checks that the provider is consistent.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config), with all that is wrong.
+    /// [`Config`](agent_core::ErrorKind::Config), listing all inconsistencies.
     fn check(&self) -> Result<()> {
         let mut wrong = Vec::new();
         if self.name.is_empty() || self.name.contains([':', '@', '/', ' ']) {
@@ -216,7 +221,7 @@ impl Provider {
         Err(Error::config(format!("the provider '{}' is wrong: {}", self.name, wrong.join("; "))))
     }
 
-    /// What it lacks to be asked so.
+    /// Returns what is missing for this API, if anything.
     fn lack(&self, way: impl Way) -> Option<String> {
         let Some(url) = way.base_url(self) else {
             return Some(format!("it speaks '{way}', and has no profile '{}', or no address there", way.profile()));

@@ -1,8 +1,8 @@
-//! What providers offer beside answers: [`BatchApi`], [`FileApi`].
+//! Kinds of batch and file APIs: [`BatchApi`], [`FileApi`].
 
 use serde::{Deserialize, Serialize};
 
-/// Whose way of taking batches a provider has.
+/// Kind of a provider's batch API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -19,7 +19,7 @@ pub enum BatchApi {
     Mistral,
 }
 
-/// Whose way of keeping files a provider has.
+/// Kind of a provider's file API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

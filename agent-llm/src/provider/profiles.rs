@@ -1,4 +1,4 @@
-//! Profiles of providers that are known, for who makes a codec by hand.
+//! Profiles of known providers, for codecs that are built by hand.
 
 use agent_core::{Error, Result};
 
@@ -8,7 +8,7 @@ use crate::{AnthropicProfile, GeminiProfile, Profile};
 const KNOWN: &str = "a test finds it";
 
 impl Provider {
-    /// The provider with its name in its profiles, which is where codecs have it from.
+    /// Copies the provider's name into its profiles, where codecs read it.
     pub(super) fn signed(mut self) -> Self {
         if let Some(profile) = &mut self.openai {
             profile.provider.clone_from(&self.name);
@@ -33,39 +33,40 @@ impl Provider {
 }
 
 impl Profile {
-    /// The profile of a provider that comes with this crate.
+    /// Returns the profile of a built-in provider.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if none of this name speaks OpenAI's wires.
+    /// [`Config`](agent_core::ErrorKind::Config) if no built-in provider of this name supports
+    /// OpenAI's wires.
     pub fn named(provider: &str) -> Result<Self> {
         let found = Providers::builtin().find(provider)?.openai.clone();
         found.ok_or_else(|| Error::config(format!("{provider} speaks none of OpenAI's wires")))
     }
 
-    /// OpenAI.
+    /// Returns OpenAI's profile.
     ///
     /// # Panics
-    /// Never: it is known.
+    /// Never: the provider is built in.
     pub fn openai() -> Self {
         Self::named("openai").expect(KNOWN)
     }
 }
 
 impl AnthropicProfile {
-    /// Anthropic.
+    /// Returns Anthropic's profile.
     ///
     /// # Panics
-    /// Never: it is known.
+    /// Never: the provider is built in.
     pub fn anthropic() -> Self {
         Providers::builtin().get("anthropic").and_then(|known| known.anthropic.clone()).expect(KNOWN)
     }
 }
 
 impl GeminiProfile {
-    /// The Gemini API with keys of AI Studio.
+    /// Returns the profile of the Gemini API, with keys of AI Studio.
     ///
     /// # Panics
-    /// Never: it is known.
+    /// Never: the provider is built in.
     pub fn ai_studio() -> Self {
         Providers::builtin().get("gemini").and_then(|known| known.gemini.clone()).expect(KNOWN)
     }

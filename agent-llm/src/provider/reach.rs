@@ -1,4 +1,4 @@
-//! How a model is reached: its provider, its address and its key.
+//! Resolution of a model's endpoint: provider, URL and key.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{Auth, Credentials, Signer, model::HttpSettings, wire::endpoint::place};
 
-/// Reads a variable of the environment.
+/// Reads an environment variable.
 type ReadEnv = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What a builder was told of the way.
+/// Options requested on a builder.
 pub(super) struct Wanted {
     pub(super) wire: Option<Wire>,
     pub(super) base_url: Option<String>,
@@ -31,7 +31,7 @@ impl Default for Wanted {
     }
 }
 
-/// The way to a model, or to what else a provider serves.
+/// Resolved endpoint of a model, or of another service of a provider.
 pub(super) struct Reach<S: Spoken = Speaks> {
     pub(super) provider: Provider,
     pub(super) model: String,
@@ -39,17 +39,17 @@ pub(super) struct Reach<S: Spoken = Speaks> {
     pub(super) speaks: S,
     pub(super) auth: Auth,
     pub(super) key: Option<SecretString>,
-    /// In place of a key.
+    /// Replaces the key.
     pub(super) credentials: Option<Arc<dyn Credentials>>,
-    /// In place of both.
+    /// Replaces the key and `credentials`.
     pub(super) signer: Option<Arc<dyn Signer>>,
 }
 
 impl<S: Spoken> Reach<S> {
-    /// The way to the model that is called `name`.
+    /// Resolves the endpoint of the model named `name`.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config): all that is missing or wrong with it.
+    /// [`Config`](agent_core::ErrorKind::Config), listing everything that is missing or wrong.
     pub(super) fn by_name(providers: &Providers, name: &str, wanted: &Wanted, http: &HttpSettings) -> Result<Self> {
         let Some((provider, model)) = name.split_once(':') else {
             let known = http.catalogue.find(name).and_then(|entry| providers.get(&entry.provider));
@@ -66,7 +66,7 @@ impl<S: Spoken> Reach<S> {
         Self::along(provider, model, way, wanted, http)
     }
 
-    /// The way to the model that `provider` calls `name`.
+    /// Resolves the endpoint of the model that `provider` serves as `name`.
     ///
     /// # Errors
     /// As [`by_name`](Self::by_name).
@@ -114,7 +114,7 @@ impl<S: Spoken> Reach<S> {
         Ok(Self { provider, model: model.to_owned(), way, speaks, auth, key, credentials, signer })
     }
 
-    /// Adds the key that was found to what a builder was told.
+    /// Adds the resolved key to a builder's HTTP settings.
     pub(super) fn equip(&mut self, http: &mut HttpSettings) {
         if http.api_key.is_none() {
             http.api_key = self.key.take();
@@ -130,7 +130,7 @@ impl Wanted {
     }
 }
 
-/// What is shown to a provider, and how.
+/// Authentication to use.
 struct Shown {
     key: Option<SecretString>,
     credentials: Option<Arc<dyn Credentials>>,
@@ -138,12 +138,12 @@ struct Shown {
     auth: Auth,
 }
 
-/// What is missing, with what to set.
+/// List of missing settings, with instructions.
 #[derive(Default)]
 struct Lacks(Vec<String>);
 
 impl Lacks {
-    /// Fills in a place, if there is a value for it that an address can have there.
+    /// Fills in a placeholder, if the value is valid in a URL.
     fn fill(&mut self, provider: Provider, place: &str, value: Option<&str>) -> Provider {
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let value = value.filter(|value| !value.is_empty());
@@ -156,7 +156,8 @@ impl Lacks {
         provider.with(place, value.unwrap_or_default())
     }
 
-    /// The key from the environment or the tokens of an identity, if no key was given, and how it is shown.
+    /// Resolves the key from the environment or from an identity, if no key was given, and its
+    /// placement.
     fn key(&mut self, provider: &Provider, auth: &Auth, wanted: &Wanted, http: &HttpSettings) -> Shown {
         let shown = |header: &str| match auth {
             Auth::Bearer => header.eq_ignore_ascii_case("authorization"),
@@ -200,11 +201,13 @@ impl Lacks {
     }
 }
 
-/// Who is at `url`, of whom `provider` was said. If the two were said by a pair of variables, so was the key.
+/// Returns the provider at `url`, which may be another than `provider`. If URL and key came from a
+/// pair of variables, the key belongs to the URL.
 fn elsewhere(providers: &Providers, provider: &Provider, way: impl Way, url: &str, is_pair: bool) -> Provider {
     let known = providers.at(url, way);
     let mut there = match known {
-        // Of two that anybody may run, the one that was said is meant; the host of any other is its own.
+        // Of two providers that anybody may host, the named one is meant; any other host identifies
+        // its provider.
         Some(known) if known.name == provider.name || !(provider.is_everywhere() && known.is_everywhere()) => {
             known.clone()
         }
@@ -221,7 +224,7 @@ fn elsewhere(providers: &Providers, provider: &Provider, way: impl Way, url: &st
     there
 }
 
-/// Google's own clients take a base URL without the version of the API.
+/// Appends the API version, because Google's own clients take a base URL without it.
 fn with_version(url: String, way: impl Way) -> String {
     let is_bare = url.split_once("://").is_some_and(|(_, rest)| !rest.trim_end_matches('/').contains('/'));
     if way.lacks_version() && is_bare { format!("{}/v1beta", url.trim_end_matches('/')) } else { url }

@@ -1,4 +1,4 @@
-//! Making rerankers: [`RerankerBuilder`].
+//! [`RerankerBuilder`].
 
 use std::{fmt, sync::Arc};
 
@@ -12,8 +12,9 @@ use crate::{
     rank::{HttpReranker, RankProfile},
 };
 
-/// Begins a reranker by its name, `provider:model`, such as `cohere:rerank-v3.5`; the providers are those of
-/// [`Providers::of_process`]. Keys, regions and the like are found as for [models](crate::model).
+/// Returns a builder for the reranker with this name, `provider:model`, such as
+/// `cohere:rerank-v3.5`; the providers are those of [`Providers::of_process`]. Keys, regions and
+/// other settings are found as for [models](crate::model).
 ///
 /// ```
 /// use agent_core::rank::Reranker;
@@ -26,7 +27,7 @@ pub fn reranker(name: impl Into<String>) -> RerankerBuilder {
     Providers::of_process().reranker(name)
 }
 
-/// Makes a reranker: by [its name](reranker), or of a [`Provider`].
+/// Builder of a reranker: by [its name](reranker), or of a [`Provider`].
 #[must_use]
 pub struct RerankerBuilder {
     source: Source,
@@ -51,26 +52,28 @@ impl RerankerBuilder {
 
     connection_setters!();
 
-    /// Sets a place of the provider's address, such as `region`, or a field of its [`RankProfile`], such as `extra`. Building
-    /// fails, and lists what there is, if it has no such option.
+    /// Sets a placeholder of the provider's URL, such as `region`, or a field of its
+    /// [`RankProfile`], such as `extra`. Building fails for an unknown option, and lists the known
+    /// ones.
     pub fn option(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.wanted.options.push((name.into(), value.into()));
         self
     }
 
-    /// Sets how often a call that failed for a moment is tried again, as [`RetryLayer`](crate::RetryLayer) does. Default: 2.
+    /// Sets the maximum number of retries of temporary failures per call, as in
+    /// [`RetryLayer`](crate::RetryLayer). Default: 2.
     pub fn retries(mut self, most: u32) -> Self {
         self.retries = most;
         self
     }
 
-    /// Sets what is known of models: what calls cost by their tokens. Default: [`Catalogue::builtin`].
+    /// Sets the catalogue, which supplies prices per token. Default: [`Catalogue::builtin`].
     pub fn catalogue(mut self, models: Catalogue) -> Self {
         self.http.catalogue = models;
         self
     }
 
-    /// Makes the reranker.
+    /// Builds the reranker.
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) as for [embedders](crate::EmbedderBuilder::build).

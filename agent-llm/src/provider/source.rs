@@ -1,4 +1,4 @@
-//! What a builder was told to reach.
+//! Selection of a provider and a model.
 
 use std::fmt::DebugStruct;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::HttpSettings;
 
-/// Whose model is meant: that of a name, or one of a provider.
+/// Requested model: by name, or at a given provider.
 pub(super) enum Source {
     /// `provider:model`, among these providers.
     Named(Providers, String),
@@ -19,7 +19,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The way there.
+    /// Resolves the endpoint.
     ///
     /// # Errors
     /// As [`Reach::by_name`].
@@ -30,7 +30,7 @@ impl Source {
         }
     }
 
-    /// The name that was said, if one was.
+    /// Returns the name, if the model was requested by name.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Named(_, name) => Some(name),

@@ -1,4 +1,4 @@
-//! One wire of a provider, with its profile.
+//! Model wire of a provider, with its profile.
 
 use agent_core::{Error, Result};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::{
     Profile, wire::claude::MAX_TOKENS,
 };
 
-/// A wire, and how the provider speaks it.
+/// A wire with the provider's profile for it.
 pub(super) enum Speaks {
     Chat(Profile),
     Responses(Profile),
@@ -32,12 +32,12 @@ impl Speaks {
             Self::Messages(profile) => profile.json_schema,
             Self::Generate(profile) => profile.holds_to_schemas(model),
             Self::Converse(profile) => profile.json_schema,
-            // A schema beside tools lets none be called, or is refused.
+            // With a schema beside tools, these APIs call no tool or reject the request.
             Self::Cohere(_) | Self::Ollama(_) => false,
         }
     }
 
-    /// The context window that the server is told of.
+    /// Returns the context window that the profile sends to the server.
     pub(super) fn window(&self) -> Option<u64> {
         match self {
             Self::Ollama(profile) => profile.window(),
@@ -45,7 +45,8 @@ impl Speaks {
         }
     }
 
-    /// The codec of `model`, whose answers have at most `told` tokens, or as many as are `known` to be its most.
+    /// Builds the codec of `model`. `told` is the configured output limit, `known` the model's
+    /// maximum.
     pub(super) fn codec(self, model: String, told: Option<u64>, known: Option<u64>) -> Result<Box<dyn Codec>> {
         Ok(match self {
             Self::Chat(profile) => Box::new(OpenAiChatCodec::new(model, profile)?),

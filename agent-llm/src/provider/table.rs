@@ -13,13 +13,13 @@ use serde_json::Value;
 use super::{EmbedderBuilder, ModelBuilder, Provider, RerankerBuilder, way::Way};
 use crate::wire::json::lay;
 
-/// Providers by their names. Cheap to clone.
+/// Table of providers by name. Cheap to clone.
 ///
 /// ```
 /// use agent_llm::Providers;
 /// use serde_json::json;
 ///
-/// // A gateway of one's own: as OpenAI, at another address and with another key.
+/// // A custom gateway: like OpenAI, with another URL and another key.
 /// let providers = Providers::builtin().with(&json!([{
 ///     "like": "openai", "name": "gateway", "keys": ["GATEWAY_KEY"], "base_url_variable": null,
 ///     "openai": {"base_url": "https://llm.acme.example/v1"},
@@ -33,11 +33,11 @@ use crate::wire::json::lay;
 #[derive(Clone)]
 pub struct Providers(Arc<Vec<Provider>>);
 
-/// The providers of this process, if they are not those that come with this crate.
+/// Providers of this process, if they were replaced.
 static INSTALLED: RwLock<Option<Providers>> = RwLock::new(None);
 
 impl Providers {
-    /// The providers that this release knows.
+    /// Returns the providers built into this release.
     pub fn builtin() -> Self {
         static BUILTIN: LazyLock<Providers> = LazyLock::new(|| {
             let file = serde_json::from_str(include_str!("providers.json")).expect("the file is part of the program");
@@ -46,22 +46,24 @@ impl Providers {
         BUILTIN.clone()
     }
 
-    /// Those of this process: where [`model`](crate::model), [`embedder`](crate::embedder) and [`reranker`](crate::reranker) look.
-    /// Those of [`install`](Self::install), or else [`builtin`](Self::builtin).
+    /// Returns the providers of this process, which [`model`](crate::model),
+    /// [`embedder`](crate::embedder) and [`reranker`](crate::reranker) use: those set with
+    /// [`install`](Self::install), or else [`builtin`](Self::builtin).
     pub fn of_process() -> Self {
         let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
         installed.clone().unwrap_or_else(Self::builtin)
     }
 
-    /// Makes these the providers of this process, for what is named from now on.
+    /// Installs these providers for this process; they apply to names resolved from now on.
     pub fn install(self) {
         *INSTALLED.write().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
-    /// The same providers and this one, in the place of one of the same name.
+    /// Returns the table with this provider added, replacing one of the same name.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if what it says does not hang together; all that is wrong is said.
+    /// [`Config`](agent_core::ErrorKind::Config) if the provider is inconsistent; the error lists
+    /// all problems.
     pub fn register(mut self, provider: Provider) -> Result<Self> {
         provider.check()?;
         let provider = provider.signed();
@@ -73,12 +75,13 @@ impl Providers {
         Ok(self)
     }
 
-    /// The same providers and those of `file`: a list of [`Provider`]s as JSON. One that is `like` another says only what
-    /// differs from it; null takes away. Where one says keys or an address, it does not inherit what the other is asked at
-    /// addresses apart (`embed`, `rerank`).
+    /// Returns the table with the providers in `file` added: a list of [`Provider`]s as JSON. A
+    /// provider that is `like` another contains only the differences; null removes a field. If it
+    /// sets keys or a URL, it does not inherit the other's APIs at separate URLs (`embed`,
+    /// `rerank`).
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for another form or a field that is not known, and as
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid format or an unknown field, and as
     /// [`register`](Self::register).
     pub fn with(&self, file: &Value) -> Result<Self> {
         let wrong = |e: &dyn fmt::Display| Error::config(format!("the list of providers is wrong: {e}"));
@@ -94,10 +97,11 @@ impl Providers {
                         *recorded = false.into();
                     }
                 }
-                whole["identity"] = Value::Null; // whose tokens are for the other alone
-                (whole["files"], whole["batch"]) = (Value::Null, Value::Null); // who answers alike need not keep them
+                whole["identity"] = Value::Null; // its tokens are for the other provider only
+                (whole["files"], whole["batch"]) = (Value::Null, Value::Null); // may lack these APIs
                 if is_elsewhere(&said) {
-                    // What is asked at an address of its own would be asked there still, with the other's key.
+                    // An API at a separate URL would still be called there, with the other
+                    // provider's key.
                     for asked in ["embed", "rerank"] {
                         if says(&whole[asked], "base_url") && said[asked].get("base_url").is_none() {
                             whole[asked] = Value::Null;
@@ -119,7 +123,8 @@ impl Providers {
     /// As [`with`](Self::with), from a JSON file.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if it cannot be read, and as [`with`](Self::with).
+    /// [`Config`](agent_core::ErrorKind::Config) if the file cannot be read, and as
+    /// [`with`](Self::with).
     pub fn with_file(&self, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let wrong =
@@ -129,15 +134,16 @@ impl Providers {
         self.with(&file).map_err(|e| e.map_message(|message| format!("{message} (in {})", path.display())))
     }
 
-    /// The provider of this name.
+    /// Returns the provider of this name.
     pub fn get(&self, name: &str) -> Option<&Provider> {
         self.0.iter().find(|provider| provider.name == name)
     }
 
-    /// The provider of this name.
+    /// Returns the provider of this name.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if there is none; it says which are near, and all that there are.
+    /// [`Config`](agent_core::ErrorKind::Config) if it is unknown; the error suggests similar
+    /// names, and lists all.
     pub fn find(&self, name: &str) -> Result<&Provider> {
         self.get(name).ok_or_else(|| {
             let names: Vec<_> = self.0.iter().map(|provider| provider.name.as_str()).collect();
@@ -147,36 +153,39 @@ impl Providers {
         })
     }
 
-    /// The provider that is asked so at the host of `url`.
+    /// Returns the provider of this API at the host of `url`.
     pub(super) fn at(&self, url: &str, way: impl Way) -> Option<&Provider> {
         let host = authority(url);
         let is_there = |known: &&Provider| way.base_url(known).is_some_and(|known| fits(authority(known), host));
         self.0.iter().find(is_there).filter(|_| !host.is_empty())
     }
 
-    /// All providers, in the order in which they came.
+    /// Iterates over all providers, in order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
         self.0.iter()
     }
 
-    /// Begins a model by its name, `provider:model`: as [`model`](crate::model), with the providers of this table.
+    /// Returns a builder for the model named `provider:model`: as [`model`](crate::model), with the
+    /// providers of this table.
     pub fn model(&self, name: impl Into<String>) -> ModelBuilder {
         ModelBuilder::named(self.clone(), name.into())
     }
 
-    /// Begins an embedder by its name, `provider:model`: as [`embedder`](crate::embedder), with the providers of this table.
+    /// Returns a builder for the embedder named `provider:model`: as [`embedder`](crate::embedder),
+    /// with the providers of this table.
     pub fn embedder(&self, name: impl Into<String>) -> EmbedderBuilder {
         EmbedderBuilder::named(self.clone(), name.into())
     }
 
-    /// Begins a reranker by its name, `provider:model`: as [`reranker`](crate::reranker), with the providers of this table.
+    /// Returns a builder for the reranker named `provider:model`: as [`reranker`](crate::reranker),
+    /// with the providers of this table.
     pub fn reranker(&self, name: impl Into<String>) -> RerankerBuilder {
         RerankerBuilder::named(self.clone(), name.into())
     }
 }
 
 impl Default for Providers {
-    /// [`Providers::builtin`].
+    /// Same as [`Providers::builtin`].
     fn default() -> Self {
         Self::builtin()
     }
@@ -188,12 +197,12 @@ impl fmt::Debug for Providers {
     }
 }
 
-/// True if a provider that is like another has keys or an address of its own.
+/// Returns true if a provider that is `like` another has its own keys or URL.
 fn is_elsewhere(said: &Value) -> bool {
     says(said, "keys") || said.as_object().is_some_and(|said| said.values().any(|asked| says(asked, "base_url")))
 }
 
-/// True if there is something in the field.
+/// Returns true if the field is set.
 fn says(said: &Value, field: &str) -> bool {
     match said.get(field) {
         None | Some(Value::Null) => false,
@@ -202,14 +211,14 @@ fn says(said: &Value, field: &str) -> bool {
     }
 }
 
-/// The host and the port of an address.
+/// Returns the host and the port of a URL.
 pub(super) fn authority(url: &str) -> &str {
     let Some((_, rest)) = url.split_once("://") else { return "" };
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     authority.rsplit_once('@').map_or(authority, |(_user, host)| host)
 }
 
-/// True if `host` is `known`, of which `{..}` may be anything.
+/// Returns true if `host` matches `known`, in which `{..}` matches anything.
 fn fits(known: &str, host: &str) -> bool {
     let local = host.strip_prefix("127.0.0.1").map(|port| format!("localhost{port}"));
     let host = local.as_deref().unwrap_or(host);
@@ -219,13 +228,13 @@ fn fits(known: &str, host: &str) -> bool {
     }
 }
 
-/// True if one name may be meant by the other: a part of it, or at most two letters away.
+/// Returns true if the names are similar: one contains the other, or their distance is at most two.
 fn is_near(known: &str, name: &str) -> bool {
     let (known, name) = (known.to_lowercase(), name.to_lowercase());
     name.len() > 2 && (known.contains(&name) || name.contains(&known) || distance(&known, &name) <= 2)
 }
 
-/// How many letters must be put in, taken out or changed to make one of the other.
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

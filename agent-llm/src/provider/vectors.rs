@@ -1,4 +1,4 @@
-//! Providers as they are asked for vectors and for ranks.
+//! Embedding and reranking APIs of providers.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::{
     rank::{RankProfile, RankWire},
 };
 
-/// Where a provider serves models of a family, and how the key is shown there.
+/// URL and key placement of a provider's models of one family.
 struct Family<'a> {
     base_url: &'a str,
     auth: &'a Auth,
@@ -49,7 +49,7 @@ impl RankWire {
     }
 }
 
-/// A way by which a profile says how a provider is asked that does not serve models so, or not only.
+/// Defines a kind of API with its own profile, for providers that may not serve models.
 macro_rules! way {
     ($(#[$about:meta])* $Way:ident($Wire:ty), $Profile:ident, $field:ident, $name:literal, $what:literal) => {
         $(#[$about])*
@@ -129,11 +129,11 @@ macro_rules! way {
 }
 
 way! {
-    /// A provider is asked for vectors.
+    /// Embedding API.
     Embeds(EmbedWire), EmbedProfile, embed, "embed", "embeddings"
 }
 
 way! {
-    /// A provider is asked for ranks.
+    /// Reranking API.
     Ranks(RankWire), RankProfile, rerank, "rerank", "rerankers"
 }

@@ -1,4 +1,4 @@
-//! What a provider may be asked for: models on a wire, vectors, ranks.
+//! Kinds of APIs: models on a wire, embeddings, reranking.
 
 use std::fmt;
 
@@ -9,51 +9,53 @@ use serde_json::Value;
 use super::{Provider, reach::Wanted};
 use crate::{Auth, wire::json::lay};
 
-/// What a provider is asked for, and how.
+/// Kind of API at a provider.
 pub(super) trait Way: Copy + fmt::Display {
-    /// The field of a [`Provider`] that says how it is asked so.
+    /// Returns the field of a [`Provider`] with the profile for this API.
     fn profile(self) -> &'static str;
 
-    /// Where `provider` is asked so.
+    /// Returns the base URL of this API at `provider`.
     fn base_url(self, provider: &Provider) -> Option<&str>;
 
-    /// Has `provider` be asked so at another address.
+    /// Sets the base URL of this API at `provider`.
     fn set_base_url(self, provider: &mut Provider, url: &str);
 
-    /// A server of one's own that is asked so, as `like` is.
+    /// Creates the provider of a custom server with this API, in the dialect of `like`.
     fn own(self, name: &str, url: &str, like: &Provider) -> Provider;
 
-    /// True if addresses are said without the version of the API, as Google's own clients take them.
+    /// Returns true if base URLs omit the API version, as for Google's own clients.
     fn lacks_version(self) -> bool {
         false
     }
 }
 
-/// How a provider is asked: its profile.
+/// Profile of an API.
 pub(super) trait Spoken: Sized {
     type Way: Way;
 
-    /// The model's own name, and the way to it.
+    /// Splits the name into the model's own name and the kind of API.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the provider cannot be asked so, or the name is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the provider does not have this API, or the
+    /// name is invalid.
     fn chosen<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Self::Way)>;
 
-    /// None if the provider has no such profile.
+    /// Returns the provider's profile; `None` if it has none.
     fn of(provider: &Provider, way: Self::Way) -> Option<Self>;
 
     fn auth(&self) -> &Auth;
 
-    /// The feature without which answers cannot be read.
+    /// Returns the feature that is required to decode answers.
     fn feature(&self) -> Option<&'static str> {
         None
     }
 
-    /// Sets a field of the profile. The inner error is what fields there are, or what is wrong with the value.
+    /// Sets a field of the profile. The inner error lists the fields, or describes the invalid
+    /// value.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), String>;
 }
 
-/// The address is no option: with it goes who may see the key.
+/// The URL is not an option, because it determines who receives the key.
 const NO_OPTION: &str = "base_url";
 
 /// Sets a field of a profile.

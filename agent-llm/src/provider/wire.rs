@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Provider, way::Way};
 
-/// How requests and answers are written.
+/// Wire protocol of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Wire {
-    /// `chat`: OpenAI Chat Completions, which nearly all servers speak.
+    /// `chat`: OpenAI Chat Completions, which nearly all servers support.
     Chat,
     /// `responses`: OpenAI Responses.
     Responses,
@@ -32,7 +32,7 @@ impl Wire {
     const ALL: [Self; 7] =
         [Self::Chat, Self::Responses, Self::Messages, Self::Generate, Self::Cohere, Self::Converse, Self::Ollama];
 
-    /// Its name, as after the `@` of a model's.
+    /// Returns the name, as used after the `@` of a model's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",

@@ -15,16 +15,17 @@ use tower::{Layer, Service};
 
 use crate::service::own;
 
-/// Counts as another counter does, put right by what the provider reports.
+/// Token counter that corrects another counter by the usage that the provider reports.
 ///
-/// A tokenizer is exact for the models that it was made for and off by some constant for all others, and nobody says what
-/// messages cost around their text, nor what a provider adds by itself. Its reports of what prompts used put all of it right
-/// ([`Correction`]): after the first, estimates for an agent with a few thousand tokens of prompt and tools are within a few percent.
+/// A tokenizer is exact only for the models that it was made for, and off by a constant factor for
+/// others; providers do not document the overhead of messages or the tokens that they add. Reported
+/// usage corrects all of this ([`Correction`]): after the first report, estimates for an agent with
+/// a few thousand tokens of prompt and tools are within a few percent.
 ///
-/// What is learned belongs to one model: make one counter for each, and give its clones, which learn together, to everybody who
-/// counts for it. It learns from model calls that go through its [`layer`](Self::layer), or from
-/// [`learn`](Self::learn). Newer reports weigh more. Texts and messages are multiplied with the factor that was learned, and
-/// a whole prompt has the hidden tokens, too.
+/// A counter belongs to one model: make one for each, and share its clones, which learn together.
+/// It learns from model calls through its [`layer`](Self::layer), or from [`learn`](Self::learn).
+/// Newer reports weigh more. Counts of texts and messages are multiplied by the learned factor; a
+/// whole prompt also includes the hidden tokens.
 ///
 /// # Example
 ///
@@ -46,33 +47,34 @@ struct Inner {
 }
 
 impl CalibratedCounter {
-    /// A counter that has learned nothing yet and counts as `counter` does.
+    /// Creates a counter without corrections, which counts as `counter` does.
     pub fn new(counter: impl TokenCounter) -> Self {
         Self(Arc::new(Inner { counter: Box::new(counter), learned: Mutex::default() }))
     }
 
-    /// What was learned so far.
+    /// Returns the current correction.
     pub fn correction(&self) -> Correction {
         *self.learned()
     }
 
-    /// What the counts are multiplied with; 1 until something was learned.
+    /// Returns the factor applied to counts; 1 before the first report.
     pub fn factor(&self) -> f64 {
         self.learned().factor()
     }
 
-    /// Learns that a prompt, which the counter inside estimated at so many tokens, was reported as `usage`. Usage of no call
-    /// teaches nothing.
+    /// Records that a prompt with an estimate of `estimated` tokens, by the inner counter, was
+    /// reported as `usage`. Usage of zero calls is ignored.
     pub fn learn(&self, estimated: u64, usage: &Usage) {
         self.learned().learn(estimated, usage);
     }
 
-    /// Learns from what the provider reported of this request.
+    /// Learns from the usage that the provider reported for this request.
     pub(crate) fn learn_from(&self, req: &ModelRequest, usage: &Usage) {
         self.learn(req.tokens(&*self.0.counter), usage);
     }
 
-    /// A layer that learns from the model calls that go through it: anywhere inside a cache, and around one model only.
+    /// Returns a layer that learns from model calls. Place it anywhere inside a cache, and around
+    /// one model only.
     pub fn layer(&self) -> CalibrationLayer {
         CalibrationLayer(self.clone())
     }
@@ -120,11 +122,11 @@ impl fmt::Debug for CalibratedCounter {
     }
 }
 
-/// Teaches a [`CalibratedCounter`] from the model calls that go through it.
+/// Layer that trains a [`CalibratedCounter`] from model calls.
 #[derive(Clone, Debug)]
 pub struct CalibrationLayer(CalibratedCounter);
 
-/// The service that [`CalibrationLayer`] makes.
+/// Service created by [`CalibrationLayer`].
 #[derive(Clone)]
 pub struct Calibration<S> {
     counter: CalibratedCounter,
@@ -187,7 +189,7 @@ mod tests {
         CalibratedCounter::new(IncrementalCounter::new(ApproximateCounter))
     }
 
-    /// A provider whose tokenizer makes more of everything, and adds something to each prompt and message.
+    /// Simulates a provider whose tokenizer counts more, with overhead per prompt and message.
     fn reported(req: &ModelRequest) -> Usage {
         let tokens = req.tokens(&ApproximateCounter);
         Usage::new((tokens as f64 * 1.37) as u64 + 4 * req.messages.len() as u64 + 60, 10)

@@ -1,4 +1,4 @@
-//! Counting each message once.
+//! Token counter that counts each message once.
 
 use std::{
     fmt,
@@ -11,16 +11,19 @@ use agent_core::{
 
 use super::kept::{Address, Alive, Kept};
 
-/// Text that may be kept alive, in bytes.
+/// Size of text that may be kept alive, in bytes.
 const LIMIT: usize = 8 << 20;
-/// Base64 of one message above which the message is not kept: an image is counted at once, and weighs much.
+/// Size of base64 data above which a message is not kept: counting an image is cheap, and keeping
+/// it is not.
 const MEDIA: usize = 64 << 10;
 
-/// Counts each message once: adding up a long history costs what its new messages cost.
+/// Token counter that counts each message once: the cost for a long history is that of its new
+/// messages.
 ///
-/// What is known is found by the place of a message's content in memory, which clones of the message, and of every
-/// history that holds it, share. To keep that place from being used again, the counter holds the message too; it lets go
-/// of what was not asked for lately when more than the [limit](Self::with_limit) is kept.
+/// Counts are keyed by the memory address of a message's content, which clones of the message
+/// share, in every history that holds it. To prevent reuse of the address, the counter keeps the
+/// message alive; it evicts the least recently used ones when more than the
+/// [limit](Self::with_limit) is kept.
 ///
 /// ```
 /// use agent_core::{History, Message, TokenCounter};
@@ -40,18 +43,19 @@ pub struct IncrementalCounter {
 }
 
 impl IncrementalCounter {
-    /// Remembers what `counter` counts.
+    /// Caches the counts of `counter`.
     pub fn new(counter: impl TokenCounter) -> Self {
         Self::shared(Arc::new(counter))
     }
 
-    /// Remembers what a counter counts that others use too.
+    /// Caches the counts of a shared counter.
     pub fn shared(counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, kept: Mutex::new(Kept::new(LIMIT)) }
     }
 
-    /// Sets about how many bytes of text may be kept alive. A history that is longer is counted anew each time.
-    /// Default: 8 MiB, some two million tokens, most of which running agents hold anyway.
+    /// Sets the approximate size of text that may be kept alive, in bytes. A longer history is
+    /// counted anew each time. Default: 8 MiB, some two million tokens, most of which running
+    /// agents hold anyway.
     #[must_use]
     pub fn with_limit(self, bytes: usize) -> Self {
         Self { kept: Mutex::new(Kept::new(bytes)), ..self }
@@ -104,7 +108,7 @@ impl TokenCounter for IncrementalCounter {
                 None => new.push(message),
             }
         }
-        drop(kept); // others go on while the new messages are counted
+        drop(kept); // releases the lock while the new messages are counted
         sum + new.into_iter().map(|message| self.count(message)).sum::<u64>()
     }
 }
@@ -129,7 +133,7 @@ fn place<T>(content: &[T]) -> Address {
     (!content.is_empty()).then(|| content.as_ptr().addr())
 }
 
-/// Bytes of inline images and documents.
+/// Returns the size of inline images and documents, in bytes.
 fn media(message: &Message) -> usize {
     let bytes = |media: &Media| match &media.source {
         MediaSource::Base64(data) => data.len(),
@@ -162,7 +166,7 @@ mod tests {
     use super::*;
     use crate::tokens::ApproximateCounter;
 
-    /// Notes how often it had to count.
+    /// Records the number of counts.
     #[derive(Clone, Default)]
     struct Noting(Arc<AtomicUsize>);
 

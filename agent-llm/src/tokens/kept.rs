@@ -1,4 +1,4 @@
-//! Counts by where their content is in memory.
+//! Counts keyed by the memory address of their content.
 
 use std::{
     collections::HashMap,
@@ -7,15 +7,16 @@ use std::{
 
 use agent_core::{Message, ToolSpecs};
 
-/// Where the content is; `None` if there is none, since all empty content is in one place.
+/// Address of the content; `None` for empty content, which has no unique address.
 pub(super) type Address = Option<usize>;
 
-/// Counts in two generations: what is asked for moves to the young one, and when that is full the old one is dropped.
+/// Cache with two generations: entries move to the young one on use; when it is full the old one is
+/// dropped.
 pub(super) struct Kept {
     half: usize,
     young: Generation,
     old: Generation,
-    /// About how many bytes of text the young one keeps alive.
+    /// Approximate size of text that the young generation keeps alive, in bytes.
     weight: usize,
 }
 
@@ -23,7 +24,7 @@ type Generation = HashMap<usize, Count, BuildHasherDefault<AddressHasher>>;
 
 struct Count {
     tokens: u64,
-    /// Held, never read, so that nothing else gets the address.
+    /// Held, never read, so that the address is not reused.
     _content: Alive,
 }
 
@@ -70,7 +71,8 @@ impl Kept {
     }
 }
 
-/// Spreads an address over all bits; the standard hasher, which withstands chosen keys, takes three times as long.
+/// Mixes an address over all bits; the standard hasher resists chosen keys, but takes three times
+/// as long.
 #[derive(Default)]
 struct AddressHasher(u64);
 

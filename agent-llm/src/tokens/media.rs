@@ -9,46 +9,48 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::pixels;
 
-/// Base64 of a file of which the beginning says how large the image is; photographs may have a small one before it.
+/// Length of base64 data whose prefix must contain the image's dimensions; photographs may have a
+/// thumbnail first.
 const BEGINNING: usize = 128 << 10;
-/// A page whose text and picture a model reads, where its provider does not say what it takes.
+/// Tokens of a page that a model reads as text and image, if its provider does not document the
+/// number.
 const PAGE: u64 = 1_000;
-/// The pages of a document of which nothing is known.
+/// Assumed number of pages of a document of unknown length.
 const PAGES: u64 = 2;
 
-/// How a provider counts the tokens of an image, as its documentation says it.
+/// A provider's documented rule for the tokens of an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MediaRule {
-    /// So many tokens, and as many again for each tile of 512 pixels: OpenAI's larger models.
+    /// `base` tokens, plus `tile` tokens for each tile of 512 pixels: OpenAI's larger models.
     Tiles {
-        /// Of each image.
+        /// Tokens per image.
         base: u64,
-        /// Of each tile.
+        /// Tokens per tile.
         tile: u64,
     },
-    /// One token for each patch of 32 pixels, 1,536 at most, times a factor: OpenAI's small models.
+    /// One token per patch of 32 pixels, at most 1,536, times a factor: OpenAI's small models.
     Patches {
-        /// The factor.
+        /// Factor.
         factor: f64,
     },
-    /// One token for 750 pixels, after the image was made to fit: Anthropic's models.
+    /// One token per 750 pixels, after scaling the image to fit: Anthropic's models.
     Area,
-    /// 258 tokens for each tile, of which a small image is one: Gemini up to 2.5.
+    /// 258 tokens per tile, where a small image is one tile: Gemini up to 2.5.
     Crops,
-    /// The same for every image: Gemini since 3.
+    /// A fixed number for every image: Gemini since 3.
     Fixed {
-        /// Of an image.
+        /// Tokens per image.
         image: u64,
-        /// Of a page.
+        /// Tokens per page.
         page: u64,
     },
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
 }
 
 impl MediaRule {
-    /// The rule of a model, by its name.
+    /// Returns the rule of a model, by its name.
     pub fn for_model(model: &str) -> Self {
         let has = |part: &str| model.contains(part);
         let begins = |parts: &[&str]| parts.iter().any(|part| model.starts_with(part));
@@ -77,7 +79,7 @@ impl MediaRule {
         }
     }
 
-    /// Tokens of an image of so many pixels, if the rule says it.
+    /// Returns the tokens of an image with these dimensions in pixels, if the rule defines them.
     ///
     /// ```
     /// use agent_llm::tokens::MediaRule;
@@ -109,23 +111,24 @@ impl MediaRule {
         })
     }
 
-    /// Tokens of a page of a document.
+    /// Returns the tokens of a page of a document.
     fn page(self) -> u64 {
         match self {
             Self::Crops => 258,
             Self::Fixed { page, .. } => page,
-            // The page's picture, and its text beside it.
+            // The page's image, and its text.
             Self::Area => 2_500,
             _ => PAGE,
         }
     }
 }
 
-/// Counts as another counter does, and images and documents as the model's provider does.
+/// Token counter that counts images and documents by the provider's rule, and everything else with
+/// another counter.
 ///
-/// An image is counted by its pixels if its bytes are at hand; one at an address or in a file store is taken for one of 1,024
-/// by 1,024. A text is counted as one, whatever it is called; of other documents the pages are counted, as far as the file says how
-/// many it has.
+/// An image is counted by its dimensions if its bytes are available; an image at a URL or in a file
+/// store counts as 1,024 by 1,024 pixels. A text file is counted as text, whatever its media type;
+/// other documents are counted by their pages, as far as the file states their number.
 ///
 /// ```
 /// use agent_core::{Media, TokenCounter, model::{ApproximateCounter, MediaKind}};
@@ -142,7 +145,7 @@ pub struct MediaCounter<C> {
 }
 
 impl<C> MediaCounter<C> {
-    /// Counts texts as `counter` does, and media by `rule`.
+    /// Counts texts with `counter`, and media by `rule`.
     pub fn new(counter: C, rule: MediaRule) -> Self {
         Self { counter, rule }
     }
@@ -171,15 +174,15 @@ impl<C: TokenCounter> TokenCounter for MediaCounter<C> {
     }
 }
 
-/// The first bytes of what is written in base64.
+/// Decodes the beginning of base64 data.
 fn beginning(base64: &str) -> Vec<u8> {
     let most = base64.len().min(BEGINNING);
-    // Whole groups of four, so that what was cut can be read.
+    // Whole groups of four, so that the truncated data can be decoded.
     let whole = if most == base64.len() { base64 } else { base64.get(..most / 4 * 4).unwrap_or_default() };
     BASE64_STANDARD.decode(whole).unwrap_or_default()
 }
 
-/// How many pages a PDF has, if it says so in the clear.
+/// Returns the number of pages of a PDF, if it is stored uncompressed.
 fn pages(file: &[u8]) -> Option<u64> {
     let mut count = 0;
     for at in memchr::memmem::find_iter(file, b"/Type") {
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn images_are_counted_by_their_pixels_as_their_provider_says() {
-        // The examples of the providers' own pages.
+        // Examples from the providers' documentation.
         assert_eq!(of("gpt-4o", &png(1_024, 1_024)), 765);
         assert_eq!(of("gpt-4o", &png(2_048, 4_096)), 1_105);
         assert_eq!(of("gpt-5-mini", &png(1_024, 1_024)), 1_659);

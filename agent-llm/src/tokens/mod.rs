@@ -1,14 +1,15 @@
-//! Counting tokens: approximately, as OpenAI's models do, without counting anything twice, and as providers report them.
+//! Token counters: approximate, exact for OpenAI's models, incremental, and calibrated by the usage
+//! that providers report.
 //!
-//! | counter | how | when |
+//! | counter | method | use |
 //! |---|---|---|
-//! | [`ApproximateCounter`] | four characters are a token | no tokenizer is known, or speed is all |
-//! | [`Tiktoken`] (feature `tokens`) | the tokenizer of the model | OpenAI's models, and a good guess for others |
+//! | [`ApproximateCounter`] | four characters per token | no tokenizer is known, or speed matters most |
+//! | [`Tiktoken`] (feature `tokens`) | the tokenizer of the model | OpenAI's models, and a good estimate for others |
 //! | [`IncrementalCounter`] | another counter, each message once | a history is counted at every step |
-//! | [`MediaCounter`] | another counter, and images as the model's provider counts them | messages hold images |
-//! | [`CalibratedCounter`] | another counter, times what the provider's reports say | the model has a tokenizer of its own |
+//! | [`MediaCounter`] | another counter, and images by the provider's rule | messages contain images |
+//! | [`CalibratedCounter`] | another counter, corrected by reported usage | the model has its own tokenizer |
 //!
-//! They go together, and [`for_model`] puts them together.
+//! They can be combined; [`for_model`] returns a suitable combination.
 
 mod calibrated;
 mod incremental;
@@ -28,9 +29,9 @@ pub use self::{
     media::{MediaCounter, MediaRule},
 };
 
-/// The best counter for a model that is there without asking its provider: with the model's tokenizer (feature `tokens`; else four
-/// characters are a token), with images as its provider counts them, each message counted once, and put right by what is
-/// [learned](CalibratedCounter::learn).
+/// Returns the best counter for a model that needs no request to its provider: with the model's
+/// tokenizer (feature `tokens`; else four characters per token), images counted by the provider's
+/// rule, each message counted once, and corrected by what is [learned](CalibratedCounter::learn).
 ///
 /// ```
 /// use agent_core::{Media, Part, TokenCounter, UserMessage};

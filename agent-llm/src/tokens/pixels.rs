@@ -1,6 +1,7 @@
-//! How large an image is, by the first bytes of its file.
+//! Image dimensions from the first bytes of a file.
 
-/// Width and height in pixels; none for what is no PNG, GIF, WebP or JPEG, or was cut before it says so.
+/// Returns width and height in pixels; `None` if the data is not a PNG, GIF, WebP or JPEG, or ends
+/// too early.
 pub(super) fn size(file: &[u8]) -> Option<(u32, u32)> {
     match file {
         [0x89, b'P', b'N', b'G', ..] => Some((big(file, 16, 4)?, big(file, 20, 4)?)),
@@ -23,19 +24,19 @@ fn webp(file: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// A JPEG is a row of segments, of which one begins the frame and has its size.
+/// A JPEG is a sequence of segments; the one that begins the frame contains the dimensions.
 fn jpeg(file: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
         let marker = match file.get(at..at + 2)? {
             [0xff, 0xff] => {
-                at += 1; // filled up
+                at += 1; // padding
                 continue;
             }
             [0xff, marker] => *marker,
             _ => return None,
         };
-        // All that begin a frame, without the tables among them.
+        // All start-of-frame markers, without the tables in the same range.
         if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
             return Some((big(file, at + 7, 2)?, big(file, at + 5, 2)?));
         }

@@ -1,4 +1,4 @@
-//! Counting with the tokenizers of OpenAI's models.
+//! Token counter with OpenAI's tokenizers.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use tiktoken_rs::{
     tokenizer::{Tokenizer, get_tokenizer},
 };
 
-/// Bytes that are tokenized at once. The tokenizer splits text with a backtracking expression, which gives up, or takes
-/// quadratic time, on a long run of one kind of character.
+/// Maximum number of bytes tokenized at once. The tokenizer splits text with a backtracking regular
+/// expression, which fails, or takes quadratic time, on a long run of one kind of character.
 const PIECE: usize = 4096;
 
-/// Counts with a tokenizer of OpenAI's models. The tokens of a text are exact for those; what a message costs around its
-/// text is an estimate.
+/// Token counter with one of OpenAI's tokenizers. Counts of texts are exact for OpenAI's models;
+/// the overhead of a message is an estimate.
 ///
-/// The tokenizer is loaded by the first count: it takes tens of megabytes, once for all counters.
+/// The first count loads the tokenizer, which takes tens of megabytes, once for all counters.
 ///
 /// ```
 /// use agent_core::TokenCounter;
@@ -27,14 +27,14 @@ const PIECE: usize = 4096;
 pub struct Tiktoken(Tokenizer);
 
 impl Tiktoken {
-    /// The tokenizer of `model`; `o200k_base`, that of the newest models, if it is not known. The provider may stand
-    /// before the name, as in `openai/gpt-4o`.
+    /// Selects the tokenizer of `model`; `o200k_base`, the newest, if the model is unknown. The
+    /// name may have a provider prefix, as in `openai/gpt-4o`.
     pub fn for_model(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         get_tokenizer(name).map_or_else(Self::default, Self)
     }
 
-    /// The tokenizer's name.
+    /// Returns the tokenizer's name.
     pub fn encoding(&self) -> &'static str {
         match self.0 {
             Tokenizer::O200kHarmony => "o200k_harmony",
@@ -71,7 +71,7 @@ impl fmt::Debug for Tiktoken {
     }
 }
 
-/// Cuts a text into pieces of at most [`PIECE`] bytes, where no token can be cut if there is such a place.
+/// Splits a text into pieces of at most [`PIECE`] bytes, at token boundaries if possible.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -87,7 +87,8 @@ fn end_of_piece(text: &str) -> usize {
     }
     let most = (0..=PIECE).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let bytes = text.as_bytes();
-    // In every encoding a word ends before white space, which then begins a token of its own or the next word's.
+    // In every encoding a word ends before white space, which then begins a separate token or
+    // belongs to the next word.
     let between_words = |at: &usize| bytes[at - 1].is_ascii_alphanumeric() && bytes[*at].is_ascii_whitespace();
     (1..most).rev().find(between_words).unwrap_or(most)
 }

@@ -1,4 +1,4 @@
-//! How a request travels: [`Transport`].
+//! [`Transport`]: HTTP client abstraction.
 
 #[cfg(feature = "http")]
 mod network;
@@ -20,17 +20,18 @@ use http::{Request, Response};
 #[cfg(feature = "http")]
 pub use self::network::{HttpTransport, HttpTransportBuilder};
 
-/// Carries requests to a provider. Replace it to go through a proxy of your own, to record, or to test without a network.
+/// Sends requests to a provider. Implement it to use a custom HTTP client, to record traffic, or to
+/// test without a network.
 ///
-/// Timeouts between bytes, limits of size and retries are not its business: the model and its layers see to them.
+/// Idle timeouts, size limits and retries are the responsibility of the model and its layers.
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
-    /// Sends `request` and returns the answer once its head is there; the body follows as it comes. Dropping the future
-    /// or the body cancels the call.
+    /// Sends `request` and returns the response once its head has arrived; the body follows as a
+    /// stream. Dropping the future or the body cancels the call.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`](agent_core::ErrorKind::Transport) if there is no answer, temporary if there may be one at the
-    /// next try. Any status is an answer.
+    /// [`ErrorKind::Transport`](agent_core::ErrorKind::Transport) if there is no response,
+    /// temporary if a retry may help. A response with an error status is not an error.
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>>;
 }
 
@@ -41,7 +42,7 @@ impl<T: Transport + ?Sized> Transport for Arc<T> {
     }
 }
 
-/// A transport made of a function.
+/// Creates a transport from a function.
 ///
 /// ```
 /// use agent_llm::{model, transport_fn};
@@ -62,7 +63,7 @@ where
 
 type Send1 = dyn Fn(Request<Bytes>) -> BoxFuture<'static, Result<Response<Body>>> + Send + Sync;
 
-/// What [`transport_fn`] makes.
+/// Transport created by [`transport_fn`].
 pub struct TransportFn(Box<Send1>);
 
 #[async_trait]
@@ -78,18 +79,18 @@ impl fmt::Debug for TransportFn {
     }
 }
 
-/// The body of an answer: a stream of bytes.
+/// Body of a response: a stream of bytes.
 pub struct Body(BoxStream<'static, Result<Bytes>>);
 
 impl Body {
-    /// A body that comes piece by piece.
+    /// Creates a body from a stream of chunks.
     pub fn new(stream: impl Stream<Item = Result<Bytes>> + Send + 'static) -> Self {
         Self(stream.boxed())
     }
 }
 
 impl<T: Into<Bytes>> From<T> for Body {
-    /// A body that is there at once.
+    /// Creates a body from bytes in memory.
     fn from(bytes: T) -> Self {
         let bytes = bytes.into();
         Self::new(futures::stream::once(async { Ok(bytes) }))

@@ -1,4 +1,4 @@
-//! A reqwest client as a transport.
+//! [`reqwest::Client`] as a transport.
 
 use std::error::Error as StdError;
 
@@ -10,8 +10,8 @@ use http_body_util::BodyDataStream;
 
 use super::{Body, Transport};
 
-/// For applications that have a client, with all its settings. What it does beyond sending, it does here, too: it follows
-/// redirects with the request's key unless `redirect::Policy::none()` was set.
+/// For applications with an existing client and its settings. Note that it follows redirects with
+/// the request's key unless `redirect::Policy::none()` is set.
 #[async_trait]
 impl Transport for reqwest::Client {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>> {
@@ -23,13 +23,13 @@ impl Transport for reqwest::Client {
     }
 }
 
-/// An address may hold a key: it is left out.
+/// Builds a transport error. The URL may contain a key and is omitted.
 fn failed(message: &'static str, e: reqwest::Error) -> Error {
     let causes = std::iter::successors(Some(&e as &(dyn StdError + 'static)), |&e| e.source());
     let is_cut = |e: &(dyn StdError + 'static)| e.downcast_ref().is_some_and(hyper::Error::is_incomplete_message);
     let part = match () {
         () if e.is_body() || e.is_decode() => "body",
-        // The client does not say whether it was the name, the proxy or TLS.
+        // The client does not distinguish between name resolution, proxy and TLS.
         () if e.is_connect() => "connection",
         () => "head",
     };

@@ -1,32 +1,32 @@
-//! One call, as a model writes it.
+//! Parsing of one call written by a model.
 
 use agent_core::ToolSpec;
 use serde_json::{Map, Value};
 
 use super::markup::{Tag, close, next_tag, read_text, unescape};
 
-/// The tags of calls.
+/// Tags of calls.
 pub(super) const CALLS: [&str; 2] = ["tool_use", "parallel_tool"];
 const NAME: &str = "tool_name";
-/// The tags around all parameters; models write the one for the other.
+/// Tags around all parameters; models mix them up.
 const ALL: [&str; 2] = ["parameter", "parameters"];
 
-/// How deep elements are read as lists and objects.
+/// Maximum depth to which elements are parsed as lists and objects.
 const DEEPEST: usize = 32;
-/// Most elements of a call that may lack their end: each is looked for in vain.
+/// Maximum number of elements without an end tag per call: each costs a search.
 const MOST_UNCLOSED: usize = 16;
 
-/// What a model wrote between the tags of a call.
+/// A parsed call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Call {
     pub(super) name: String,
-    /// JSON; what was written, if it cannot be read.
+    /// JSON arguments; the original text if it cannot be parsed.
     pub(super) arguments: String,
-    /// Where the call ended, if its own end was missing and another call began.
+    /// End of the call, if its end tag was missing and another call began.
     pub(super) end: usize,
 }
 
-/// The tool that is called, as soon as it is certain.
+/// Returns the name of the called tool, once it is certain.
 pub(super) fn name_of(body: &str) -> Option<&str> {
     let (start, tag) = next_tag(body)?;
     let after = body.get(start + tag.length..).filter(|_| tag.opens(NAME))?;
@@ -35,8 +35,8 @@ pub(super) fn name_of(body: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Reads a call. `tools` say of which type its parameters are. One that is `cut` has arguments that are no JSON, so that it
-/// is not taken for the whole.
+/// Parses a call. The schemas in `tools` determine the types of its parameters. If `cut`, the
+/// arguments are left as invalid JSON, so that a truncated call is not mistaken for a complete one.
 pub(super) fn read(body: &str, name: Option<&str>, tools: &[ToolSpec], cut: bool) -> Call {
     let name = name.or_else(|| name_of(body)).or_else(|| name_anywhere(body)).unwrap_or("unknown");
     let schema = tools.iter().find(|tool| tool.name == name).map(|tool| &tool.parameters);
@@ -64,7 +64,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads all parameters. Returns where the call ends, and whether it could be read.
+    /// Parses all parameters. Returns the end of the call, and whether it could be parsed.
     fn parameters(&mut self, body: &str) -> (usize, bool) {
         let (mut at, mut inside, mut stray) = (0, false, false);
         loop {
@@ -78,7 +78,7 @@ impl Reader<'_> {
                 continue;
             }
             stray |= !between.is_empty();
-            // Who wrote something, and no parameter, meant something else.
+            // Text without any parameter is not a parameter list.
             let readable = !stray || !self.fields.is_empty();
             let Some((start, tag)) = next else { return (body.len(), readable) };
             let after = at + start + tag.length;
@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads parameters that are written as JSON; returns their length.
+    /// Parses parameters written as JSON; returns their length.
     fn json(&mut self, text: &str) -> Option<usize> {
         let mut values = serde_json::Deserializer::from_str(text).into_iter();
         let fields: Map<String, Value> = values.next()?.ok()?;
@@ -101,7 +101,7 @@ impl Reader<'_> {
         Some(values.byte_offset())
     }
 
-    /// Reads the parameter that `tag` opens, before `text`; returns its length.
+    /// Parses the parameter that `tag` opens, before `text`; returns its length.
     fn parameter(&mut self, tag: Tag<'_>, text: &str) -> usize {
         let (raw, length) = match close(text, tag.name) {
             Some((end, after)) => (&text[..end], after),
@@ -126,7 +126,8 @@ impl Reader<'_> {
         length
     }
 
-    /// An element without an end of its own goes up to the next parameter, or to the end of something around it.
+    /// An element without an end tag extends to the next parameter, or to the end of an enclosing
+    /// element.
     fn end_of_unclosed(&self, text: &str) -> usize {
         let known = |name: &str| self.schema.is_none_or(|schema| schema["properties"].get(name).is_some());
         let mut at = 0;
@@ -140,8 +141,8 @@ impl Reader<'_> {
     }
 }
 
-/// The value of an element. Which type it is of is said by the schema; where that does not say, only lists and objects are
-/// taken for JSON.
+/// Parses the value of an element. The schema determines its type; without one, only lists and
+/// objects are parsed as JSON.
 pub(super) fn value(raw: &str, schema: Option<&Value>, depth: usize) -> Value {
     if depth > 0
         && raw.trim_start().starts_with('<')
@@ -160,7 +161,8 @@ pub(super) fn value(raw: &str, schema: Option<&Value>, depth: usize) -> Value {
     json.unwrap_or(Value::String(text))
 }
 
-/// Elements as a list or an object, as the schema wants; `None` if there are none.
+/// Parses elements as a list or an object, according to the schema; `None` if there are no
+/// elements.
 fn elements(raw: &str, schema: Option<&Value>, depth: usize) -> Option<Value> {
     let (mut items, mut fields, mut at) = (Vec::new(), Map::new(), 0);
     while let Some((start, tag)) = next_tag(&raw[at..]) {
@@ -182,7 +184,7 @@ fn elements(raw: &str, schema: Option<&Value>, depth: usize) -> Option<Value> {
     }
 }
 
-/// True if the schema names the type.
+/// Returns true if the schema allows the type.
 fn wants(schema: Option<&Value>, wanted: &str) -> bool {
     match schema.and_then(|schema| schema.get("type")) {
         Some(Value::String(one)) => one == wanted,

@@ -1,23 +1,24 @@
-//! Where in a text code is shown: what stands there is not meant.
+//! Detection of Markdown code, in which calls are examples rather than real calls.
 
-/// How far a text has come in Markdown, as far as code goes.
+/// State of the Markdown scanner for code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Code {
-    /// The mark that closes the open fence, and its length.
+    /// Character and length of the open fence.
     fence: Option<(char, usize)>,
-    /// The length of the mark that closes the open code span. A span ends with its line at the latest.
+    /// Length of the marker that closes the open code span. A span ends with its line at the
+    /// latest.
     span: Option<usize>,
-    /// Something stands on this line already.
+    /// True if the current line is not empty.
     in_line: bool,
 }
 
 impl Code {
-    /// True if what follows is code.
+    /// Returns true if the following text is code.
     pub(super) fn is_open(self) -> bool {
         self.fence.is_some() || self.span.is_some()
     }
 
-    /// Passes `length` marks of a kind in a row.
+    /// Consumes `length` equal markers in a row.
     pub(super) fn marks(&mut self, mark: char, length: usize) {
         match self.fence {
             Some((closing, shortest)) if !self.in_line && mark == closing && length >= shortest => self.fence = None,
@@ -34,13 +35,13 @@ impl Code {
         self.in_line = true;
     }
 
-    /// Passes a line break.
+    /// Consumes a line break.
     pub(super) fn line_break(&mut self) {
         self.span = None;
         self.in_line = false;
     }
 
-    /// Passes anything else.
+    /// Consumes any other text.
     pub(super) fn text(&mut self, text: &str) {
         self.in_line |= !text.trim_start().is_empty();
     }

@@ -1,4 +1,4 @@
-//! What a model is told of tools that it cannot be offered.
+//! Tool descriptions for the system prompt.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{call::CALLS, read::SEVERAL};
 
-/// The tools, one after the other.
+/// Describes the tools, one after the other.
 pub(super) fn tools(specs: &[ToolSpec]) -> String {
     let mut out = String::from("# Tools\n\nYou can call these tools and no others.\n");
     for spec in specs {
@@ -50,12 +50,12 @@ fn kind(property: &Value) -> Option<String> {
     }
 }
 
-/// True if the type and the description are not all there is to know.
+/// Returns true if the property's schema contains more than type and description.
 fn says_more(property: &Value) -> bool {
     property.as_object().is_some_and(|fields| fields.keys().any(|name| name != "type" && name != "description"))
 }
 
-/// How tools are called.
+/// Describes the syntax of calls.
 pub(super) fn calling(choice: Option<&ToolChoice>, several: bool) -> String {
     let [call, in_group] = CALLS;
     let body = "<tool_name>NAME OF THE TOOL</tool_name>\n<parameter>\n<NAME OF A PARAMETER>ITS VALUE</NAME OF A PARAMETER>\n\

@@ -1,8 +1,8 @@
-//! XML as models write it: elements one after the other, often broken.
+//! XML as written by models: a sequence of elements, often malformed.
 
 use std::borrow::Cow;
 
-/// The longest tag that is taken for one, in bytes.
+/// Maximum length of a tag, in bytes.
 pub(super) const LONGEST_TAG: usize = 256;
 
 pub(super) const CDATA: &str = "<![CDATA[";
@@ -13,9 +13,9 @@ pub(super) const CDATA_END: &str = "]]>";
 pub(super) struct Tag<'a> {
     pub(super) name: &'a str,
     pub(super) closes: bool,
-    /// The value of its attribute `name`, with its escapes.
+    /// Raw value of the attribute `name`.
     pub(super) label: Option<&'a str>,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: usize,
 }
 
@@ -25,7 +25,7 @@ impl Tag<'_> {
     }
 }
 
-/// The tag that `text` begins with, if it is whole.
+/// Parses the complete tag at the beginning of `text`.
 pub(super) fn tag(text: &str) -> Option<Tag<'_>> {
     let end = text.bytes().take(LONGEST_TAG).position(|b| b == b'>')?;
     let inside = text[..end].strip_prefix('<')?;
@@ -44,12 +44,12 @@ pub(super) fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }
 
-/// True if an element may have this name.
+/// Returns true if `name` is valid for an element.
 pub(super) fn is_element_name(name: &str) -> bool {
     !name.is_empty() && name.len() < LONGEST_TAG / 2 && name.chars().all(is_name)
 }
 
-/// The next tag in `text` that is not in a CDATA section, and where it begins.
+/// Finds the next tag in `text` outside of CDATA sections, with its position.
 pub(super) fn next_tag(text: &str) -> Option<(usize, Tag<'_>)> {
     let mut at = 0;
     loop {
@@ -65,8 +65,8 @@ pub(super) fn next_tag(text: &str) -> Option<(usize, Tag<'_>)> {
     }
 }
 
-/// Where in `text` the element `name`, which was opened before it, is closed, and what comes after that. Elements of the
-/// same name inside are passed over.
+/// Finds the end tag of the element `name`, which was opened before `text`; returns its start and
+/// end. Nested elements of the same name are skipped.
 pub(super) fn close(text: &str, name: &str) -> Option<(usize, usize)> {
     let (mut at, mut depth) = (0, 0);
     loop {
@@ -82,17 +82,18 @@ pub(super) fn close(text: &str, name: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// The text of an element without markup of its own. True if it was a CDATA section, where nothing else can be meant.
+/// Decodes the text of an element without child markup. The flag is true for a CDATA section, which
+/// is always plain text.
 pub(super) fn read_text(raw: &str) -> (String, bool) {
     if let Some(verbatim) = sections(raw.trim()) {
         return (verbatim, true);
     }
     let text = without_frame(raw);
-    // Who writes markup as it is does not escape either.
+    // Unescaped markup suggests that the model did not escape anything.
     (if text.contains('<') { text.to_owned() } else { unescape(text).into_owned() }, false)
 }
 
-/// What CDATA sections hold, if there is nothing else.
+/// Returns the content of CDATA sections, if there is nothing else.
 fn sections(mut text: &str) -> Option<String> {
     let mut verbatim = String::new();
     loop {
@@ -105,7 +106,7 @@ fn sections(mut text: &str) -> Option<String> {
     }
 }
 
-/// The text without the line breaks that only set it apart from its tags. One line has no spaces around it either.
+/// Removes the line breaks next to the tags. A single line is also trimmed.
 fn without_frame(raw: &str) -> &str {
     let start = raw.trim_start_matches([' ', '\t', '\r']).strip_prefix('\n').unwrap_or(raw);
     let end = start.trim_end_matches([' ', '\t']).strip_suffix('\n');
@@ -156,7 +157,7 @@ pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The text as one CDATA section or more: as it is, and nothing else can be meant.
+/// Wraps the text in one or more CDATA sections, so that it is read verbatim.
 pub(super) fn verbatim(text: &str) -> String {
     format!("{CDATA}{}{CDATA_END}", text.replace(CDATA_END, "]]]]><![CDATA[>"))
 }

@@ -1,4 +1,4 @@
-//! Tools for models that take none: [`XmlTools`].
+//! Tools for models without tool calling: [`XmlTools`].
 
 mod call;
 mod code;
@@ -20,7 +20,8 @@ use agent_core::{
 
 use self::{call::CALLS, read::SEVERAL, speak::Speaker};
 
-/// Gives tools to a model that takes none: it is told of them in the system prompt, and writes its calls as XML.
+/// Adds tool calling to a model without it: the system prompt describes the tools, and the model
+/// writes its calls as XML.
 ///
 /// ```text
 /// <tool_use>
@@ -31,22 +32,24 @@ use self::{call::CALLS, read::SEVERAL, speak::Speaker};
 /// </tool_use>
 /// ```
 ///
-/// Several calls stand in `<use_parallel_tool_calls>`, each as a `<parallel_tool>`. To everybody else they are calls like any
-/// others: they come as such in the stream, and their markup is never seen. Calls and results of earlier turns are written
-/// out for the model in the same way.
+/// Parallel calls are written inside `<use_parallel_tool_calls>`, each as a `<parallel_tool>`. To
+/// the rest of the system they are ordinary calls: they appear as such in the stream, and their
+/// markup is hidden. Calls and results of earlier turns are rendered for the model in the same
+/// format.
 ///
 /// # Notes
 ///
-/// * Around a model that takes tools itself, it does nothing: what such a model writes is never taken for a call. To prefer
-///   XML all the same, say that the model takes none, as with
+/// * For a model with tool calling, this wrapper does nothing: its text is never parsed for calls.
+///   To use XML regardless, declare that the model has no tool calling, as with
 ///   [`ModelBuilder::without_tools`](crate::ModelBuilder::without_tools).
-/// * Only a request that offers tools can be answered with calls, and what stands in code is shown and not meant.
-/// * Broken XML is read as far as its meaning is clear: elements without an end, parameters without the elements around
-///   them, or as JSON. What is not clear becomes arguments that are no JSON, so that the model is told.
-/// * What the model writes after its calls is dropped: it does not know their results. The closing tags are also stop
-///   sequences of the request; see [`without_stop`](Self::without_stop).
-/// * An answer whose form the provider enforces ([`ModelParams::output`](agent_core::ModelParams)) cannot be a call as well:
-///   such a request with tools is refused.
+/// * Calls are only parsed if the request offers tools, and never inside Markdown code.
+/// * Malformed XML is parsed where it is unambiguous: elements without an end tag, parameters
+///   without their enclosing elements, or as JSON. Ambiguous arguments become invalid JSON, so that
+///   the model receives an error.
+/// * Text after the calls is dropped, because it was written without their results. The closing
+///   tags are also stop sequences of the request; see [`without_stop`](Self::without_stop).
+/// * An answer format enforced by the provider ([`ModelParams::output`](agent_core::ModelParams))
+///   excludes calls: such a request with tools is rejected.
 ///
 /// # Example
 ///
@@ -81,35 +84,35 @@ pub struct XmlTools<M> {
 }
 
 impl<M: Model> XmlTools<M> {
-    /// Gives tools to `model`.
+    /// Adds tool calling to `model`.
     pub fn new(model: M) -> Self {
         Self { model, stop: true }
     }
 
-    /// Does not ask the provider to stop where calls end: for servers that refuse stop sequences, or so many. What follows
-    /// the calls is dropped all the same, but paid for.
+    /// Disables the stop sequences after calls, for servers that reject stop sequences, or that
+    /// many. Text after the calls is still dropped, but billed.
     #[must_use]
     pub fn without_stop(mut self) -> Self {
         self.stop = false;
         self
     }
 
-    /// The model.
+    /// Returns a reference to the model.
     pub fn get_ref(&self) -> &M {
         &self.model
     }
 
-    /// The model, to be changed.
+    /// Returns a mutable reference to the model.
     pub fn get_mut(&mut self) -> &mut M {
         &mut self.model
     }
 
-    /// The model.
+    /// Returns the model, consuming `self`.
     pub fn into_inner(self) -> M {
         self.model
     }
 
-    /// The request as the model can take it.
+    /// Converts the request for the model: tools become text in the system prompt.
     fn as_text(&self, mut req: ModelRequest) -> Result<ModelRequest> {
         let tools = std::mem::take(&mut req.tools);
         if req.messages.iter().any(|message| message.as_tool().is_some()) {
@@ -147,7 +150,8 @@ impl<M: Model> XmlTools<M> {
 
 #[async_trait]
 impl<M: Model> Model for XmlTools<M> {
-    /// What is known of the model, but that it takes tools. A form of the answer is then best asked for by tool.
+    /// Returns the model's info with tool calling enabled. Structured output is then best requested
+    /// through a tool.
     fn info(&self) -> ModelInfo {
         let mut info = self.model.info();
         if !info.tools {

@@ -1,4 +1,4 @@
-//! Tells calls from text while both are being written.
+//! Incremental separation of calls and text.
 
 use std::sync::Arc;
 
@@ -10,39 +10,41 @@ use super::{
     markup::{CDATA, CDATA_END, LONGEST_TAG, Tag, is_name, tag},
 };
 
-/// The tag around several calls.
+/// Tag around several calls.
 pub(super) const SEVERAL: &str = "use_parallel_tool_calls";
-/// So much of a call is searched for its name before it is whole, in bytes.
+/// Length of a call's beginning that is searched for its name before the call is complete, in
+/// bytes.
 const HEAD: usize = 512;
 
-/// A piece of what was said.
+/// A piece of the model's output.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Piece {
     /// Text for the user.
     Text(String),
     /// A call of this tool has begun.
     Begins(Arc<str>),
-    /// The call that has begun is whole: its arguments.
+    /// The call that has begun is complete, with these arguments.
     Called(String),
 }
 
-/// Reads a text piece by piece.
+/// Incremental parser of a model's output.
 ///
-/// Text goes through at once, but for blanks that may stand before a call. What follows calls is dropped, as it was
-/// written without their results; so is what stands between the calls of a group.
+/// Text passes through at once, except white space that may precede a call. Text after the calls,
+/// and between the calls of a group, is dropped, because it was written without their results.
 #[derive(Debug)]
 pub(super) struct Reader {
     tools: ToolSpecs,
     held: String,
-    /// Where in `held` begins what is not given out yet: blanks, the start of a tag, or the call under way.
+    /// Offset in `held` of the output that is not emitted yet: white space, the start of a tag, or
+    /// an open call.
     from: usize,
-    /// Up to here it was looked at.
+    /// Offset up to which the text has been scanned.
     seen: usize,
-    /// Where in `held` markup began of which no call came yet: if none does, it was text.
+    /// Offset in `held` of markup without a call so far: if none follows, it was text.
     doubtful: Option<usize>,
     state: State,
     code: Code,
-    /// Within the tag around several calls.
+    /// True inside the tag around several calls.
     several: bool,
 }
 
@@ -52,24 +54,24 @@ enum State {
     /// Calls were made; only calls may follow.
     Called,
     Call(Open),
-    /// Something else followed.
+    /// Text followed the calls.
     Over,
 }
 
-/// A call under way.
+/// A call in progress.
 #[derive(Clone, Debug, PartialEq)]
 struct Open {
     tag: &'static str,
     name: Option<Arc<str>>,
-    /// How many tags of the same name are open inside it.
+    /// Number of open nested tags of the same name.
     inside: usize,
     in_section: bool,
 }
 
-/// What a `<` begins.
+/// Meaning of a `<`.
 enum Begins<'a> {
     Nothing,
-    /// Perhaps a tag of calls.
+    /// Possibly a tag of calls.
     Unknown,
     Tag(&'static str, Tag<'a>),
 }
@@ -88,12 +90,12 @@ impl Reader {
         }
     }
 
-    /// True if a call is not whole yet.
+    /// Returns true if a call is incomplete.
     pub(super) fn is_in_call(&self) -> bool {
         matches!(self.state, State::Call(_))
     }
 
-    /// Reads more.
+    /// Parses more text.
     pub(super) fn push(&mut self, text: &str, out: &mut Vec<Piece>) {
         self.held.push_str(text);
         while self.step(false, out) {}
@@ -105,7 +107,7 @@ impl Reader {
         self.doubtful = self.doubtful.map(|_| 0);
     }
 
-    /// Ends the text. If it was `cut`, more would have come.
+    /// Ends the text. `cut` is true if it was truncated.
     pub(super) fn end(&mut self, cut: bool, out: &mut Vec<Piece>) {
         if cut && self.state == State::Text && self.held[self.seen..].starts_with('<') {
             self.held.truncate(self.seen); // the start of a tag
@@ -114,7 +116,7 @@ impl Reader {
             if let State::Call(_) = self.state
                 && self.seen == self.held.len()
             {
-                self.finish_call(self.held.len(), cut, out); // its end is missing
+                self.finish_call(self.held.len(), cut, out); // its end tag is missing
             }
         }
         if let Some(start) = self.doubtful.take() {
@@ -127,7 +129,7 @@ impl Reader {
         (self.from, self.seen, self.code, self.several) = (0, 0, Code::default(), false);
     }
 
-    /// Goes on; false if more must come first.
+    /// Advances by one step; returns false if more text is needed.
     fn step(&mut self, ends: bool, out: &mut Vec<Piece>) -> bool {
         match &self.state {
             State::Text => self.in_text(ends, out),
@@ -140,7 +142,7 @@ impl Reader {
         }
     }
 
-    /// Gives out the text that was looked at, without the blanks at its end.
+    /// Emits the scanned text, without trailing white space.
     fn release(&mut self, out: &mut Vec<Piece>) {
         if self.state == State::Text {
             let text = self.held[self.from..self.seen].trim_end();
@@ -276,7 +278,7 @@ impl Reader {
         true
     }
 
-    /// Says which tool is called as soon as that is certain.
+    /// Emits the name of the called tool once it is certain.
     fn announce(&mut self, out: &mut Vec<Piece>) {
         let State::Call(open) = &mut self.state else { return };
         let body = &self.held[self.from..];
@@ -288,7 +290,8 @@ impl Reader {
         }
     }
 
-    /// Ends the call under way, whose text goes up to `end` at most; false if another call began before.
+    /// Ends the open call, whose text extends at most to `end`; returns false if another call began
+    /// before.
     fn finish_call(&mut self, end: usize, cut: bool, out: &mut Vec<Piece>) -> bool {
         self.announce(out);
         let State::Call(open) = std::mem::replace(&mut self.state, State::Called) else { return true };
@@ -308,7 +311,7 @@ impl Reader {
     }
 }
 
-/// What the `<` at the start of `text` begins. At the end of all text, what is unfinished is nothing.
+/// Classifies the `<` at the start of `text`. If `ends`, an incomplete tag is plain text.
 fn begins(text: &str, ends: bool) -> Begins<'_> {
     let names = || CALLS.into_iter().chain([SEVERAL]);
     if let Some(tag) = tag(text) {

@@ -1,4 +1,4 @@
-//! Calls and results of earlier turns, as text.
+//! Rendering of earlier calls and results as text.
 
 use agent_core::{AssistantMessage, Block, History, Message, Part, Result, ToolCall, ToolMessage, ToolSpec};
 use serde_json::{Map, Value};
@@ -9,10 +9,10 @@ use super::{
     read::SEVERAL,
 };
 
-/// Nested values are read no deeper than they are written here: not at all.
+/// Depth limit for nested values: none are parsed, so none are rendered as elements.
 const FLAT: usize = 0;
 
-/// The conversation without calls and results, which are text in it.
+/// Renders the conversation with calls and results as text.
 pub(super) fn history(history: &History, tools: &[ToolSpec]) -> Result<History> {
     let mut rendered = History::default();
     let mut messages = history.iter().peekable();
@@ -29,7 +29,7 @@ pub(super) fn history(history: &History, tools: &[ToolSpec]) -> Result<History> 
     Ok(rendered)
 }
 
-/// The message with its text and its calls as one text, in the place of the first of them.
+/// Merges the text and the calls of a message into one text, at the position of the first.
 fn assistant(message: &AssistantMessage, tools: &[ToolSpec]) -> AssistantMessage {
     let calls: Vec<_> = message.calls().collect();
     let (text, group) = (message.text(), group(&calls, tools));
@@ -81,14 +81,14 @@ fn parameter(name: &str, value: &str) -> String {
     }
 }
 
-/// The value so that it is read as what it is.
+/// Renders a value so that it is parsed back unchanged.
 fn text(value: &Value, schema: Option<&Value>) -> String {
     let Value::String(text) = value else { return escape(&value.to_string()) };
     let plain = escape(text);
     if call::value(&plain, schema, FLAT) == *value { plain } else { verbatim(text) }
 }
 
-/// The results of one turn as the user's next message.
+/// Renders the results of one turn as the next user message.
 fn results<'a>(results: impl Iterator<Item = &'a ToolMessage>) -> Message {
     let mut text = String::from("Tool execution results:");
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! From the chunks of a model that writes its calls to those of one that makes them.
+//! Conversion of a stream with calls as text into a stream with tool calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,22 +6,22 @@ use agent_core::{Block, Chunk, ToolSpecs, model::MessageBuilder};
 
 use super::read::{Piece, Reader};
 
-/// Speaks for a model: takes its chunks, and has chunks and blocks in which calls are calls.
+/// Converts a model's chunks into chunks and blocks with tool calls.
 #[derive(Debug)]
 pub(super) struct Speaker {
     reader: Reader,
     tools: ToolSpecs,
-    /// The model's text block that is being read.
+    /// Index of the model's text block that is being read.
     reading: Option<u32>,
-    /// Where the model's blocks are here; of a text, its beginning.
+    /// Output index of each of the model's blocks; for a text, of its beginning.
     places: HashMap<u32, u32>,
-    /// Blocks so far.
+    /// Number of output blocks so far.
     blocks: u32,
-    /// The text block that is open here.
+    /// Index of the open text block.
     text: Option<u32>,
-    /// The call that is open here.
+    /// Index of the open call.
     call: Option<u32>,
-    /// The number in the next call's id.
+    /// Number in the next call's id.
     number: usize,
     called: bool,
     message: MessageBuilder,
@@ -29,7 +29,7 @@ pub(super) struct Speaker {
 }
 
 impl Speaker {
-    /// `calls` were made before.
+    /// Creates a converter; `calls` is the number of earlier calls.
     pub(super) fn new(tools: ToolSpecs, calls: usize) -> Self {
         Self {
             reader: Reader::new(tools.clone()),
@@ -46,13 +46,13 @@ impl Speaker {
         }
     }
 
-    /// Takes a chunk of the model.
+    /// Consumes a chunk of the model.
     pub(super) fn take(&mut self, chunk: &Chunk) {
         match chunk {
             Chunk::Text { index, delta } => self.read(*index, delta),
             Chunk::Block { index, block: Block::Text(text) } if !self.is_known(*index) => self.read(*index, &text.text),
             Chunk::Block { index, block: block @ Block::Text(_) } => self.final_text(*index, block),
-            // A call whose end is missing ends with the message.
+            // A call without an end tag ends with the message.
             Chunk::End { index } if self.reading == Some(*index) => {
                 if !self.reader.is_in_call() {
                     self.end_text(false);
@@ -71,14 +71,15 @@ impl Speaker {
         }
     }
 
-    /// Ends the message; if it was `cut`, more would have come. Returns its blocks if there are calls among them.
+    /// Ends the message; `cut` is true if it was truncated. Returns its blocks if they contain
+    /// calls.
     pub(super) fn finish(&mut self, cut: bool) -> Option<Vec<Block>> {
         self.end_text(cut);
         let message = std::mem::take(&mut self.message);
         self.called.then(|| message.into_blocks())
     }
 
-    /// What is to be said now.
+    /// Returns the chunks to emit now.
     pub(super) fn ready(&mut self) -> Vec<Chunk> {
         std::mem::take(&mut self.ready)
     }
@@ -97,13 +98,13 @@ impl Speaker {
         self.reading == Some(index) || self.places.contains_key(&index)
     }
 
-    /// The whole of a text that came in pieces: it counts if there was no call.
+    /// Handles the final form of a streamed text, unless it contained calls.
     fn final_text(&mut self, index: u32, block: &Block) {
         if self.called {
             return;
         }
         if self.reading == Some(index) {
-            self.reader = Reader::new(self.tools.clone()); // what it holds is in the block
+            self.reader = Reader::new(self.tools.clone()); // its pieces are all in the block
         }
         if let Some(index) = self.places.get(&index).copied() {
             self.say(Chunk::Block { index, block: block.clone() });
@@ -150,7 +151,7 @@ impl Speaker {
         }
     }
 
-    /// The chunk of another block, at its place here.
+    /// Returns the chunk of another block with its output index.
     fn elsewhere(&mut self, mut chunk: Chunk) -> Chunk {
         let (Chunk::Reasoning { index, .. }
         | Chunk::ToolCall { index, .. }

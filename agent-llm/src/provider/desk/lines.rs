@@ -6,10 +6,10 @@ use agent_core::Result;
 
 use crate::{Framing, Splitter, model::Incoming};
 
-/// A body that is read line by line: it may be longer than what fits in memory.
+/// A body that is read line by line, so that it may be larger than memory.
 pub(crate) struct Lines {
     body: Incoming,
-    /// None once the body has ended.
+    /// `None` once the body has ended.
     splitter: Option<Splitter>,
     ready: VecDeque<String>,
 }
@@ -19,7 +19,7 @@ impl Lines {
         Self { body: body.unbounded(), splitter: Some(Framing::Lines.splitter()), ready: VecDeque::new() }
     }
 
-    /// The next line that says anything.
+    /// Returns the next non-empty line.
     pub(crate) async fn next(&mut self) -> Option<Result<String>> {
         loop {
             if let Some(line) = self.ready.pop_front() {

@@ -1,4 +1,4 @@
-//! What a provider is asked beside answers, over the connections and with the key of a model: files, batches.
+//! Client for requests other than completions (files, batches), with a model's connections and key.
 
 mod lines;
 
@@ -16,7 +16,7 @@ use crate::{
     wire::endpoint::endpoint,
 };
 
-/// Asks a provider for things that are no answers of a model.
+/// Client for requests other than completions.
 pub(crate) struct Desk {
     pub(crate) model: HttpModel,
     pub(crate) provider: Provider,
@@ -31,18 +31,19 @@ impl Desk {
         Self { model, provider, wire, pricing, retries: RetryLayer::of_model(retries) }
     }
 
-    /// The address of the API, without the version where the wire's path has it.
+    /// Returns the base URL of the API, without the version if the wire's path contains it.
     pub(crate) fn base_url(&self) -> &str {
         let base = self.wire.base_url(&self.provider).unwrap_or_default().trim_end_matches('/');
         if self.wire == Wire::Messages { base.strip_suffix("/v1").unwrap_or(base) } else { base }
     }
 
-    /// The address of `path` at the provider.
+    /// Returns the URI of `path` at the provider.
     pub(crate) fn uri(&self, path: &str) -> Result<Uri> {
         endpoint(self.base_url(), path)
     }
 
-    /// An address that the provider named, if it is at the provider: nobody else is shown the key.
+    /// Parses a URL received from the provider, and checks that it is at the provider: the key is
+    /// sent to no other host.
     pub(crate) fn own(&self, address: &str) -> Result<Uri> {
         let foreign = || protocol(&self.provider.name, "it named an address that is not its own");
         let uri: Uri = address.parse().map_err(|_| foreign())?;
@@ -51,14 +52,14 @@ impl Desk {
         if is_own { Ok(uri) } else { Err(foreign()) }
     }
 
-    /// Asks for something as often as it fails for a moment: only for what may be asked twice. It is no longer than the model's
-    /// `max_answer`.
+    /// Sends an idempotent request, with retries of temporary failures. The response is limited to
+    /// the model's `max_answer`.
     pub(crate) async fn get(&self, method: Method, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
         let ask = || async { self.open(method.clone(), &uri, headers, Bytes::new()).await?.1.whole().await };
         self.retries.again(ask).await
     }
 
-    /// As [`get`](Self::get), of any length.
+    /// As [`get`](Self::get), without a size limit.
     pub(crate) async fn download(&self, uri: Uri, headers: &HeaderMap) -> Result<Bytes> {
         let ask = || async { self.open(Method::GET, &uri, headers, Bytes::new()).await?.1.unbounded().all().await };
         self.retries.again(ask).await
@@ -69,19 +70,19 @@ impl Desk {
         self.json(&self.get(Method::GET, uri, headers).await?)
     }
 
-    /// As [`get`](Self::get), for lines that come one by one.
+    /// As [`get`](Self::get), for a stream of lines.
     pub(crate) async fn get_lines(&self, uri: Uri, headers: &HeaderMap) -> Result<Lines> {
         let ask = || async { Ok(Lines::new(self.open(Method::GET, &uri, headers, Bytes::new()).await?.1)) };
         self.retries.again(ask).await
     }
 
-    /// Sends something that makes something: once.
+    /// Sends a request that is not idempotent, without retries.
     pub(crate) async fn post(&self, uri: Uri, headers: &HeaderMap, body: Bytes) -> Result<(HeaderMap, Bytes)> {
         let (head, mut body) = self.open(Method::POST, &uri, headers, body).await?;
         Ok((head, body.whole().await?))
     }
 
-    /// As [`post`](Self::post), of JSON for JSON.
+    /// As [`post`](Self::post), with JSON in both directions.
     pub(crate) async fn post_json(&self, uri: Uri, headers: &HeaderMap, body: impl Into<Bytes>) -> Result<Value> {
         let mut headers = headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -95,16 +96,16 @@ impl Desk {
         self.model.open(request).await
     }
 
-    /// What the provider said, as JSON.
+    /// Parses a response as JSON.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] if it is none.
+    /// [`ErrorKind::Protocol`] if it is not JSON.
     pub(crate) fn json(&self, body: &[u8]) -> Result<Value> {
         let no_json = |e| protocol(&self.provider.name, "its answer is no JSON").with_source(e);
         serde_json::from_slice(body).map_err(no_json)
     }
 
-    /// The answer in `body`, with what it cost in a batch.
+    /// Decodes the answer in `body`, with its cost in a batch.
     pub(crate) fn answer(&self, body: &[u8]) -> Result<ModelResponse> {
         let mut response = self.model.codec().decode(body)?;
         response.usage = self.pricing.price(response.usage, response.model.as_deref());
@@ -112,16 +113,16 @@ impl Desk {
     }
 }
 
-/// These headers.
+/// Builds a header map.
 pub(crate) fn headers<const N: usize>(of: [(&'static str, &str); N]) -> HeaderMap {
     let header = |(name, value)| Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?));
     of.into_iter().filter(|(_, value): &(_, &str)| !value.is_empty()).filter_map(header).collect()
 }
 
-/// A text in what the provider said.
+/// Returns a text field of a response.
 ///
 /// # Errors
-/// [`ErrorKind::Protocol`] if it is not there.
+/// [`ErrorKind::Protocol`] if it does not exist.
 pub(crate) fn text<'a>(provider: &str, said: &'a Value, pointer: &str) -> Result<&'a str> {
     let lacks = || protocol(provider, "its answer lacks a field").with_context("field", pointer);
     said.pointer(pointer).and_then(Value::as_str).ok_or_else(lacks)

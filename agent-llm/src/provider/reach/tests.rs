@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What is set in the environment.
+/// Environment variables.
 type Vars = &'static [(&'static str, &'static str)];
 
 fn reach_with(name: &str, vars: Vars, change: impl FnOnce(&mut Wanted)) -> Result<Reach> {
@@ -17,7 +17,7 @@ fn reach(name: &str, vars: Vars) -> Result<Reach> {
     reach_with(name, vars, |_| {})
 }
 
-/// Who is asked, at which address, with which key.
+/// Returns the provider, the URL and the key.
 fn found(reach: Result<Reach>) -> (String, String, Option<String>) {
     let reach = reach.expect("all is there");
     let url = match &reach.speaks {

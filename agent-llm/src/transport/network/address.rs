@@ -1,4 +1,4 @@
-//! Where requests go, and how they name it.
+//! Target addresses of requests, and how requests name them.
 
 use agent_core::{Error, Result};
 use http::{
@@ -11,22 +11,22 @@ use super::{
     proxy::{Proxies, Proxy},
 };
 
-/// A scheme, a host and a port, and the way there.
+/// Scheme, host and port, and the proxy to use.
 pub(super) struct Address {
-    /// As requests name it, with the user that it may hold.
+    /// Scheme and authority as in requests, including any user name.
     named: (Scheme, Authority),
-    /// Without a path and a user.
+    /// Without path and user name.
     uri: Uri,
-    /// With the port if it is not the scheme's.
+    /// Host header, with the port unless it is the scheme's default.
     host: HeaderValue,
     proxy: Option<Proxy>,
 }
 
 impl Address {
-    /// That of a whole address.
+    /// Extracts the address from a URI.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if `uri` is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if `uri` is not a valid address.
     pub(super) fn of(uri: &Uri, proxies: &Proxies) -> Result<Self> {
         let invalid = || Error::config("a request must have a whole address, like http://host:port/path");
         let named = uri.scheme().cloned().zip(uri.authority().cloned()).ok_or_else(invalid)?;
@@ -42,7 +42,7 @@ impl Address {
         Ok(Self { named, uri, host, proxy })
     }
 
-    /// True if requests for `uri` go here.
+    /// Returns true if requests for `uri` go to this address.
     pub(super) fn is_of(&self, uri: &Uri) -> bool {
         (Some(&self.named.0), Some(&self.named.1)) == (uri.scheme(), uri.authority())
     }
@@ -55,7 +55,7 @@ impl Address {
         self.named.0 == Scheme::HTTPS
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub(super) fn endpoint(&self) -> (&str, u16) {
         let port = self.uri.port_u16().unwrap_or(if self.has_tls() { 443 } else { 80 });
         (self.uri.host().unwrap_or_default(), port)
@@ -65,12 +65,13 @@ impl Address {
         self.proxy.as_ref()
     }
 
-    /// The proxy that requests without TLS are given to as they are.
+    /// Returns the proxy that forwards requests without TLS.
     fn forwarder(&self) -> Option<&Proxy> {
         self.proxy().filter(|proxy| !self.has_tls() && proxy.forwards())
     }
 
-    /// Makes the request one that names only what the server is not known by, and the host in a header.
+    /// Rewrites the request to origin form, with the host in a header, unless a proxy needs the
+    /// absolute form.
     pub(super) fn address_for_http1(&self, request: &mut http1::Outgoing) {
         let path = path(request);
         match self.forwarder() {
@@ -85,7 +86,7 @@ impl Address {
         request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
     }
 
-    /// Makes the request one that names the whole address.
+    /// Rewrites the request to absolute form.
     pub(super) fn address_for_http2(&self, request: &mut http1::Outgoing) {
         *request.uri_mut() = self.whole(path(request));
     }

@@ -1,4 +1,4 @@
-//! The bodies of answers.
+//! Response bodies.
 
 use std::{
     pin::Pin,
@@ -12,10 +12,11 @@ use hyper::body::Incoming;
 
 use super::{failure::broken_body, lease::Lease};
 
-/// The body of an answer. At its end the connection is left to the next request; dropped before, the call is cancelled.
+/// Response body. At its end the connection returns to the pool; dropping it earlier cancels the
+/// call.
 pub(super) struct Answer {
     body: Incoming,
-    /// None when the body is over.
+    /// `None` once the body has ended.
     lease: Option<Lease>,
 }
 
@@ -34,7 +35,7 @@ impl Stream for Answer {
             let Some(held) = lease else { return Poll::Ready(None) };
             match ready!(held.poll_frame(cx, body)) {
                 Some(Ok(frame)) => {
-                    // Trailers say nothing that anybody asked for.
+                    // Trailers are ignored.
                     if let Ok(data) = frame.into_data() {
                         return Poll::Ready(Some(Ok(data)));
                     }

@@ -18,7 +18,7 @@ use super::{
     tls::{Tls, Trust},
 };
 
-/// Makes a [`HttpTransport`] that differs from the default.
+/// Builder of an [`HttpTransport`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,7 +36,7 @@ use super::{
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct HttpTransportBuilder {
-    /// None: that of the environment.
+    /// `None`: use the environment's proxies.
     proxy: Option<ProxyChoice>,
     system_roots: bool,
     roots: Vec<Vec<u8>>,
@@ -53,11 +53,11 @@ pub struct HttpTransportBuilder {
 #[derive(Clone)]
 enum ProxyChoice {
     Nothing,
-    /// It may hold a password.
+    /// The URL may contain a password.
     At(String),
 }
 
-/// A certificate and its key, as PEM.
+/// A client certificate and its key, as PEM.
 #[derive(Clone)]
 struct Client {
     chain: Vec<u8>,
@@ -85,113 +85,119 @@ impl Default for HttpTransportBuilder {
 }
 
 impl HttpTransportBuilder {
-    /// Sends all requests through the proxy at this address: `http://`, `https://`, `socks5://` (names are resolved here) or
-    /// `socks5h://` (names are resolved there), with `user:password@` if it wants that. Default: what `HTTPS_PROXY`,
-    /// `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, in lower case too; servers on this machine are then called without one.
+    /// Sends all requests through the proxy at this URL: `http://`, `https://`, `socks5://` (names
+    /// are resolved locally) or `socks5h://` (names are resolved by the proxy), optionally with
+    /// `user:password@`. Default: the proxies in `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
+    /// `NO_PROXY`, also in lower case; servers on this machine are then called without a proxy.
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.proxy = Some(ProxyChoice::At(url.into()));
         self
     }
 
-    /// Uses no proxy, whatever the environment says.
+    /// Disables proxies, ignoring the environment.
     pub fn no_proxy(mut self) -> Self {
         self.proxy = Some(ProxyChoice::Nothing);
         self
     }
 
-    /// Trusts these root certificates, PEM, as well.
+    /// Also trusts these root certificates, as PEM.
     pub fn add_roots(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots.push(pem.into());
         self
     }
 
-    /// Trusts no root certificates but those of [`add_roots`](Self::add_roots). Default: the operating system's, too.
+    /// Trusts only the root certificates set with [`add_roots`](Self::add_roots). Default: also
+    /// trusts the operating system's.
     pub fn no_system_roots(mut self) -> Self {
         self.system_roots = false;
         self
     }
 
-    /// Shows this certificate to servers that ask for one: its chain and its private key, PEM.
+    /// Sets the client certificate for servers that request one: its chain and its private key, as
+    /// PEM.
     pub fn client_certificate(mut self, chain: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         self.client = Some(Client { chain: chain.into(), key: key.into() });
         self
     }
 
-    /// Takes the cryptography that the application installed for the process with rustls'
-    /// `CryptoProvider::install_default`, such as the FIPS module of aws-lc-rs. Default: ring, or aws-lc-rs with the feature
-    /// of this name.
+    /// Uses the cryptography provider that the application installed for the process with rustls'
+    /// `CryptoProvider::install_default`, such as the FIPS module of aws-lc-rs. Default: ring, or
+    /// aws-lc-rs with the feature of that name.
     pub fn process_crypto(mut self) -> Self {
         self.process_provider = true;
         self
     }
 
-    /// Sets the longest time until there is a connection: for the name, the proxy and TLS together. Default: 15 s.
+    /// Sets the timeout for establishing a connection: name resolution, proxy and TLS together.
+    /// Default: 15 s.
     pub fn connect_timeout(mut self, longest: Duration) -> Self {
         self.connect_timeout = longest;
         self
     }
 
-    /// Sets for how long a connection is kept that nobody uses. Default: 90 s.
+    /// Sets the time after which an idle connection is closed. Default: 90 s.
     pub fn idle_timeout(mut self, longest: Duration) -> Self {
         self.limits.idle_timeout = longest;
         self
     }
 
-    /// Sets how many connections without a call are kept for each server. Default: all.
+    /// Sets the maximum number of idle connections per server. Default: unlimited.
     pub fn max_idle(mut self, connections: usize) -> Self {
         self.limits.most_idle = connections;
         self
     }
 
-    /// Sets how many connections each server has at most; further calls wait for one. Default: as many as are needed.
+    /// Sets the maximum number of connections per server; further calls wait for one. Default:
+    /// unlimited.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.limits.most = connections;
         self
     }
 
-    /// Sets how old a connection may be that takes another call: behind a load balancer, new ones find new servers.
-    /// Default: any age.
+    /// Sets the maximum age of a connection that takes another call: behind a load balancer, new
+    /// connections reach new servers. Default: unlimited.
     pub fn max_age(mut self, longest: Duration) -> Self {
         self.limits.most_age = Some(longest);
         self
     }
 
-    /// Sets the silence after which TCP asks the other side for a sign of life, if any. Default: 60 s.
+    /// Sets the idle time before TCP keep-alive probes, or disables them. Default: 60 s.
     pub fn tcp_keep_alive(mut self, silence: Option<Duration>) -> Self {
         self.tcp_keep_alive = silence;
         self
     }
 
-    /// Sets the silence after which an HTTP/2 server with open calls is pinged, if any; without an answer for 20 s, its calls
-    /// fail. Default: 30 s.
+    /// Sets the idle time after which an HTTP/2 server with open calls is pinged, or disables
+    /// pings; without an answer for 20 s, its calls fail. Default: 30 s.
     pub fn http2_pings(mut self, silence: Option<Duration>) -> Self {
         self.pings = silence;
         self
     }
 
-    /// Speaks HTTP/1.1 alone. Default: HTTP/2 with servers that offer it over TLS.
+    /// Uses HTTP/1.1 only. Default: HTTP/2 with servers that offer it over TLS.
     pub fn http1_only(mut self) -> Self {
         self.speaks = Some(Protocol::Http1);
         self
     }
 
-    /// Speaks HTTP/2 alone, also without TLS.
+    /// Uses HTTP/2 only, also without TLS.
     pub fn http2_prior_knowledge(mut self) -> Self {
         self.speaks = Some(Protocol::Http2);
         self
     }
 
-    /// Sets what requests say about who sends them, unless a model has a header `user-agent` of its own. Default: this
-    /// crate's name and version.
+    /// Sets the `user-agent` header, unless a model sets its own. Default: this crate's name and
+    /// version.
     pub fn user_agent(mut self, name: impl Into<String>) -> Self {
         self.user_agent = Some(name.into());
         self
     }
 
-    /// Makes the transport. It opens no connection and reads none of the system's certificates yet.
+    /// Builds the transport. This neither opens a connection nor reads the system's certificates.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for what cannot be: a proxy's address, a certificate, a limit of nothing.
+    /// [`Config`](agent_core::ErrorKind::Config) for an invalid proxy URL or certificate, or a
+    /// limit of zero.
     pub fn build(self) -> Result<HttpTransport> {
         if self.limits.most == 0 {
             return Err(Error::config("max_connections must be at least 1"));
@@ -220,7 +226,8 @@ impl HttpTransportBuilder {
 
     fn trust(&self) -> Result<Trust> {
         let provider = match self.process_provider {
-            // Named, since rustls refuses to choose where an application has brought in a second one.
+            // Named explicitly, since rustls refuses to choose if an application has added a second
+            // provider.
             false => Arc::new(crypto::default_provider()),
             true => CryptoProvider::get_default()
                 .cloned()

@@ -1,4 +1,4 @@
-//! Reaching servers: names, sockets, proxies, TLS.
+//! Establishing connections: name resolution, sockets, proxies, TLS.
 
 use std::{error::Error as StdError, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     tls::{Offer, Tls, why_refused},
 };
 
-/// What bytes come from and go to: a socket, or what is around one.
+/// Byte stream: a socket, or a wrapper around one.
 pub(super) type Stream = Box<dyn Io>;
 
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -36,27 +36,27 @@ const PERHAPS_A_PROXY: &str =
 
 /// Opens connections.
 pub(super) struct Connector {
-    /// The silence after which TCP asks the other side for a sign of life.
+    /// Idle time before TCP keep-alive probes.
     pub(super) tcp_keep_alive: Option<Duration>,
     pub(super) tls: Tls,
     pub(super) proxies: Proxies,
-    /// What all connections speak, if that was decided.
+    /// Protocol of all connections, if fixed.
     pub(super) speaks: Option<Protocol>,
-    /// The longest time for all that it takes.
+    /// Timeout for establishing a connection.
     pub(super) timeout: Duration,
-    /// The silence after which an HTTP/2 server is asked for a sign of life.
+    /// Idle time after which an HTTP/2 server is pinged.
     pub(super) pings: Option<Duration>,
 }
 
 pub(super) type Tcp = HttpConnector<Resolver>;
 
 impl Connector {
-    /// What is known of the protocol before there is a connection.
+    /// Returns the protocol, if it is known before connecting.
     pub(super) fn speaks(&self, address: &Address) -> Option<Protocol> {
         self.speaks.or_else(|| (!address.has_tls()).then_some(Protocol::Http1))
     }
 
-    /// A new connection to `address`, which says in `progress` how far it has come.
+    /// Opens a connection to `address`, recording each step in `progress`.
     pub(super) async fn connect(&self, address: &Address, progress: &Progress) -> Result<(Stream, Protocol)> {
         let stream = self.reach(address, progress).await?;
         if !address.has_tls() {
@@ -75,7 +75,7 @@ impl Connector {
         Ok((stream, protocol))
     }
 
-    /// What opens sockets, for one connection.
+    /// Returns the socket connector for one connection.
     fn tcp(&self, progress: Progress) -> Tcp {
         let mut tcp = HttpConnector::new_with_resolver(Resolver::new(progress));
         tcp.enforce_http(false);
@@ -94,7 +94,7 @@ impl Connector {
             });
         };
         progress.enter(Part::Proxy);
-        let tcp = self.tcp(Progress::new(Part::Proxy)); // its name and its socket are the proxy's, too
+        let tcp = self.tcp(Progress::new(Part::Proxy)); // name and socket are the proxy's, too
         if !proxy.forwards() {
             return proxy.connect_by_socks(tcp, address, progress).await;
         }
@@ -127,12 +127,12 @@ impl Connector {
     }
 }
 
-/// A socket to the host and port of `uri`.
+/// Opens a socket to the host and port of `uri`.
 async fn open(tcp: Tcp, uri: Uri) -> Result<Stream, Box<dyn StdError + Send + Sync>> {
     Ok(Box::new(tcp.oneshot(uri).await?.into_inner()))
 }
 
-/// Whether it was the name or the connection that failed.
+/// Returns whether name resolution or the connection failed.
 fn part_of(e: &(dyn StdError + 'static)) -> Part {
     if chain(e).any(<dyn StdError>::is::<NoSuchName>) { Part::Name } else { Part::Connection }
 }

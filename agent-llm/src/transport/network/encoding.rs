@@ -1,4 +1,4 @@
-//! Compressed answers.
+//! Decompression of responses.
 
 use std::io;
 
@@ -13,11 +13,12 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use crate::Body;
 
-/// What servers are told that can be read.
+/// Value of the `accept-encoding` header.
 pub(super) const ACCEPTED: HeaderValue =
     HeaderValue::from_static(if cfg!(feature = "compression") { "gzip, deflate, br, zstd" } else { "gzip, deflate" });
 
-/// The answer as it was before it was compressed. One of an encoding that is not known stays as it is, and says so.
+/// Decompresses the response. A response with an unknown encoding is unchanged, including its
+/// header.
 pub(super) fn decoded(answer: Response<Body>) -> Response<Body> {
     let Some(encoding) = answer.headers().get(header::CONTENT_ENCODING) else { return answer };
     let encoding = encoding.as_bytes().to_ascii_lowercase();
@@ -45,7 +46,7 @@ fn read(decoder: impl AsyncRead + Send + 'static) -> Body {
     Body::new(ReaderStream::new(decoder).map_err(why))
 }
 
-/// What the network said, or why the bytes cannot be decoded.
+/// Returns the underlying transport error, or the reason why decompression failed.
 fn why(e: io::Error) -> Error {
     let cut = e.kind() == io::ErrorKind::UnexpectedEof;
     match e.downcast::<Error>() {

@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/1.1.
+//! HTTP/1.1 connections.
 
 use std::{
     pin::Pin,
@@ -22,14 +22,15 @@ use tokio::{task::unconstrained, time::Instant};
 
 use super::{connect::Stream, pool::Slot};
 
-/// A request as hyper takes it.
+/// A request in hyper's type.
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
-/// What hyper makes of a request: the head of its answer; the error holds the request if nothing of it was sent.
+/// Result of sending a request: the head of the response; the error contains the request if nothing
+/// of it was sent.
 pub(super) type Sent = Result<Response<Incoming>, TrySendError<Outgoing>>;
 
-/// Nothing runs beside the calls: the one that has the connection moves its bytes whenever it is polled, and dropping the
-/// connection closes it.
+/// HTTP/1.1 connection without a background task: the call that holds the connection drives its I/O
+/// whenever it is polled, and dropping the connection closes it.
 pub(super) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
     driver: Driver,
@@ -38,42 +39,43 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Begins to speak HTTP.
+    /// Performs the HTTP handshake.
     pub(super) async fn open(stream: Stream, slot: Slot) -> hyper::Result<Self> {
         let (sender, bytes) = http1::handshake(TokioIo::new(stream)).await?;
         Ok(Self { sender, driver: Driver::new(bytes.boxed()), opened: Instant::now(), _slot: slot })
     }
 
-    /// Sends `request` and waits for the head of the answer.
+    /// Sends `request` and waits for the head of the response.
     pub(super) async fn send(&mut self, request: Outgoing) -> Sent {
         let Self { sender, driver, .. } = self;
         let mut answer = std::pin::pin!(unconstrained(sender.try_send_request(request)));
         std::future::poll_fn(|cx| driver.poll(cx, |nobody| answer.as_mut().poll(nobody))).await
     }
 
-    /// The next piece of the answer's body.
+    /// Polls the next frame of the response body.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
         body: &mut Incoming,
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         let mut brought = |nobody: &mut Context<'_>| Pin::new(&mut *body).poll_frame(nobody);
-        // Most often it came with what was read before. Only the connection brings more: there is nobody to be woken by.
+        // The frame has usually been read already. Otherwise only the driver produces more, so no
+        // waker is needed.
         match brought(&mut Context::from_waker(Waker::noop())) {
             Poll::Pending => self.driver.poll(cx, brought),
             ready @ Poll::Ready(_) => ready,
         }
     }
 
-    /// True if it can take a request.
+    /// Returns true if the connection can take a request.
     pub(super) fn is_free(&self) -> bool {
         self.driver.bytes.is_some() && self.sender.is_ready()
     }
 }
 
-/// What reads and writes.
+/// Drives the connection's I/O.
 struct Driver {
-    /// None once the connection is closed.
+    /// `None` once the connection is closed.
     bytes: Option<BoxFuture<'static, hyper::Result<()>>>,
     relay: Arc<Relay>,
     waker: Waker,
@@ -85,13 +87,14 @@ impl Driver {
         Self { bytes: Some(bytes), waker: relay.clone().into(), relay }
     }
 
-    /// Reads and writes until `brought` is ready. Only the driver brings anything: `brought` need not wake anybody.
+    /// Drives I/O until `brought` is ready. Only the driver makes progress, so `brought` need not
+    /// register a waker.
     fn poll<T>(&mut self, cx: &mut Context<'_>, mut brought: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         loop {
             self.relay.begin();
             let mut relayed = Context::from_waker(&self.waker);
             if self.bytes.as_mut().is_some_and(|bytes| bytes.poll_unpin(&mut relayed).is_ready()) {
-                self.bytes = None; // and with it what it held for whoever still waits, who so learns of the end
+                self.bytes = None; // drops its channels, which reports the end to a waiting call
             }
             let wants_another_turn = self.relay.was_woken();
             if let Poll::Ready(brought) = brought(&mut Context::from_waker(Waker::noop())) {
@@ -99,7 +102,7 @@ impl Driver {
             }
             self.relay.caller.register(cx.waker());
             if wants_another_turn {
-                cx.waker().wake_by_ref(); // after others had theirs
+                cx.waker().wake_by_ref(); // lets other tasks run first
                 return Poll::Pending;
             }
             if !self.relay.was_woken() {
@@ -109,11 +112,11 @@ impl Driver {
     }
 }
 
-/// Wakes the call that waits. What a call takes wakes the driver to bring more, and the call is about to poll that itself:
-/// with the relay between them it is not woken to do it once more.
+/// Wakes the waiting call. Consuming a frame wakes the driver, which the same call is about to poll
+/// anyway: the relay suppresses that redundant wake-up.
 #[derive(Default)]
 struct Relay {
-    /// None while it polls.
+    /// Empty while the call polls.
     caller: AtomicWaker,
     woken: AtomicBool,
 }

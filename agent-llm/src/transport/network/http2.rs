@@ -1,4 +1,4 @@
-//! A connection that speaks HTTP/2, which many calls share.
+//! HTTP/2 connections, which many calls share.
 
 use std::{
     pin::pin,
@@ -17,30 +17,30 @@ use tokio::time::Instant;
 
 use super::{connect::Stream, pool::Slot};
 
-/// The most calls on one connection, however many the server would take.
+/// Maximum number of streams per connection, even if the server allows more.
 const MOST_STREAMS: u32 = 128;
 
-/// Bytes of an answer that may come before its call reads them. All of them together fit into the connection's own window:
-/// calls that do not read hold up no others.
+/// Flow-control window of one stream, in bytes. The windows of all streams together fit into the
+/// connection's window, so that calls that do not read do not block others.
 const WINDOW: u32 = 256 << 10;
 
 pub(super) type Sender = http2::SendRequest<Full<Bytes>>;
 
-/// A connection in the list of those that take more calls.
+/// A connection that accepts more calls.
 pub(super) struct Shared {
     pub(super) id: u64,
     sender: Sender,
-    /// How many calls the server takes at once, as far as it has said so.
+    /// Maximum number of concurrent streams, as announced by the server.
     most: Arc<AtomicUsize>,
-    /// How many there are.
+    /// Number of open streams.
     streams: usize,
     pub(super) opened: Instant,
-    /// Since when there are none, if there are none.
+    /// Start of the current idle period, if idle.
     pub(super) idle_since: Instant,
 }
 
 impl Shared {
-    /// Begins to speak HTTP/2; `pings` is the silence after which the server is asked for a sign of life.
+    /// Performs the HTTP/2 handshake; `pings` is the idle time after which the server is pinged.
     pub(super) async fn open(stream: Stream, pings: Option<Duration>, id: u64, slot: Slot) -> hyper::Result<Self> {
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -59,7 +59,7 @@ impl Shared {
                 told.store(connection.current_max_send_streams().min(MOST_STREAMS as usize), Ordering::Relaxed);
                 over
             });
-            let _ = moved.await; // the calls on it learn of its end themselves
+            let _ = moved.await; // its calls notice the end themselves
         });
         let now = Instant::now();
         Ok(Self { id, sender, most, streams: 0, opened: now, idle_since: now })
@@ -73,9 +73,10 @@ impl Shared {
         self.streams == 0
     }
 
-    /// Takes one more call, if there is room for it.
+    /// Opens a stream for one more call, if there is room.
     pub(super) fn join(&mut self) -> Option<Sender> {
-        // A server that takes none at all is asked all the same: its connection may wait for better times.
+        // A server that allows no streams still gets one: its connection may wait for a higher
+        // limit.
         let most = self.most.load(Ordering::Relaxed).max(1);
         (self.streams < most).then(|| {
             self.streams += 1;
@@ -83,7 +84,7 @@ impl Shared {
         })
     }
 
-    /// One of its calls is over.
+    /// Releases the stream of a finished call.
     pub(super) fn leave(&mut self) {
         self.streams -= 1;
         self.idle_since = Instant::now();

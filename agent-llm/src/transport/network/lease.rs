@@ -1,4 +1,4 @@
-//! What a call holds of a connection.
+//! Checked-out connections.
 
 use std::{
     pin::Pin,
@@ -20,42 +20,43 @@ use super::{
     pool::Origin,
 };
 
-/// A connection of a call's own, or a seat on one that it shares. Dropped before [`finish`](Self::finish), the call is
-/// cancelled.
+/// A checked-out HTTP/1.1 connection, or one HTTP/2 stream. Dropping it before
+/// [`finish`](Self::finish) cancels the call.
 pub(super) struct Lease {
     origin: Arc<Origin>,
     held: Held,
-    /// It was opened for this call.
+    /// True if the connection was opened for this call.
     pub(super) is_new: bool,
 }
 
 pub(super) enum Held {
-    /// HTTP/1.1.
+    /// HTTP/1.1 connection.
     Alone(Connection),
-    /// HTTP/2.
+    /// HTTP/2 stream.
     Seat(Seat),
 }
 
-/// A place among the calls of a connection.
+/// A stream of a shared connection.
 pub(super) struct Seat {
     pub(super) origin: Arc<Origin>,
-    /// The connection's.
+    /// Id of the connection.
     pub(super) id: u64,
     pub(super) sender: http2::Sender,
 }
 
-/// Why a request has no answer.
+/// Reason why a request has no response.
 pub(super) enum Unanswered {
     /// The connection was closed before anything of the request was sent.
     Unsent(Outgoing, hyper::Error),
-    /// The server says that it has done nothing with the request.
+    /// The server states that it did not process the request.
     Refused(Outgoing, hyper::Error),
-    /// Nobody knows what the server has done with the request.
+    /// It is unknown whether the server processed the request.
     Lost(hyper::Error),
 }
 
 impl Unanswered {
-    /// `kept` is the request once more, if it is one that a server can refuse.
+    /// Classifies the error. `kept` is a copy of the request, if the server may refuse it
+    /// unprocessed.
     fn of(mut e: TrySendError<Outgoing>, kept: Option<Outgoing>) -> Self {
         match (e.take_message(), kept) {
             (Some(unsent), _) => Self::Unsent(unsent, e.into_error()),
@@ -76,7 +77,7 @@ impl Lease {
         Self { origin, held, is_new }
     }
 
-    /// Sends `request` and waits for the head of the answer.
+    /// Sends `request` and waits for the head of the response.
     pub(super) async fn send(&mut self, mut request: Outgoing) -> Result<Response<Incoming>, Unanswered> {
         match &mut self.held {
             Held::Alone(connection) => {
@@ -91,7 +92,7 @@ impl Lease {
         }
     }
 
-    /// The next piece of the answer's body.
+    /// Polls the next frame of the response body.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,7 +104,7 @@ impl Lease {
         }
     }
 
-    /// The answer is over: the connection is left to the next call, if it can take it.
+    /// Completes the call: the connection returns to the pool, if it can take another.
     pub(super) fn finish(self) {
         match self.held {
             Held::Alone(connection) if connection.is_free() => self.origin.keep(connection),

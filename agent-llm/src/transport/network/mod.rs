@@ -1,4 +1,4 @@
-//! The transport over HTTP/1.1 and HTTP/2: hyper and rustls.
+//! Transport over HTTP/1.1 and HTTP/2, with hyper and rustls.
 
 mod address;
 mod answer;
@@ -36,16 +36,17 @@ use self::{
 };
 use super::{Body, Transport};
 
-/// How often a request is sent again that the server refused without a look at it.
+/// Maximum number of times a request is sent again after the server refused it unprocessed.
 const MOST_REFUSALS: u32 = 2;
 
-/// HTTP/1.1, and HTTP/2 where a server offers it, with TLS for `https` addresses. Keeps connections open for further
-/// requests; cheap to clone.
+/// HTTP client for HTTP/1.1, and HTTP/2 if a server offers it, with TLS for `https` URLs. Pools
+/// connections; cheap to clone.
 ///
-/// A connection that no request used for 90 seconds is closed. Redirects are not followed, so that a request and its key go
-/// where they were sent and nowhere else. Proxies are those of the environment. Root certificates are those of the operating
-/// system (without any, a built-in set), and are read at the first `https` request. Compressed answers are decoded: the body
-/// is what the server compressed. [`builder`](Self::builder) changes what can be changed.
+/// Connections are closed after 90 seconds without a request. Redirects are not followed, so that a
+/// request and its key go only where they were sent. Proxies come from the environment. Root
+/// certificates come from the operating system (or, if it has none, from a built-in set), and are
+/// read at the first `https` request. Compressed responses are decompressed.
+/// [`builder`](Self::builder) changes these settings.
 #[derive(Clone)]
 pub struct HttpTransport(Arc<Inner>);
 
@@ -53,19 +54,19 @@ struct Inner {
     connector: Connector,
     user_agent: HeaderValue,
     limits: Limits,
-    /// Mostly one: a transport is a model's.
+    /// Usually one entry: most transports serve one provider.
     origins: Mutex<Vec<Arc<Origin>>>,
 }
 
 impl HttpTransport {
-    /// A transport without connections.
+    /// Creates a transport with the default settings.
     pub fn new() -> Self {
         HttpTransportBuilder::default()
             .build()
             .expect("the defaults are valid, and the environment is judged when it is used")
     }
 
-    /// Begins a transport with settings of its own.
+    /// Returns a builder for custom settings.
     pub fn builder() -> HttpTransportBuilder {
         HttpTransportBuilder::default()
     }
@@ -104,7 +105,8 @@ impl Inner {
                 let mut lease = origin.lease(&self.connector).await?;
                 match lease.send(request).await {
                     Ok(answer) => return Ok(decoded(answer.map(|body| Body::new(Answer::new(body, lease))))),
-                    // The server closed the connection while it waited, and has seen nothing of the request.
+                    // The server closed the idle connection before it received anything of the
+                    // request.
                     Err(Unanswered::Unsent(unsent, _)) if !lease.is_new => request = unsent,
                     Err(Unanswered::Refused(refused, _)) if refusals < MOST_REFUSALS => {
                         refusals += 1;
@@ -119,7 +121,7 @@ impl Inner {
 
 #[async_trait]
 impl Transport for HttpTransport {
-    // As async-trait has it, but for the box, which it would fill by copying.
+    // Written by hand instead of async-trait, whose box would be filled by copying.
     fn send<'life0, 'async_trait>(
         &'life0 self,
         request: Request<Bytes>,

@@ -1,4 +1,4 @@
-//! One server, and the open connections to it.
+//! Connection pool for one origin.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -21,20 +21,20 @@ use super::{
     progress::Progress,
 };
 
-/// How many connections there may be, and for how long.
+/// Limits of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long a connection is kept that nobody uses.
+    /// Time after which an idle connection is closed.
     pub(super) idle_timeout: Duration,
-    /// How many of those are kept, per server.
+    /// Maximum number of idle connections per server.
     pub(super) most_idle: usize,
-    /// How many connections there are in all, per server.
+    /// Maximum number of connections per server.
     pub(super) most: usize,
-    /// How old a connection may be that takes another call.
+    /// Maximum age of a connection that takes another call.
     pub(super) most_age: Option<Duration>,
 }
 
-/// A server's address and its connections.
+/// Connection pool for one origin.
 pub(super) struct Origin {
     pub(super) address: Address,
     limits: Limits,
@@ -43,32 +43,33 @@ pub(super) struct Origin {
 }
 
 struct State {
-    /// Those that speak HTTP/1.1 and wait for a call, with the moment from which they do; the one last used is the last.
+    /// Idle HTTP/1.1 connections, with the start of their idle period; the most recently used is
+    /// last.
     idle: Vec<(Connection, Instant)>,
-    /// Those that speak HTTP/2 and take more calls.
+    /// HTTP/2 connections that accept more calls.
     shared: Vec<Shared>,
-    /// None until the first connection shows it.
+    /// `None` until the first connection has negotiated the protocol.
     speaks: Option<Protocol>,
     opening: usize,
-    /// Ids that were given to connections.
+    /// Number of connection ids assigned so far.
     ids: u64,
-    /// How many attempts failed, and how the last one did.
+    /// Number of failed attempts, and the last error.
     failures: (u64, Option<Arc<Error>>),
-    /// Somebody closes what nobody uses.
+    /// True while a task closes idle connections.
     watched: bool,
 }
 
-/// How many connections are open or being opened.
+/// Number of connections that are open or being opened.
 struct Places {
     taken: Mutex<usize>,
-    /// Something was closed, opened or left.
+    /// Notified when a connection was closed, opened or released.
     changed: Notify,
 }
 
-/// The place of one connection among those of its server, until it is closed.
+/// Permit for one connection of a server, held until it is closed.
 pub(super) struct Slot(Arc<Places>);
 
-/// What a call that needs a connection does next.
+/// Next step of a call that needs a connection.
 enum Next<'a> {
     Use(Lease),
     Open(Opening),
@@ -90,23 +91,24 @@ impl Origin {
         Self { address, limits, state: Mutex::new(state), places }
     }
 
-    /// True if no connection is open.
+    /// Returns true if no connection is open.
     pub(super) fn has_none(&self) -> bool {
         let state = self.lock();
         state.idle.is_empty() && state.shared.is_empty()
     }
 
-    /// A connection for one call: one that waits or has room, or else a new one.
+    /// Checks out a connection for one call: an idle or shared one, or else a new one.
     ///
     /// # Errors
-    /// The server cannot be reached. Who waited for another's attempt fails with it: a thousand calls to a server that is
-    /// away fail at once, and not one after the other.
+    /// If the server cannot be reached. Calls that wait for another call's connection attempt fail
+    /// with it, so that a thousand calls to an unreachable server fail at once instead of one after
+    /// the other.
     pub(super) async fn lease(self: &Arc<Self>, connector: &Connector) -> Result<Lease> {
         let mut seen = None;
         loop {
             match self.next(&mut seen)? {
                 Next::Use(lease) => return Ok(lease),
-                // Seldom: no other call has to have room for it.
+                // Boxed, because it is rare: other calls need not reserve the space.
                 Next::Open(opening) => {
                     let opened: BoxFuture<'_, _> = boxed(|| opening.open(connector));
                     return opened.await;
@@ -116,7 +118,7 @@ impl Origin {
         }
     }
 
-    /// `seen` is how many attempts had failed when the call began to wait.
+    /// `seen` is the number of failed attempts when the call began to wait.
     fn next(self: &Arc<Self>, seen: &mut Option<u64>) -> Result<Next<'_>> {
         let mut state = self.lock();
         if let Some(held) = self.take(&mut state) {
@@ -128,8 +130,8 @@ impl Origin {
             return Err(again(failure));
         }
         seen.get_or_insert(state.failures.0);
-        // Whether calls can share connections shows with the first. If they can, one at a time is opened: each has room for
-        // many of those that wait.
+        // The first connection shows whether calls can share connections. Until then, and with
+        // HTTP/2, one connection is opened at a time: each has room for many waiting calls.
         let waits = state.speaks != Some(Protocol::Http1) && state.opening > 0;
         if waits || !self.places.take(self.limits.most) {
             return Ok(Next::Wait(self.places.changed.notified()));
@@ -147,13 +149,13 @@ impl Origin {
                 return Some(Held::Alone(connection));
             }
         }
-        // Calls that are on an old one stay on it; it is closed with the last of them.
+        // Calls on an old connection stay on it; it is closed with the last of them.
         state.shared.retain(|shared| !shared.is_closed() && is_young(shared.opened));
         let (id, sender) = state.shared.iter_mut().find_map(|shared| Some((shared.id, shared.join()?)))?;
         Some(Held::Seat(Seat { origin: self.clone(), id, sender }))
     }
 
-    /// Keeps a connection for further calls.
+    /// Returns a connection to the pool.
     pub(super) fn keep(self: &Arc<Self>, connection: Connection) {
         let mut state = self.lock();
         if state.idle.len() < self.limits.most_idle {
@@ -163,7 +165,7 @@ impl Origin {
         self.places.changed.notify_one();
     }
 
-    /// A call has left a connection that it shared.
+    /// Releases a call's stream of a shared connection.
     pub(super) fn leave(self: &Arc<Self>, id: u64) {
         let mut state = self.lock();
         if let Some(shared) = state.shared.iter_mut().find(|shared| shared.id == id) {
@@ -181,7 +183,7 @@ impl Origin {
         }
     }
 
-    /// A connection that came no further in time.
+    /// Builds the timeout error for a connection attempt.
     fn late(&self, part: Part, longest: Duration) -> Error {
         let what = match (part, self.address.proxy()) {
             (Part::Name, _) => "to find its address".to_owned(),
@@ -197,7 +199,7 @@ impl Origin {
     }
 }
 
-/// A failure once more, for another call.
+/// Duplicates an error for another call.
 fn again(failure: &Arc<Error>) -> Error {
     let same = Error::new(failure.kind(), failure.message().to_owned()).with_retry(failure.retry());
     let part = failure.context("part").unwrap_or_default().to_owned();
@@ -205,7 +207,7 @@ fn again(failure: &Arc<Error>) -> Error {
 }
 
 impl Places {
-    /// Takes a place, unless `most` are taken.
+    /// Acquires a permit, unless `most` are taken.
     fn take(&self, most: usize) -> bool {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = *taken < most;
@@ -221,7 +223,7 @@ impl Drop for Slot {
     }
 }
 
-/// A connection that is being opened.
+/// A connection attempt.
 struct Opening {
     origin: Arc<Origin>,
     id: u64,
@@ -263,14 +265,14 @@ impl Opening {
 }
 
 impl Drop for Opening {
-    /// Those who waited for it look again.
+    /// Wakes the calls that waited for the attempt.
     fn drop(&mut self) {
         self.origin.lock().opening -= 1;
         self.origin.places.changed.notify_waiters();
     }
 }
 
-/// Closes what nobody uses, for as long as there is something.
+/// Closes idle connections, while there are any.
 struct Watch {
     origin: Weak<Origin>,
     over: bool,
@@ -283,7 +285,7 @@ impl Watch {
         }
     }
 
-    /// Closes what was idle for too long; gives when to look again.
+    /// Closes connections that were idle for too long; returns the time of the next check.
     fn look(&mut self) -> Option<Instant> {
         let origin = self.origin.upgrade()?;
         let mut state = origin.lock();
@@ -300,7 +302,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    /// Its runtime ended before it did: the next call finds another watch.
+    /// The runtime ended first: the next call starts a new watch.
     fn drop(&mut self) {
         if let Some(origin) = self.origin.upgrade().filter(|_| !self.over) {
             origin.lock().watched = false;

@@ -1,4 +1,4 @@
-//! How far a connection has come that is being opened.
+//! Progress of a connection attempt.
 
 use std::{
     io,
@@ -12,12 +12,12 @@ use tower::Service;
 
 use super::failure::Part;
 
-/// The part of the way on which a connection is. Cheap to clone.
+/// Current step of a connection attempt. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Progress(Arc<Mutex<Part>>);
 
 impl Progress {
-    /// Nothing was done yet but what `part` is.
+    /// Creates the progress of an attempt that begins with `part`.
     pub(super) fn new(part: Part) -> Self {
         Self(Arc::new(Mutex::new(part)))
     }
@@ -35,7 +35,7 @@ impl Progress {
     }
 }
 
-/// Finds the addresses of a name, and says when it does.
+/// Resolves names, and records the completion.
 #[derive(Clone)]
 pub(super) struct Resolver {
     names: GaiResolver,
@@ -69,7 +69,7 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// The name has no address.
+/// Error: the name has no address.
 #[derive(Debug)]
 pub(super) struct NoSuchName(io::Error);
 

@@ -1,4 +1,4 @@
-//! Proxies: which requests go through one, and how.
+//! Proxy selection and proxy connections.
 
 use std::{fmt, net::IpAddr};
 
@@ -23,17 +23,17 @@ use super::{
     progress::{Progress, Resolver},
 };
 
-/// Which requests go through a proxy.
+/// Selects the proxy of a request.
 #[derive(Clone, Default)]
 pub(super) struct Proxies {
-    /// The proxy for addresses with and without TLS.
+    /// Proxies for URLs with and without TLS.
     https: Option<String>,
     http: Option<String>,
-    /// What goes through none, as `NO_PROXY` says it.
+    /// Exceptions, in the format of `NO_PROXY`.
     except: String,
-    /// Servers on this machine are called without one.
+    /// True if servers on this machine are called without a proxy.
     except_loopback: bool,
-    /// What is wrong with the environment, for those who use it.
+    /// Error in the environment's settings, reported on use.
     invalid: Option<String>,
 }
 
@@ -42,20 +42,20 @@ impl Proxies {
         Self::default()
     }
 
-    /// All requests go through the proxy at `url`.
+    /// Sends all requests through the proxy at `url`.
     pub(super) fn all(url: &str) -> Result<Self> {
         check(url).map_err(|why| Error::config(format!("the proxy {why}")))?;
         Ok(Self { https: Some(url.to_owned()), http: Some(url.to_owned()), ..Self::default() })
     }
 
-    /// What the environment says, of which `variable` reads one.
+    /// Reads the settings from the environment; `variable` reads one variable.
     pub(super) fn from_env(variable: impl Fn(&str) -> Option<String>) -> Self {
         let first = |names: &[&'static str]| {
             let set = |name: &&'static str| variable(name).filter(|value| !value.trim().is_empty());
             names.iter().find_map(|name| Some((*name, set(name)?)))
         };
         let all = || first(&["all_proxy", "ALL_PROXY"]);
-        // A server that runs us as a CGI program sets HTTP_PROXY to what a stranger's request says in its header `Proxy`.
+        // In a CGI program, HTTP_PROXY contains the client's `Proxy` header and is not trusted.
         let is_cgi = variable("REQUEST_METHOD").is_some();
         let http = first(if is_cgi { &["http_proxy"] } else { &["http_proxy", "HTTP_PROXY"] }).or_else(all);
         let https = first(&["https_proxy", "HTTPS_PROXY"]).or_else(all);
@@ -70,10 +70,10 @@ impl Proxies {
         }
     }
 
-    /// The proxy through which requests for `uri` go, if there is one.
+    /// Returns the proxy for requests to `uri`, if any.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the environment names a proxy that cannot be one.
+    /// [`Config`](agent_core::ErrorKind::Config) if the environment contains an invalid proxy URL.
     pub(super) fn of(&self, uri: &Uri) -> Result<Option<Proxy>> {
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
         let Some(url) = (if is_https { &self.https } else { &self.http }) else { return Ok(None) };
@@ -101,19 +101,19 @@ impl fmt::Debug for Proxies {
     }
 }
 
-/// The entry of a `NO_PROXY` without its port, if it is for this one.
+/// Returns a `NO_PROXY` entry without its port, if it applies to this port.
 fn at_port(entry: &str, port: u16) -> Option<&str> {
     let is_address = |host: &str| host.parse::<IpAddr>().is_ok() || host.contains('/');
     let (host, of) = match entry.rsplit_once(':') {
         Some((host, of)) if !is_address(entry) => (host.trim_matches(['[', ']']), Some(of.parse().ok()?)),
         _ => (entry.trim_matches(['[', ']']), None),
     };
-    // `*.example.com` is written, too, for `.example.com`.
+    // `*.example.com` is accepted as a synonym of `.example.com`.
     let host = if host.len() > 1 { host.strip_prefix('*').unwrap_or(host) } else { host };
     of.is_none_or(|of: u16| of == port).then_some(host)
 }
 
-/// True for names and addresses of this machine.
+/// Returns true for names and addresses of this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     let is_local = |name: &str| name == "localhost" || name.ends_with(".localhost");
@@ -124,7 +124,7 @@ fn intercept(url: &str) -> Option<Intercept> {
     Matcher::builder().all(url).build().intercept(&Uri::from_static("http://any/"))
 }
 
-/// Why `url` cannot be a proxy's, without the password that it may hold.
+/// Returns the reason why `url` is not a valid proxy URL, without quoting its password.
 fn check(url: &str) -> Result<(), &'static str> {
     match intercept(url) {
         Some(found) if ["http", "https", "socks5", "socks5h"].contains(&scheme(&found)) => Ok(()),
@@ -137,10 +137,10 @@ fn scheme(found: &Intercept) -> &str {
     found.uri().scheme_str().unwrap_or_default()
 }
 
-/// A proxy on the way to a server.
+/// A proxy.
 pub(super) struct Proxy {
     found: Intercept,
-    /// With its port.
+    /// Includes the port.
     uri: Uri,
 }
 
@@ -163,7 +163,7 @@ impl Proxy {
         &self.uri
     }
 
-    /// How people are told of it: without its user and password.
+    /// Returns the URL for messages, without user and password.
     pub(super) fn name(&self) -> String {
         format!("{}://{}", scheme(&self.found), self.uri.authority().map_or("", |a| a.as_str()))
     }
@@ -172,17 +172,17 @@ impl Proxy {
         scheme(&self.found) == "https"
     }
 
-    /// True if it takes requests without TLS as they are.
+    /// Returns true if the proxy forwards requests without TLS.
     pub(super) fn forwards(&self) -> bool {
         matches!(scheme(&self.found), "http" | "https")
     }
 
-    /// What an HTTP proxy is told about who we are.
+    /// Returns the value of the `proxy-authorization` header.
     pub(super) fn login(&self) -> Option<&HeaderValue> {
         self.found.basic_auth()
     }
 
-    /// Has `stream`, which leads to an HTTP proxy, lead on to the server.
+    /// Opens a tunnel to the server over `stream`, which is connected to an HTTP proxy.
     pub(super) async fn lead(&self, stream: Stream, address: &Address) -> Result<Stream> {
         if address.has_tls() { self.tunnel(stream, address).await } else { Ok(stream) }
     }
@@ -210,7 +210,7 @@ impl Proxy {
         Ok(Box::new(TokioIo::new(hyper::upgrade::on(answer).await.map_err(broken)?)))
     }
 
-    /// A connection to the server through a SOCKS proxy.
+    /// Connects to the server through a SOCKS proxy.
     pub(super) async fn connect_by_socks(&self, tcp: Tcp, address: &Address, progress: &Progress) -> Result<Stream> {
         let (host, port) = address.endpoint();
         let host = match scheme(&self.found) {
@@ -230,7 +230,7 @@ impl Proxy {
     }
 }
 
-/// The first address of a name, or the address that it already is, as it stands in a URL.
+/// Resolves a name to its first address, formatted for a URL; an IP address is returned unchanged.
 async fn resolved(host: &str, progress: &Progress) -> Result<String> {
     let host = host.trim_matches(['[', ']']);
     let no_name = |why: String| unreachable(Part::Name, format!("its name has no address: {why}"));
@@ -247,7 +247,7 @@ async fn resolved(host: &str, progress: &Progress) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// The proxies of an environment.
+    /// Builds the proxies of an environment.
     fn environment(variables: &'static [(&'static str, &'static str)]) -> Proxies {
         Proxies::from_env(|name| variables.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned()))
     }

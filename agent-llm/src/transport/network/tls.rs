@@ -1,4 +1,4 @@
-//! Whom the transport trusts, and how it shows itself.
+//! TLS: trusted certificates and the client certificate.
 
 use std::{
     io,
@@ -15,17 +15,17 @@ use rustls::{
 
 use super::failure::{Part, unreachable};
 
-/// What was decided about certificates.
+/// Certificate settings.
 #[derive(Clone)]
 pub(super) struct Trust {
     provider: Arc<CryptoProvider>,
-    /// The operating system's certificates are trusted as well as `own`.
+    /// True if the operating system's certificates are trusted in addition to `own`.
     system: bool,
     own: RootCertStore,
     client: Option<Arc<SingleCertAndKey>>,
 }
 
-/// Which protocols a server is offered.
+/// Protocols offered to a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Offer {
     Both,
@@ -33,19 +33,20 @@ pub(super) enum Offer {
     Http2,
 }
 
-/// TLS, which is set up at its first use: reading the system's certificates takes milliseconds of disk time.
+/// TLS, configured on first use: reading the system's certificates takes milliseconds of disk time.
 pub(super) struct Tls {
     trust: Trust,
     config: OnceLock<ClientConfig>,
 }
 
 impl Trust {
-    /// Trusts the operating system's certificates, if `system` says so, and no others yet.
+    /// Creates the settings, which trust the operating system's certificates if `system` is true,
+    /// and no others yet.
     pub(super) fn new(provider: Arc<CryptoProvider>, system: bool) -> Self {
         Self { provider, system, own: RootCertStore::empty(), client: None }
     }
 
-    /// Trusts the certificates of `pem`.
+    /// Trusts the certificates in `pem`.
     pub(super) fn add_roots(&mut self, pem: &[u8]) -> Result<()> {
         for certificate in certificates(pem, "root certificates")? {
             self.own.add(certificate).map_err(|e| Error::config("a root certificate is invalid").with_source(e))?;
@@ -53,7 +54,7 @@ impl Trust {
         Ok(())
     }
 
-    /// Shows servers that ask for it the certificate of `chain`, which belongs to `key`.
+    /// Sets the client certificate to `chain`, with the private key `key`.
     pub(super) fn show(&mut self, chain: &[u8], key: &[u8]) -> Result<()> {
         let chain = certificates(chain, "client certificate")?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| {
@@ -101,7 +102,7 @@ impl Tls {
         Self { trust, config: OnceLock::new() }
     }
 
-    /// True if certificates were read.
+    /// Returns true once the certificates have been read.
     pub(super) fn is_ready(&self) -> bool {
         self.config.get().is_some()
     }
@@ -124,7 +125,7 @@ impl Tls {
     }
 }
 
-/// Why there is no TLS. What certificates say now they say at the next try, too.
+/// Builds the error for failed TLS. Certificate errors are permanent.
 pub(super) fn why_refused(e: io::Error) -> Error {
     let Some(cause) = e.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) else {
         return unreachable(Part::Tls, format!("no TLS: {e}")).with_source(e);

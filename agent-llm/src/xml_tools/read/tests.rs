@@ -1,4 +1,4 @@
-//! Texts with calls in them, whole and in pieces.
+//! Texts with calls, whole and in pieces.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn read(pieces: &[&str], cut: bool) -> Vec<Piece> {
     joined(out)
 }
 
-/// Texts in a row as one.
+/// Joins consecutive texts.
 fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -24,7 +24,7 @@ fn joined(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// The text and the calls in a text.
+/// Returns the text and the calls in a text.
 fn said(text: &str) -> (String, Vec<(String, String)>) {
     let (mut said, mut calls) = (String::new(), Vec::new());
     for piece in read(&[text], false) {
