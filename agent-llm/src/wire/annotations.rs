@@ -1,4 +1,4 @@
-//! Where a text is from, in the words of OpenAI's APIs.
+//! Citations in the format of OpenAI's APIs.
 
 use agent_core::message::Citation;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use super::{
 };
 
 open_struct! {
-    /// One source. Chat Completions have it in a field of its kind.
+    /// One source. Chat Completions nest it in a field named after its type.
     Annotation {
         of_page: &'a RawValue = "url_citation",
         url: Str<'a> = "url",
@@ -23,8 +23,8 @@ open_struct! {
     }
 }
 
-/// The sources in the `annotations` of the text `of`: pages, and files by their names. Of other forms there is none; the JSON
-/// that is kept beside the text has them all.
+/// Returns the sources in the `annotations` of the text `of`: web pages, and files by name. Other
+/// types are skipped; the JSON kept beside the text contains them all.
 pub(crate) fn citations(annotations: &RawValue, of: &str) -> Vec<Citation> {
     let mut citations = Vec::new();
     let read = each(annotations, |json| {

@@ -1,4 +1,4 @@
-//! The blocks of an answer under way, and what listeners are told of them.
+//! Accumulates streamed content blocks and emits chunks.
 
 use std::{
     collections::HashMap,
@@ -8,13 +8,13 @@ use std::{
 
 use agent_core::{Block, Chunk};
 
-/// The blocks of an answer under way, in the order in which they began.
+/// Blocks of a streamed answer, in the order in which they began.
 ///
-/// It owns the number of each block, what the model has said of it, whether it has ended, and what listeners know of it: so
-/// the chunks that it makes fold to the message that it makes. A wire knows a block by a key of its own, and says what of
-/// its provider's events is a delta, a block or an end.
+/// Tracks each block's index, its content so far, whether it has ended, and which chunks were
+/// emitted for it: so the emitted chunks add up to the resulting message. A wire identifies a block
+/// by a key of its choice, and maps its provider's events to deltas, blocks and ends.
 ///
-/// Texts, thoughts and arguments are owned here alone: [`said`](Self::said) gives them back.
+/// Texts, reasoning and arguments are stored here only: [`said`](Self::said) returns them.
 ///
 /// ```
 /// use agent_core::{Block, Chunk};
@@ -31,80 +31,83 @@ use agent_core::{Block, Chunk};
 /// ```
 #[derive(Debug)]
 pub struct Blocks<K> {
-    /// Somebody listens.
+    /// True if somebody listens to chunks.
     is_heard: bool,
     slots: Vec<Slot<K>>,
-    /// The numbers of the blocks: a server may send a great many.
+    /// Indices of the blocks by key: a server may send a great many.
     numbers: HashMap<K, usize>,
-    /// The numbers of the texts and thoughts that have not ended.
+    /// Indices of texts and reasoning that have not ended.
     spoken: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Slot<K> {
-    /// None for a block that came with the end of the answer.
+    /// `None` for a block that was added at the end of the answer.
     key: Option<K>,
     block: Block,
-    /// Listeners do not know all that the block says.
+    /// True if the emitted chunks do not cover the whole block.
     is_news: bool,
     has_ended: bool,
 }
 
 impl<K: Copy + Eq + Hash> Blocks<K> {
-    /// No block has begun. If nobody listens, no chunks are made.
+    /// Creates an accumulator without blocks. If `is_heard` is false, no chunks are emitted.
     pub fn new(is_heard: bool) -> Self {
         Self { is_heard, slots: Vec::new(), numbers: HashMap::new(), spoken: Vec::new() }
     }
 
-    /// True if the block has begun.
+    /// Returns true if the block has begun.
     pub fn has(&self, key: K) -> bool {
         self.at(key).is_some()
     }
 
-    /// The keys of the blocks, in their order.
+    /// Returns the keys of the blocks, in order.
     pub fn keys(&self) -> impl Iterator<Item = K> {
         self.slots.iter().filter_map(|slot| slot.key)
     }
 
-    /// The blocks so far, in their order.
+    /// Returns the blocks so far, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Block> {
         self.slots.iter().map(|slot| &slot.block)
     }
 
-    /// The text, the thoughts or the arguments of a block so far; nothing if it has not begun.
+    /// Returns the text, the reasoning or the arguments of a block so far; empty if it has not
+    /// begun.
     pub fn said(&self, key: K) -> &str {
         self.at(key).and_then(|at| words(&self.slots[at].block)).map_or("", String::as_str)
     }
 
-    /// More of a text. One of which nothing was said does not begin.
+    /// Appends to a text. An empty delta does not begin a block.
     pub fn text(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if !delta.is_empty() {
             self.more(key, Block::text(""), delta, out);
         }
     }
 
-    /// More of the model's thoughts. They have their place even if nothing of them can be read.
+    /// Appends to the model's reasoning. Even an empty delta begins a block, because reasoning may
+    /// be unreadable.
     pub fn reasoning(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if !delta.is_empty() || !self.has(key) {
             self.more(key, Block::reasoning(""), delta, out);
         }
     }
 
-    /// A call begins, unless it has begun.
+    /// Begins a call, unless it has begun.
     pub fn call(&mut self, key: K, id: &str, name: &str, out: &mut Vec<Chunk>) {
         if !self.has(key) {
             self.begin(Some(key), Block::tool_call(id, name, ""), out);
         }
     }
 
-    /// More of the arguments of a call that has begun.
+    /// Appends to the arguments of a call that has begun.
     pub fn arguments(&mut self, key: K, delta: &str, out: &mut Vec<Chunk>) {
         if let Some(at) = self.at(key).filter(|at| matches!(self.slots[*at].block, Block::ToolCall(_))) {
             self.say(at, delta, out);
         }
     }
 
-    /// Ends the texts and the thoughts under way, but for those of `key`: of wires that do not say when they end.
+    /// Ends all open texts and reasoning except the block `key`, for wires that do not signal their
+    /// end.
     pub fn turn_to(&mut self, key: K, out: &mut Vec<Chunk>) {
         let own = self.at(key);
         while let Some(at) = self.spoken.iter().copied().find(|at| Some(*at) != own) {
@@ -112,8 +115,8 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         }
     }
 
-    /// Ends a block, which is `block`. One that is of another kind than what was said of it is mended at the
-    /// [end](Self::finish) of the answer.
+    /// Ends a block with the final form `block`. If its kind differs from the deltas, the
+    /// [end](Self::finish) of the answer corrects it.
     pub fn settle(&mut self, key: K, block: Block, out: &mut Vec<Chunk>) {
         match self.at(key) {
             Some(at) if discriminant(&self.slots[at].block) != discriminant(&block) => {}
@@ -122,10 +125,11 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         }
     }
 
-    /// Ends the answer, whose blocks are `blocks`: tells what of them was not told, and ends each.
+    /// Ends the answer, with the final form `blocks`: emits all chunks that are missing, and ends
+    /// each block.
     ///
-    /// Where that cannot be done, since a block was taken back or changed its place, listeners hear the answer again from
-    /// the start.
+    /// If that is impossible, since a block was removed or moved, listeners receive the answer
+    /// again from the start.
     pub fn finish(mut self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
         if !self.is_heard {
             return blocks;
@@ -146,7 +150,7 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         self.into_blocks()
     }
 
-    /// The blocks as they stand.
+    /// Returns the current blocks.
     pub fn into_blocks(self) -> Vec<Block> {
         self.slots.into_iter().map(|slot| slot.block).collect()
     }
@@ -163,7 +167,7 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
 
     fn begin(&mut self, key: Option<K>, block: Block, out: &mut Vec<Chunk>) -> usize {
         let (index, is_heard) = (number(self.slots.len()), self.is_heard);
-        // What has no deltas is told when it is settled.
+        // A block without deltas is emitted when it is settled.
         let is_news = words(&block).is_none();
         if let (Block::ToolCall(call), true) = (&block, is_heard) {
             out.push(Chunk::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
@@ -177,7 +181,7 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         at
     }
 
-    /// More of a block, which begins as `fresh`. What an event says of a block of another kind is none of it.
+    /// Appends to a block, which begins as `fresh`. Deltas for a block of another kind are ignored.
     fn more(&mut self, key: K, fresh: Block, delta: &str, out: &mut Vec<Chunk>) {
         match self.at(key) {
             None => {
@@ -189,7 +193,8 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         }
     }
 
-    /// What comes after a block's end is told at the end of the answer: those who rewrite have let go of the block.
+    /// Deltas after a block's end are emitted at the end of the answer, because transformers have
+    /// released the block.
     fn say(&mut self, at: usize, delta: &str, out: &mut Vec<Chunk>) {
         let slot = &mut self.slots[at];
         let Some(words) = words_mut(&mut slot.block) else { return };
@@ -231,7 +236,7 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         }
     }
 
-    /// A block that came whole.
+    /// Adds a complete block.
     fn put(&mut self, key: Option<K>, block: Block, out: &mut Vec<Chunk>) {
         let begun = match &block {
             Block::Text(_) => Block::text(""),
@@ -241,7 +246,7 @@ impl<K: Copy + Eq + Hash> Blocks<K> {
         };
         let has_begun = matches!(begun, Block::ToolCall(_));
         let at = self.begin(key, begun, out);
-        // A block that says nothing is told of all the same.
+        // An empty block is emitted as well.
         self.slots[at].is_news |= !has_begun && self.slots[at].block == block;
         self.settle_at(at, block, out);
     }
@@ -251,7 +256,7 @@ fn number(at: usize) -> u32 {
     u32::try_from(at).expect("no answer has billions of blocks")
 }
 
-/// What of a block comes in deltas.
+/// Returns the part of a block that is streamed as deltas.
 fn words(block: &Block) -> Option<&String> {
     match block {
         Block::Text(text) => Some(&text.text),

@@ -1,4 +1,4 @@
-//! The bodies of requests.
+//! Request bodies.
 
 use std::{
     fmt,
@@ -9,18 +9,19 @@ use std::{
 use agent_core::{History, Message};
 use bytes::Bytes;
 
-/// Writes the bodies of a codec, each where the last one was.
+/// Writes the request bodies of a codec into a reused buffer.
 ///
-/// The next body of a conversation is mostly the last one with messages appended. If nobody has the last one any more, only those
-/// are written, into its place; a body of another conversation is written anew.
+/// The next body of a conversation is usually the last one with more messages. If nobody holds the
+/// last body any more, only the new messages are appended to its buffer; the body of another
+/// conversation is written from scratch.
 #[derive(Default)]
 pub(crate) struct Bodies(Mutex<Option<Body>>);
 
 impl Bodies {
-    /// Bytes of the longest body that is kept.
+    /// Maximum size of a kept body, in bytes.
     const MOST: usize = 1 << 20;
 
-    /// The body that `write` writes.
+    /// Returns the body that `write` produces.
     pub(crate) fn body(&self, write: impl FnOnce(&mut Draft)) -> Bytes {
         let mut draft = Draft { bytes: Vec::with_capacity(512), last: self.last().take(), messages: None };
         write(&mut draft);
@@ -37,7 +38,7 @@ impl Bodies {
 }
 
 impl fmt::Debug for Bodies {
-    /// Without what is in them: a conversation.
+    /// Omits the content, which is a conversation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bodies").finish_non_exhaustive()
     }
@@ -48,16 +49,16 @@ struct Body {
     messages: Messages,
 }
 
-/// Which of a body's bytes are its messages.
+/// Range of a body's messages.
 struct Messages {
     from: usize,
     to: usize,
-    /// The last of them, which what follows may have taken back.
+    /// The last byte of the messages, which a later step may have removed.
     last: u8,
     history: History,
 }
 
-/// A body that is being written: bytes that are appended, and the [`messages`](Self::messages) among them.
+/// A body that is being written: appended bytes, and the [`messages`](Self::messages) among them.
 pub(crate) struct Draft {
     bytes: Vec<u8>,
     last: Option<Body>,
@@ -65,8 +66,9 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Appends what `write` makes of every message, in order; it is told the message's place in the history. What it makes of
-    /// one may depend on the messages before it, not on those after it: more may follow.
+    /// Appends the output of `write` for every message, in order; `write` receives the message's
+    /// index in the history. The output for a message may depend on earlier messages, but not on
+    /// later ones: more may follow.
     pub(crate) fn messages(&mut self, history: &History, mut write: impl FnMut(usize, &Message, &mut Vec<u8>)) {
         let from = self.bytes.len();
         let known = self.last.take().and_then(|last| self.go_on(last, history)).unwrap_or(0);
@@ -78,7 +80,8 @@ impl Draft {
         self.messages = last.map(|last| Messages { from, to, last: *last, history: history.clone() });
     }
 
-    /// Takes over the messages of the last body, if this one begins like it and its history goes on: gives their number.
+    /// Reuses the messages of the last body if this body begins like it and its history continues
+    /// it; returns their number.
     fn go_on(&mut self, last: Body, history: &History) -> Option<usize> {
         let Body { bytes, messages } = last;
         let begins_like_it = messages.from == self.bytes.len() && bytes.starts_with(&self.bytes);
@@ -114,7 +117,7 @@ mod tests {
         format!("{:?},", message.text())
     }
 
-    /// The body of a conversation, as a list, with `head` before it and a tail behind it.
+    /// Writes a conversation's body as a list, with `head` before it and a tail after it.
     fn body(bodies: &Bodies, head: &str, history: &History, written: &mut usize) -> Bytes {
         bodies.body(|out| {
             out.extend_from_slice(head.as_bytes());

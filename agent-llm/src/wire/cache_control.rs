@@ -1,9 +1,9 @@
-//! The marks up to which a prompt is cached, in the form that Anthropic's API gave to those that came after it.
+//! Prompt cache markers in Anthropic's format, which other APIs adopted.
 
 use agent_core::message::Cache;
 use serde::Serialize;
 
-/// Asks for the prompt to be cached up to here.
+/// Marks the end of a prefix to cache.
 #[derive(Serialize)]
 pub(crate) struct CacheControl {
     r#type: &'static str,

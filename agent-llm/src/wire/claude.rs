@@ -1,4 +1,4 @@
-//! What a Claude can be told, whoever serves it: by its name.
+//! Abilities of Claude models by name, on any platform.
 
 use agent_core::{EventKind, ModelParams, ModelRequest, Result, ToolChoice, model::Effort};
 use serde::{Deserialize, Serialize};
@@ -12,48 +12,48 @@ use super::server_tools::{NO_NUMBER, refusal};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClaudeThinking {
-    /// By effort: the model decides when and how long. Claude 4.6 and later; what is assumed of unknown models.
+    /// By effort: the model decides when and how long. Claude 4.6 and later, and unknown models.
     Adaptive,
-    /// By a budget of tokens, which is a part of the answer's limit. Models before Claude 4.6.
+    /// By a token budget, which is part of the output limit. Models before Claude 4.6.
     Budget,
 }
 
-/// How a model is told not to think.
+/// Ways to disable thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thoughtless {
-    /// It does not think unless it is told to.
+    /// Off by default.
     ByDefault,
-    /// It thinks unless it is told not to.
+    /// On by default; must be disabled explicitly.
     WhenTold,
-    /// It always thinks: with the least effort, it thinks the least.
+    /// Always on; the lowest effort minimises it.
     Never,
 }
 
-/// The most tokens of an answer if nobody says: mandatory in a request, and what every Claude since 3.7 can give.
+/// Default output limit: mandatory in a request, and supported by every Claude since 3.7.
 pub(crate) const MAX_TOKENS: u64 = 32_000;
 
-/// What older models can give.
+/// Output limit of older models.
 const MAX_TOKENS_BEFORE_3_7: u64 = 4_096;
 
-/// The least budget for thinking that the API takes.
+/// Minimum thinking budget accepted by the API.
 const LEAST_BUDGET: u64 = 1_024;
 
-/// The least `top_p` that the API takes of a model that thinks.
+/// Minimum `top_p` accepted by the API for a model that thinks.
 const LEAST_TOP_P: f64 = 0.95;
 
-/// The traits of a model.
+/// Abilities of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claude {
     pub(crate) thinking: ClaudeThinking,
     thoughtless: Thoughtless,
-    /// The most tokens of an answer if nobody says.
+    /// Default output limit.
     pub(crate) max_tokens: u64,
-    /// It was taught an older use of computers.
+    /// True for models trained on the older computer-use tool.
     is_new_to_computers: bool,
 }
 
 impl Claude {
-    /// The traits of the model of this name, which may have a prefix or a suffix of who serves it.
+    /// Returns the abilities of a model by name, which may have a platform's prefix or suffix.
     pub(crate) fn of(model: &str) -> Self {
         let version = version(model);
         let is_older = |than| version.is_some_and(|version| version < than);
@@ -72,12 +72,13 @@ impl Claude {
         }
     }
 
-    /// The fields that say how much the model is to think: `thinking`, and an effort in `output_config`. Where a tool is forced
-    /// on it, it does not think: the API takes only one of the two.
+    /// Returns the fields that control thinking: `thinking`, and an effort in `output_config`.
+    /// Thinking is disabled if a tool is forced, because the API accepts only one of the two.
     ///
     /// # Errors
-    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API does not take: more thinking than the answer
-    /// has room for, a number of a model that is told an effort, or thinking beside words that are chosen in another way.
+    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for combinations that the API
+    /// rejects: a thinking budget below 1,024 tokens or not below the output limit, a budget for a
+    /// model that takes an effort, or thinking with a temperature but 1 or a `top_p` below 0.95.
     pub(crate) fn thinking(&self, params: &ModelParams, has_tools: bool) -> Result<Map<String, Value>> {
         let max_tokens = params.max_tokens.unwrap_or(self.max_tokens);
         let (mut thinking, effort) = match (params.thinking_tokens, self.thinking) {
@@ -107,7 +108,7 @@ impl Claude {
         }
     }
 
-    /// The type of its tool to use a computer, and the feature that must be asked for.
+    /// Returns the type of the computer-use tool, and the beta feature that it requires.
     pub(super) fn computer(&self) -> (&'static str, &'static str) {
         if self.is_new_to_computers {
             ("computer_20250124", "computer-use-2025-01-24")
@@ -121,7 +122,8 @@ fn budget(tokens: u64) -> Value {
     json!({"type": "enabled", "budget_tokens": tokens})
 }
 
-/// A share of the answer's tokens; none if the least that the API takes would not leave as much for the answer.
+/// Returns a share of the output limit as thinking budget, at least the minimum; `None` if the
+/// output limit is below twice the minimum.
 fn share(effort: Effort, max_tokens: u64) -> Option<u64> {
     let share = match effort {
         Effort::None | Effort::Minimal => 0,
@@ -134,7 +136,7 @@ fn share(effort: Effort, max_tokens: u64) -> Option<u64> {
     (max_tokens >= 2 * LEAST_BUDGET).then_some(share.max(LEAST_BUDGET))
 }
 
-/// What an effort is called.
+/// Returns the API's name of an effort.
 pub(crate) fn word(effort: Effort) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal | Effort::Low => "low",
@@ -145,7 +147,7 @@ pub(crate) fn word(effort: Effort) -> &'static str {
     }
 }
 
-/// Checks that the API takes this thinking beside the other settings.
+/// Checks that the API accepts this thinking together with the other settings.
 fn check(thinking: &Value, params: &ModelParams, max_tokens: u64) -> Result<()> {
     let budget = thinking["budget_tokens"].as_u64();
     if budget.is_some_and(|budget| !(LEAST_BUDGET..max_tokens).contains(&budget)) {
@@ -164,7 +166,7 @@ fn is_forced(params: &ModelParams) -> bool {
     matches!(params.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
 }
 
-/// Tells the run where a model does not think as it is asked to.
+/// Emits a warning if the requested thinking is dropped because a tool is forced.
 pub(crate) fn tell_if_thoughtless(req: &ModelRequest) {
     let is_to_think = match req.params.thinking_tokens {
         Some(most) => most > 0,
@@ -176,11 +178,12 @@ pub(crate) fn tell_if_thoughtless(req: &ModelRequest) {
     }
 }
 
-/// The version in a name such as `claude-opus-4-6`, `claude-3-7-sonnet-20250219` or `us.anthropic.claude-sonnet-5-v1:0`.
+/// Parses the version in a name such as `claude-opus-4-6`, `claude-3-7-sonnet-20250219` or
+/// `us.anthropic.claude-sonnet-5-v1:0`.
 fn version(model: &str) -> Option<(u32, u32)> {
     let (_, name) = model.split_once("claude-")?;
     let words = name.split(['-', '.', '@', ':', '/']);
-    // A date has more digits, and a revision begins with a letter.
+    // Dates have more digits, and revisions begin with a letter.
     let mut numbers = words.map(|word| word.parse().ok().filter(|number| *number < 100)).skip_while(Option::is_none);
     let major = numbers.next()??;
     Some((major, numbers.next().flatten().unwrap_or(0)))

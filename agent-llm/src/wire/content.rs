@@ -1,4 +1,4 @@
-//! Content in the forms that several APIs have in common.
+//! Content in formats that several APIs share.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{json::own, server_tools::refusal};
 
-/// A URL, or the bytes in one. Base64 may be long: it is written without being copied first.
+/// A URL, or bytes as a data URL. Base64 may be long: it is written without an intermediate copy.
 #[derive(Clone, Copy)]
 pub(crate) enum Address<'a> {
     Url(&'a str),
@@ -22,7 +22,7 @@ pub(crate) enum Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Where `media` is; `mime` is what inline media are that do not say it.
+    /// Returns the location of `media`; `mime` is the default type of inline media.
     pub(crate) fn of(media: &'a Media, mime: &'a str) -> Self {
         match &media.source {
             MediaSource::Base64(base64) => Self::Data { mime: media.mime.as_deref().unwrap_or(mime), base64 },
@@ -41,19 +41,19 @@ impl Serialize for Address<'_> {
     }
 }
 
-/// Media at a URL, or within one.
+/// Creates media from a URL, which may be a data URL.
 pub(crate) fn media_at(url: &str) -> Media {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let Some((mime, data)) = inline else { return Media::url(url) };
     Media::base64(data, mime)
 }
 
-/// True for media that are named by the id of a file store.
+/// Returns true for media referenced by a file id.
 pub(crate) fn is_file(part: &Part) -> bool {
     matches!(part, Part::Image(media) | Part::Document(media) if matches!(media.source, MediaSource::File(_)))
 }
 
-/// The parts of a message that is not the assistant's.
+/// Returns the parts of a message that is not the assistant's.
 pub(crate) fn parts_of(message: &Message) -> &[Part] {
     match message {
         Message::System(message) => message.parts(),
@@ -63,18 +63,20 @@ pub(crate) fn parts_of(message: &Message) -> &[Part] {
     }
 }
 
-/// Checks that each part of a conversation `is_taken`, but for the assistant's own.
+/// Checks that each part of a conversation `is_taken`, except the assistant's.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) that says `what` is taken.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) that names `what` is accepted.
 pub(crate) fn check_parts(req: &ModelRequest, is_taken: impl Fn(&Part) -> bool, what: &'static str) -> Result<()> {
     if req.messages.iter().flat_map(parts_of).all(is_taken) { Ok(()) } else { Err(refusal(what)) }
 }
 
-/// Checks every medium of users and of results, which `refuse` is told apart. What goes back as the provider sent it is taken.
+/// Checks all media of users and of results with `refuse`. Media with the provider's own JSON are
+/// skipped.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) with the first reason that `refuse` gives.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) with the first reason that `refuse`
+/// returns.
 pub(crate) fn check_media(
     history: &History,
     origin: &Origin,
@@ -91,12 +93,12 @@ pub(crate) fn check_media(
     refused.next().map_or(Ok(()), |why| Err(refusal(why)))
 }
 
-/// True if both are of the same bytes, or at the same place, and are called the same.
+/// Returns true if both have the same bytes or location, and the same name.
 pub(crate) fn same_media(a: &Media, b: &Media) -> bool {
     (&a.source, &a.mime, &a.name) == (&b.source, &b.mime, &b.name)
 }
 
-/// The bytes of `text` from one of its characters up to, and without, another; none if it has no such characters.
+/// Converts a range of characters of `text` into a range of bytes; `None` if it is out of bounds.
 pub(crate) fn bytes_of(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
     if text.is_ascii() {
         return (from < to && to <= text.len()).then_some(from..to);
@@ -107,15 +109,15 @@ pub(crate) fn bytes_of(text: &str, from: usize, to: usize) -> Option<Range<usize
     Some(start..end)
 }
 
-/// What stands where something must, and nothing can be shown.
+/// Placeholder for content that must not be empty.
 pub(crate) const EMPTY: &str = "[empty]";
 
-/// The text parts, joined by line breaks.
+/// Joins the text parts with line breaks.
 pub(crate) fn joined(parts: &[Part]) -> Cow<'_, str> {
     lines(parts.iter().filter_map(Part::as_text))
 }
 
-/// The texts, joined by line breaks. One alone is not copied.
+/// Joins the texts with line breaks. A single text is not copied.
 pub(crate) fn lines<'a>(mut texts: impl Iterator<Item = &'a str>) -> Cow<'a, str> {
     let mut all = Cow::Borrowed(texts.next().unwrap_or_default());
     for text in texts {
@@ -125,7 +127,7 @@ pub(crate) fn lines<'a>(mut texts: impl Iterator<Item = &'a str>) -> Cow<'a, str
     all
 }
 
-/// The arguments of a call: an object, whatever the model wrote.
+/// The arguments of a call as an object, even if the model wrote something else.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Input<'a> {
@@ -147,12 +149,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// True if both are of the same tool with the same arguments, and are answered under the same id.
+/// Returns true if both call the same tool with the same arguments and id.
 pub(crate) fn same_call(a: &ToolCall, b: &ToolCall) -> bool {
     (&a.id, &a.name, &a.arguments) == (&b.id, &b.name, &b.arguments)
 }
 
-/// Adds arguments to those that are `known`. They are JSON in a text; some servers send the JSON itself.
+/// Appends arguments to those already known. They are JSON inside a string; some servers send plain
+/// JSON.
 pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json::Result<()> {
     match json.get() {
         "null" => Ok(()),
@@ -164,7 +167,7 @@ pub(crate) fn push_arguments(json: &RawValue, known: &mut String) -> serde_json:
     }
 }
 
-/// Reads a text to the end of another, without one of its own between.
+/// Deserialises a string by appending to another, without an intermediate allocation.
 struct Push<'s>(&'s mut String);
 
 impl<'de> DeserializeSeed<'de> for Push<'_> {

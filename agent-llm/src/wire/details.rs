@@ -1,25 +1,27 @@
-//! What a provider says beside the message, in its own fields.
+//! Provider-specific fields beside the message.
 
 use agent_core::{Block, message::Citation};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::json::lay;
 
-/// JSON that was read as such and holds numbers that no number is, is kept nowhere.
+/// Parses JSON; returns `None` for valid JSON with numbers that cannot be represented.
 pub(crate) fn parse(json: &RawValue) -> Option<Value> {
     serde_json::from_str(json.get()).ok()
 }
 
-/// The fields of an answer under way. Many servers say the same with every event: that costs a comparison.
+/// Details of a streamed answer. Many servers repeat them in every event, which costs one
+/// comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     fields: Map<String, Value>,
-    /// The names, and what was said last under each.
+    /// Names, with the last value seen for each.
     heard: Vec<(String, String)>,
 }
 
 impl Details {
-    /// Adds a field that stands for the whole answer: what is newer holds, objects field by field.
+    /// Adds a field about the whole answer: newer values replace older ones, objects field by
+    /// field.
     pub(crate) fn add(&mut self, name: &str, json: &RawValue) {
         if self.is_news(name, json)
             && let Some(value) = parse(json)
@@ -28,7 +30,7 @@ impl Details {
         }
     }
 
-    /// Adds a field that speaks of one piece of the answer: its lists go on where the last ended.
+    /// Adds a field about one piece of the answer: its lists continue the previous ones.
     pub(crate) fn append(&mut self, name: &str, json: &RawValue) {
         if (json.get().contains('[') || self.is_news(name, json))
             && let Some(value) = parse(json)
@@ -37,7 +39,7 @@ impl Details {
         }
     }
 
-    /// All fields, with those of `choice` over them.
+    /// Returns all fields, overlaid with those of `choice`.
     pub(crate) fn into_fields(mut self, choice: &Self) -> Map<String, Value> {
         for (name, value) in &choice.fields {
             lay(self.fields.entry(name).or_insert(Value::Null), value);
@@ -45,7 +47,8 @@ impl Details {
         self.fields
     }
 
-    /// Adds the pages that the answer says it is from to its text, unless the message itself says where it is from.
+    /// Adds the web pages in the details as citations to the answer's text, unless the message has
+    /// citations.
     pub(crate) fn cite(&self, blocks: &mut [Block]) {
         let text = blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
         let Some(text) = text.filter(|text| text.citations.is_empty()) else { return };
@@ -80,7 +83,7 @@ impl Details {
     }
 }
 
-/// Joins lists, in objects too; of anything else the newer holds.
+/// Appends lists, recursively in objects; replaces any other value.
 fn extend(known: &mut Value, more: Value) {
     match (known, more) {
         (_, Value::Null) => {}

@@ -1,13 +1,13 @@
-//! Where requests go.
+//! Request URIs.
 
 use agent_core::{Error, Result};
 use bytes::Bytes;
 use http::{Method, Request, Uri, header};
 
-/// The address of `path` (which begins with a slash) below `base`; a query of the base stays at the end.
+/// Appends `path` (which begins with a slash) to `base`; a query of `base` stays at the end.
 ///
 /// # Errors
-/// [`Config`](agent_core::ErrorKind::Config) if `base` is no HTTP address.
+/// [`Config`](agent_core::ErrorKind::Config) if `base` is not an HTTP URL.
 pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
     let (address, query) = base.split_once('?').map_or((base, None), |(address, query)| (address, Some(query)));
     let address = address.trim_end_matches('/');
@@ -20,7 +20,7 @@ pub(crate) fn endpoint(base: &str, path: &str) -> Result<Uri> {
         .ok_or_else(|| Error::config(format!("'{address}' is no base URL: it must be like http://host:port/v1")))
 }
 
-/// A text as one segment of a path, or as a value of a query.
+/// Percent-encodes a text for a path segment or a query value.
 pub(crate) fn percent_encoded(text: &str) -> String {
     let encoded = |byte: u8| match byte {
         b if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~') => char::from(b).to_string(),
@@ -29,13 +29,13 @@ pub(crate) fn percent_encoded(text: &str) -> String {
     text.bytes().map(encoded).collect()
 }
 
-/// The first place `{..}` of a base URL that is not filled in.
+/// Returns the first placeholder `{..}` of a base URL that is not filled in.
 pub(crate) fn place(base: &str) -> Option<&str> {
     let (_, rest) = base.split_once('{')?;
     rest.split_once('}').map(|(name, _)| name)
 }
 
-/// A request of JSON.
+/// Creates a POST request with a JSON body.
 pub(crate) fn post(uri: Uri, body: Bytes) -> Request<Bytes> {
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;

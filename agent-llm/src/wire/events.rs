@@ -1,4 +1,4 @@
-//! The events of answers under way: what all wires do alike.
+//! Decoding of streamed events, shared by all wires.
 
 use agent_core::{Chunk, Error, ModelResponse, Result, message::Origin};
 
@@ -8,39 +8,39 @@ use crate::{
     error::{not_the_protocol, truncated},
 };
 
-/// An answer under way, as a wire reads it.
+/// Decoder state of one wire's streamed answer.
 pub(crate) trait Answer: Send {
-    /// What an event is called that is none.
+    /// Description of an invalid event, for errors.
     const UNREADABLE: &'static str;
 
-    /// Who answers.
+    /// Returns the origin of the answer.
     fn origin(&self) -> &Origin;
 
-    /// Takes an event.
+    /// Decodes an event.
     ///
     /// # Errors
-    /// For what is not of the protocol; the provider's error if the event is one.
+    /// If the event violates the protocol; the provider's error if the event reports one.
     fn event(&mut self, json: &str, chunks: &mut Vec<Chunk>) -> Result<()>;
 
-    /// The server said `[DONE]`: of wires in which gateways end an answer so.
+    /// Handles `[DONE]`, with which gateways end an answer on some wires.
     fn end(&mut self) {}
 
-    /// How far the answer has come.
+    /// Returns the progress of the answer.
     fn progress(&self) -> Progress;
 
-    /// The answer, which is complete.
+    /// Builds the response of a complete answer.
     ///
     /// # Errors
-    /// If it is none after all.
+    /// If the answer is invalid after all.
     fn respond(self, chunks: &mut Vec<Chunk>) -> Result<ModelResponse>;
 
-    /// The error for JSON that is not of the protocol.
+    /// Builds the error for JSON that violates the protocol.
     fn unreadable(&self, json: &str) -> Error {
         not_the_protocol(self.origin().provider(), Self::UNREADABLE, json)
     }
 }
 
-/// Reads the events of an answer.
+/// Adapts an [`Answer`] to a [`Decoder`].
 pub(crate) struct Events<A>(pub(crate) A);
 
 impl<A: Answer> Decoder for Events<A> {

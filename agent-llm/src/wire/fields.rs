@@ -1,29 +1,29 @@
-//! The fields of an object that a wire writes.
+//! Fields of a JSON object to write.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// The fields of an object, in the order in which they are written.
+/// Fields of an object, in the order of writing.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'a>(Vec<(&'a str, Value)>);
 
 impl<'a> Fields<'a> {
-    /// Adds a field, unless nothing is said of it.
+    /// Adds a field, if it has a value.
     pub(crate) fn say(&mut self, name: &'a str, value: Option<impl Serialize>) {
         self.0.extend(value.map(|value| (name, json!(value))));
     }
 
-    /// True if something is said of this field.
+    /// Returns true if the field is set.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _)| *known == name)
     }
 
-    /// The fields, unless there are none.
+    /// Returns the fields; `None` if there are none.
     pub(crate) fn some(self) -> Option<Self> {
         Some(self).filter(|fields| !fields.0.is_empty())
     }
 
-    /// Takes a field out.
+    /// Removes a field and returns its value.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(known, _)| *known == name)?;
         Some(self.0.remove(at).1)

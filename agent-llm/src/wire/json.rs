@@ -1,10 +1,10 @@
-//! Writing JSON, and a provider's own JSON back to it.
+//! Serialisation of JSON, and of a provider's own JSON.
 
 use agent_core::message::{Origin, Raw};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 
-/// What is written: a provider's own JSON, or ours.
+/// JSON to write: the provider's own, or generated.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum Json<'a> {
@@ -12,18 +12,18 @@ pub(crate) enum Json<'a> {
     Made(Value),
 }
 
-/// Writes JSON.
+/// Serialises JSON.
 pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     serde_json::to_writer(out, value).expect("a vector takes everything, and keys are texts");
 }
 
-/// The object without the fields of which nothing is said.
+/// Removes null fields from the object.
 pub(crate) fn present(mut object: Value) -> Value {
     object.as_object_mut().into_iter().for_each(|fields| fields.retain(|_, value| !value.is_null()));
     object
 }
 
-/// Writes `value`, an object, with `extra` laid over it.
+/// Serialises `value`, an object, overlaid with `extra`.
 pub(crate) fn write_with(value: &impl Serialize, extra: &Map<String, Value>, out: &mut Vec<u8>) {
     if extra.is_empty() {
         return write(value, out);
@@ -35,7 +35,7 @@ pub(crate) fn write_with(value: &impl Serialize, extra: &Map<String, Value>, out
     write(&value, out);
 }
 
-/// Lays `over` on `base`: objects field by field, anything else in its place.
+/// Overlays `base` with `over`: objects field by field; any other value is replaced.
 pub(crate) fn lay(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -45,7 +45,8 @@ pub(crate) fn lay(base: &mut Value, over: &Value) {
     }
 }
 
-/// What must be laid on `base` to make it `wanted`, as far as laying can: it takes nothing away. None if that is nothing.
+/// Returns the overlay that turns `base` into `wanted`, as far as possible: an overlay removes
+/// nothing. `None` if it is empty.
 #[cfg(feature = "requests")]
 pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
     match (base, wanted) {
@@ -62,7 +63,7 @@ pub(crate) fn laid_over(base: &Value, wanted: &Value) -> Option<Value> {
     }
 }
 
-/// True if `written` is JSON of the same value as `json`.
+/// Returns true if `written` serialises to JSON with the same value as `json`.
 #[cfg(feature = "requests")]
 pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
     let mut out = Vec::new();
@@ -70,7 +71,7 @@ pub(crate) fn same(written: &impl Serialize, json: &RawValue) -> bool {
     same_bytes(&out, json)
 }
 
-/// As [`same`], for JSON that is written already.
+/// As [`same`], for serialised JSON.
 #[cfg(feature = "requests")]
 pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
     let value = |bytes| serde_json::from_slice::<Value>(bytes);
@@ -78,29 +79,30 @@ pub(crate) fn same_bytes(written: &[u8], json: &RawValue) -> bool {
         || matches!((value(written), value(json.get().as_bytes())), (Ok(written), Ok(json)) if written == json)
 }
 
-/// The JSON in one form, however it was written: streamed or whole.
+/// Normalises JSON, so that streamed and whole JSON compare equal.
 pub(crate) fn plain(json: &RawValue) -> String {
     serde_json::from_str::<Value>(json.get()).map_or_else(|_| json.get().to_owned(), |value| value.to_string())
 }
 
-/// True if `raw` may go back to `to` as it came. The model does not matter: its name is often an alias, a provider serves
-/// many under one address, and it knows the fields of its own making.
+/// Returns true if `raw` may be sent to `to` unchanged. The model is not compared: its name is
+/// often an alias, a provider serves many models at one URL, and it accepts the fields that it
+/// generated.
 pub(crate) fn knows(to: &Origin, raw: &Raw) -> bool {
     let from = raw.origin();
     (from.wire(), from.provider()) == (to.wire(), to.provider())
 }
 
-/// The provider's own JSON, if `to` is the provider.
+/// Returns the provider's own JSON, if `to` is that provider.
 pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
 }
 
-/// A provider's own JSON, to be kept beside what it was read as.
+/// Wraps a provider's own JSON, to be kept beside the decoded content.
 pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
     Raw::new(from.clone(), json.to_owned())
 }
 
-/// A text where the API wants an object: the object that it is the JSON of, or else one that holds it.
+/// A text for an API field that requires an object: parsed as an object, or wrapped in one.
 pub(crate) struct Object<'a> {
     text: &'a str,
     json: Option<&'a RawValue>,
@@ -108,13 +110,13 @@ pub(crate) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// `field` is where a text that is no JSON of an object goes.
+    /// `field` receives a text that is not a JSON object.
     pub(crate) fn of(text: &'a str, field: &'static str) -> Self {
         let is_object = text.trim_start().starts_with('{');
         Self { text, json: Some(text).filter(|_| is_object).and_then(|text| serde_json::from_str(text).ok()), field }
     }
 
-    /// The text in a field, whatever it is.
+    /// Wraps the text in a field, whatever it is.
     pub(crate) fn holding(text: &'a str, field: &'static str) -> Self {
         Self { text, json: None, field }
     }

@@ -1,4 +1,4 @@
-//! Reading other people's JSON: borrowing, and forgiving where nothing is lost by it.
+//! Lenient, borrowing deserialisation of providers' JSON, where leniency loses nothing.
 
 use std::{borrow::Cow, fmt, ops::Deref};
 
@@ -10,7 +10,8 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// Text that is borrowed where the JSON allows it. (serde copies an `Option<Cow<str>>`.) Numbers become their digits.
+/// Text that is borrowed if possible (serde copies an `Option<Cow<str>>`). Numbers become their
+/// digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Str<'a>(pub(crate) Cow<'a, str>);
 
@@ -28,7 +29,7 @@ impl Deref for Str<'_> {
     }
 }
 
-/// The text of a field; nothing if there is none.
+/// Returns the text of a field; empty if unset.
 pub(crate) fn text<'s>(said: &'s Option<Str<'_>>) -> &'s str {
     said.as_ref().map_or("", |said| &said.0)
 }
@@ -75,7 +76,7 @@ impl Serialize for Str<'_> {
     }
 }
 
-/// A text, or a list of parts that are kept as they came.
+/// A text, or a list of raw parts.
 #[derive(Debug)]
 pub(crate) enum Content<'a> {
     Text(Cow<'a, str>),
@@ -84,7 +85,7 @@ pub(crate) enum Content<'a> {
 
 #[cfg(feature = "requests")]
 impl Content<'_> {
-    /// What it says, in parts of which each is read by `read`.
+    /// Converts to parts, decoding each with `read`.
     pub(crate) fn parts(self, read: impl FnMut(&RawValue) -> Part) -> Vec<Part> {
         match self {
             Self::Text(text) => vec![Part::text(text)],
@@ -120,7 +121,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                 Ok(Content::Parts(parts))
             }
 
-            /// Not known of any provider: the raw message keeps it.
+            /// No known provider sends an object; the raw message keeps it.
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
                 while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(Content::Parts(Vec::new()))
@@ -131,14 +132,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     }
 }
 
-/// A count. Whatever is none, or cannot be one, is 0.
+/// A count. Invalid values become 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) u64);
 
-/// Far beyond any count of tokens, and small enough that sums of such counts stay in range.
+/// Far beyond any token count, and small enough that sums do not overflow.
 const MOST: u64 = 1 << 40;
 
-/// The count at this place of an object.
+/// Returns the count at a JSON Pointer.
 pub(crate) fn count(said: &Value, place: &str) -> u64 {
     let json = said.pointer(place).unwrap_or(&Value::Null).to_string();
     serde_json::from_str(&json).map_or(0, |Count(count)| count)
@@ -153,12 +154,12 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// Reads what is kept elsewhere as it came: JSON of another form is as good as none.
+/// Decodes JSON that is also kept raw: JSON of another shape counts as missing.
 pub(crate) fn lenient<'a, T: Deserialize<'a> + Default>(json: &'a RawValue) -> T {
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 
-/// The type of what a provider said; empty if it has none.
+/// Returns the `type` field of the JSON; empty if it has none.
 pub(crate) fn kind(json: &RawValue) -> String {
     lenient::<Typed<'_>>(json).kind.unwrap_or_default().0.into_owned()
 }
@@ -170,20 +171,20 @@ struct Typed<'a> {
     kind: Option<Str<'a>>,
 }
 
-/// The text of a field, if it says something.
+/// Returns the text of a field, if not empty.
 pub(crate) fn owned(said: Option<Str<'_>>) -> Option<String> {
     said.filter(|said| !said.is_empty()).map(|said| said.0.into_owned())
 }
 
-/// Reads a part, if it is there.
+/// Decodes an optional part.
 pub(crate) fn part<'a, T: Deserialize<'a> + Default>(json: Option<&'a RawValue>) -> T {
     json.map(lenient).unwrap_or_default()
 }
 
-/// Gives each item of a list to `take`, as it came.
+/// Passes each raw item of a list to `take`.
 ///
 /// # Errors
-/// If it is no list; the errors of `take`.
+/// If the JSON is not a list; the errors of `take`.
 pub(crate) fn each<'a>(
     list: &'a RawValue,
     take: impl FnMut(&'a RawValue) -> serde_json::Result<()>,

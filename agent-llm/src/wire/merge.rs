@@ -1,12 +1,12 @@
-//! Merging pieces of JSON whose meaning is not known.
+//! Merging of JSON fragments with unknown meaning.
 
 use serde_json::{Map, Value};
 
-/// Fields that name something: a piece repeats them, it does not go on with them.
+/// Fields with labels: a fragment repeats them instead of continuing them.
 const LABELS: [&str; 9] = ["id", "type", "role", "name", "format", "object", "channel", "signature", "mime_type"];
 
-/// Adds `more` to `known`: texts are joined, objects merged by field, lists by the `index` of their items. Of anything else
-/// the newer holds.
+/// Merges `more` into `known`: texts are concatenated, objects merged by field, lists by the
+/// `index` of their items. Any other value is replaced.
 pub(crate) fn merge(known: &mut Value, more: Value) {
     match (known, more) {
         (_, Value::Null) => {}
@@ -40,7 +40,8 @@ fn merge_item(items: &mut Vec<Value>, item: Value) {
     }
 }
 
-/// True if `item` is of the same index as `known`, and nothing says that it is another thing.
+/// Returns true if `item` has the same index as `known`, and no label shows that it is a different
+/// item.
 fn goes_on(known: &Value, item: &Value) -> bool {
     let agree = |name: &str| match (&known[name], &item[name]) {
         (Value::Null, _) | (_, Value::Null) => true,

@@ -1,7 +1,7 @@
-//! Structs that keep what they do not know.
+//! Structs that preserve unknown fields.
 
-/// Defines a struct that reads some fields of a JSON object, all optional, and keeps the others as they came in `rest`.
-/// A field that is `null` is as good as none, and one may have several spellings.
+/// Defines a struct that decodes some fields of a JSON object, all optional, and keeps all others
+/// raw in `rest`. A `null` field counts as missing, and a field may have several spellings.
 macro_rules! open_struct {
     ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty = $($key:literal)|+,)* }) => {
         $(#[$meta])*

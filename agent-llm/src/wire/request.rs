@@ -1,4 +1,4 @@
-//! Reading requests back: what all wires with a list of messages, or of items, have in common.
+//! Decoding of requests, shared by all wires with a list of messages or items.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,21 +8,22 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{lenient::each, settings::with_rest};
 use crate::ParsedRequest;
 
-/// A request, as far as it was read.
+/// A partly decoded request.
 pub(crate) struct Body<'a> {
-    /// The model and the tools.
+    /// Model and tools.
     pub(crate) parsed: ParsedRequest,
-    /// The messages, or the items.
+    /// Raw messages, or items.
     pub(crate) conversation: Option<&'a RawValue>,
     /// All other fields.
     pub(crate) said: Map<String, Value>,
 }
 
 impl<'a> Body<'a> {
-    /// Reads the body of a request whose conversation is in the field of this name, and its tools by `read_tool`.
+    /// Decodes a request body whose conversation is in the field `conversation`, and its tools with
+    /// `read_tool`.
     ///
     /// # Errors
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) for what is not the JSON of an object.
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) if the body is not a JSON object.
     pub(crate) fn read(
         body: &'a str,
         conversation: &str,
@@ -46,17 +47,17 @@ impl<'a> Body<'a> {
         Ok(said)
     }
 
-    /// Keeps a field as it came.
+    /// Keeps a field unchanged.
     pub(crate) fn keep(&mut self, name: &str, json: &RawValue) -> Result<()> {
         let value = serde_json::from_str(json.get());
         self.said.insert(name.into(), value.map_err(|e| invalid(format!("'{name}' is not JSON")).with_source(e))?);
         Ok(())
     }
 
-    /// The messages, read one by one.
+    /// Decodes the messages one by one.
     ///
     /// # Errors
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) that says which cannot be read.
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) that names the message that cannot be decoded.
     pub(crate) fn read_messages(
         &mut self,
         mut read: impl FnMut(&RawValue) -> serde_json::Result<Message>,
@@ -70,7 +71,8 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// The request, which would be `written` like this by itself: what was said otherwise is an extra field.
+    /// Completes the request. `written` is its own encoding of the settings; fields that differ are
+    /// kept as extra fields.
     pub(crate) fn finish(self, written: Map<String, Value>) -> ParsedRequest {
         let mut parsed = self.parsed;
         parsed.params = with_rest(parsed.params, &written.into(), &self.said.into());

@@ -1,4 +1,4 @@
-//! JSON Schemas in the forms that servers take.
+//! JSON Schemas in the dialects of servers.
 
 pub(crate) mod closed;
 pub(crate) mod open_api;

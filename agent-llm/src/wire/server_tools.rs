@@ -1,19 +1,19 @@
-//! Tools that a provider has itself: what all wires have in common.
+//! Provider-side tools, shared by all wires.
 
 use std::borrow::Cow;
 
 use agent_core::{Error, ErrorKind, ModelParams, Result, Retry, ToolSpec, model::Modality, tool::ServerTool};
 
-/// What a wire has no word for.
+/// An unsupported feature of a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The tool.
+    /// The tool as a whole.
     Tool,
-    /// This of the tool.
+    /// One option of the tool.
     Option(&'static str),
 }
 
-/// Which wires have a tool, by its kind.
+/// Wires that support each kind of tool.
 const WIRES: [(&str, &str); 7] = [
     ("web_search", "messages, responses, generate, chat with some providers"),
     ("web_fetch", "messages, generate"),
@@ -24,10 +24,11 @@ const WIRES: [(&str, &str); 7] = [
     ("mcp", "messages, responses, generate"),
 ];
 
-/// Checks that the provider has all of these tools that only it can run.
+/// Checks that the provider supports all of these provider-side tools.
 ///
 /// # Errors
-/// [`InvalidRequest`](ErrorKind::InvalidRequest) that says what it lacks, and which wires have the tool.
+/// [`InvalidRequest`](ErrorKind::InvalidRequest) that names the unsupported feature, and the wires
+/// that support the tool.
 pub(crate) fn check(specs: &[ToolSpec], wire: &str, lacks: impl Fn(&ServerTool) -> Option<Lack>) -> Result<()> {
     let tools = specs.iter().filter(|spec| spec.is_server_side() && spec.raw.is_none());
     for tool in tools.filter_map(|spec| spec.server.as_ref()) {
@@ -46,10 +47,10 @@ pub(crate) fn check(specs: &[ToolSpec], wire: &str, lacks: impl Fn(&ServerTool) 
     Ok(())
 }
 
-/// Checks that an answer is wanted in words alone.
+/// Checks that only text output is requested.
 ///
 /// # Errors
-/// [`InvalidRequest`](ErrorKind::InvalidRequest) that says `instead`.
+/// [`InvalidRequest`](ErrorKind::InvalidRequest) with the alternative `instead`.
 pub(crate) fn check_text_alone(params: &ModelParams, instead: &str) -> Result<()> {
     if params.voice.is_none() && params.modalities.iter().all(|modality| *modality == Modality::Text) {
         return Ok(());
@@ -57,7 +58,7 @@ pub(crate) fn check_text_alone(params: &ModelParams, instead: &str) -> Result<()
     Err(refusal(format!("the answers of this wire are text: {instead}")))
 }
 
-/// Checks that nobody wants thinking to be counted, of a wire or a model that has no word for that.
+/// Checks that no thinking budget is set, for a wire or model without that parameter.
 ///
 /// # Errors
 /// [`InvalidRequest`](ErrorKind::InvalidRequest).
@@ -71,7 +72,7 @@ pub(crate) fn check_no_count(params: &ModelParams) -> Result<()> {
 pub(crate) const NO_NUMBER: &str =
     "this model is told an effort to think, and no number of tokens: set `effort` in place of `thinking_tokens`";
 
-/// The error for what cannot be asked of a provider.
+/// Builds the error for an unsupported request.
 pub(crate) fn refusal(message: impl Into<Cow<'static, str>>) -> Error {
     Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent)
 }

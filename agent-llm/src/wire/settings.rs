@@ -1,4 +1,5 @@
-//! The settings of a request, in both directions: most wires call what [`ModelParams`] says as we do, or almost.
+//! Request settings in both directions; most wires use the names of [`ModelParams`], or similar
+//! ones.
 
 #[cfg(feature = "requests")]
 use agent_core::ToolChoice;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::json::laid_over;
 use super::{fields::Fields, json::present};
 
-/// What the parameters say, by the names of their fields.
+/// Returns the set parameters, by field name.
 pub(crate) fn said(params: &ModelParams) -> Map<String, Value> {
     match serde_json::to_value(params) {
         Ok(Value::Object(said)) => said,
@@ -19,7 +20,8 @@ pub(crate) fn said(params: &ModelParams) -> Map<String, Value> {
     }
 }
 
-/// The parameters whose fields say this. What is not of a field's form is left out: the request keeps it as it came.
+/// Builds parameters from fields. Values of an invalid type are left out, and the request keeps
+/// them raw.
 #[cfg(feature = "requests")]
 pub(crate) fn read<'a>(said: impl IntoIterator<Item = (&'a str, Option<Value>)>) -> ModelParams {
     let field = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
@@ -30,7 +32,8 @@ pub(crate) fn read<'a>(said: impl IntoIterator<Item = (&'a str, Option<Value>)>)
     serde_json::from_value(fields.into()).unwrap_or_default()
 }
 
-/// The parameters, of which a request would be `written` like this by itself, with what else was `said` as extra fields.
+/// Adds the rest as extra fields: everything in `said` that the encoding `written` of the
+/// parameters does not produce.
 #[cfg(feature = "requests")]
 pub(crate) fn with_rest(mut params: ModelParams, written: &Value, said: &Value) -> ModelParams {
     if let Some(Value::Object(extra)) = laid_over(written, said) {
@@ -39,31 +42,32 @@ pub(crate) fn with_rest(mut params: ModelParams, written: &Value, said: &Value) 
     params
 }
 
-/// What the form of an answer is called, is for and is made of: fields that stand in the API as they stand here.
+/// Returns name, description and schema of an output format, whose fields have the same names in
+/// the API.
 pub(crate) fn form(output: &OutputFormat) -> Value {
     let OutputFormat { name, description, schema, strict, .. } = output;
     present(json!({"name": name, "description": description, "schema": schema, "strict": strict.then_some(true)}))
 }
 
-/// The fields of an output format that says what [`form`] writes. What else is said beside them does not matter.
+/// Returns the fields of an output format that [`form`] writes, ignoring all others.
 #[cfg(feature = "requests")]
 pub(crate) fn read_form(said: &Value) -> Value {
     let fields = ["name", "description", "schema", "strict"].into_iter();
     fields.filter_map(|name| Some((name, said.get(name).filter(|value| !value.is_null())?.clone()))).collect()
 }
 
-/// What a wire calls the settings that all models have.
+/// A wire's names for the common settings.
 pub(crate) struct Names {
     pub(crate) max_tokens: &'static str,
     pub(crate) temperature: &'static str,
     pub(crate) top_p: &'static str,
     pub(crate) stop: &'static str,
-    /// None of a wire that has no word for it.
+    /// `None` for a wire without a seed.
     pub(crate) seed: Option<&'static str>,
 }
 
 impl Names {
-    /// Says `params`, and that an answer has at most `max_tokens`: for those that do not say, some wires must.
+    /// Writes `params` with the output limit `max_tokens`, which some wires require.
     pub(crate) fn write(&self, params: &ModelParams, max_tokens: Option<u64>, fields: &mut Fields<'_>) {
         fields.say(self.max_tokens, max_tokens);
         fields.say(self.temperature, params.temperature);
@@ -74,7 +78,7 @@ impl Names {
         }
     }
 
-    /// The parameters that these fields say.
+    /// Decodes the parameters from these fields.
     #[cfg(feature = "requests")]
     pub(crate) fn read(&self, fields: &Value) -> ModelParams {
         let mut params = ModelParams::default();
@@ -87,7 +91,8 @@ impl Names {
     }
 }
 
-/// The choice that is written as `said`: reading is writing, sought. `name` is the tool that is named there.
+/// Finds the choice whose encoding equals `said`: decoding by search. `name` is the tool that is
+/// named there.
 #[cfg(feature = "requests")]
 pub(crate) fn tool_choice(
     said: &Value,

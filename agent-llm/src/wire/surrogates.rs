@@ -1,13 +1,14 @@
-//! Bytes and escapes that are no character.
+//! Invalid UTF-8 and lone surrogates.
 
 use std::{borrow::Cow, sync::LazyLock};
 
 use memchr::memmem::Finder;
 
-/// Finds what every escape by number begins with; few texts have one.
+/// Finds the prefix of numeric escapes, which few texts contain.
 static BY_NUMBER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 
-/// The text of a body. What is no character in it becomes a replacement character, so that the rest can be read.
+/// Decodes a body as text. Invalid bytes become replacement characters, so that the rest can be
+/// parsed.
 pub(crate) fn text_of(body: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(body) {
         Ok(text) => mend_surrogates(text),
@@ -15,8 +16,8 @@ pub(crate) fn text_of(body: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Puts a replacement character for each half of a character that stands alone: servers that cut their text without regard
-/// for characters send such escapes, and JSON text with one cannot be read.
+/// Replaces escapes of lone surrogates by replacement characters: servers that split text inside a
+/// character send such escapes, and JSON with one cannot be parsed.
 pub(crate) fn mend_surrogates(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     if BY_NUMBER.find(bytes).is_none() {

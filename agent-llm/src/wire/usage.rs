@@ -1,4 +1,4 @@
-//! What a call used, in all the ways in which servers of OpenAI's APIs say it.
+//! Usage, in all variants of OpenAI-compatible servers.
 
 use agent_core::{ModelResponse, Usage};
 use serde_json::value::RawValue;
@@ -15,12 +15,12 @@ open_struct! {
         total_tokens: Count = "total_tokens",
         prompt_tokens_details: PromptDetails<'a> = "prompt_tokens_details",
         completion_tokens_details: CompletionDetails<'a> = "completion_tokens_details",
-        // The names in Responses; some servers use both.
+        // Names in Responses; some servers use both.
         input_tokens: Count = "input_tokens",
         output_tokens: Count = "output_tokens",
         input_tokens_details: PromptDetails<'a> = "input_tokens_details",
         output_tokens_details: CompletionDetails<'a> = "output_tokens_details",
-        // Servers that give no details.
+        // Servers without nested details.
         prompt_cache_hit_tokens: Count = "prompt_cache_hit_tokens",
         cached_tokens: Count = "cached_tokens",
         num_cached_tokens: Count = "num_cached_tokens",
@@ -47,8 +47,8 @@ open_struct! {
     }
 }
 
-/// Reads a `usage` object into `response`; one that cannot be read is as good as none. If it says more than there is room
-/// for, such as what the call cost, it is kept in the details.
+/// Decodes a `usage` object into `response`; an invalid one is ignored. Information beyond
+/// [`Usage`], such as the cost, is kept in the details.
 pub(crate) fn read(json: &RawValue, response: &mut ModelResponse) {
     let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
     if says_more(&said)
@@ -76,7 +76,7 @@ fn usage(said: Said<'_>) -> Usage {
     let cached = cached.into_iter().map(count).max().unwrap_or(0).min(prompt);
     let cache_write = count(prompt_details.cache_write_tokens).max(count(said.cache_creation_input_tokens));
     let cache_write = cache_write.min(prompt - cached);
-    // Some servers count reasoning apart from the completion: their total shows it.
+    // Some servers exclude reasoning from the completion tokens: the total reveals it.
     let apart = reasoning > 0 && count(said.total_tokens) == prompt + completion + reasoning;
     let output = if apart { completion + reasoning } else { completion };
     let mut usage = Usage::new(prompt - cached - cache_write, output);
@@ -84,7 +84,7 @@ fn usage(said: Said<'_>) -> Usage {
     usage
 }
 
-/// True if there is more than [`Usage`] has room for, and it is not nothing.
+/// Returns true if there is non-zero information beyond [`Usage`].
 fn says_more(said: &Said<'_>) -> bool {
     let has = |rest: &[(Str<'_>, &RawValue)]| rest.iter().any(|(_, json)| !["0", "0.0", "{}"].contains(&json.get()));
     let count = |count: Option<Count>| count.is_some_and(|count| count.0 > 0);

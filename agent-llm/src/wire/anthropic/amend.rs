@@ -1,4 +1,4 @@
-//! A second try for a request whose reasoning was refused.
+//! Request repair after rejected reasoning.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::wire::{claude::ClaudeThinking, content::EMPTY};
 
-/// `req` without any reasoning, if `refused` says that the provider did not take the reasoning for its own. There is none
-/// to leave out if this was tried already.
+/// Returns `req` without reasoning, if `refused` says that the provider rejected the reasoning;
+/// `None` if there is none to remove, for example after an earlier repair.
 pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: ClaudeThinking) -> Option<ModelRequest> {
     let is_refusal = refused.kind() == ErrorKind::InvalidRequest && is_about_reasoning(refused.message());
     if !is_refusal || !req.messages.iter().any(has_reasoning) {
@@ -16,7 +16,8 @@ pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: Claud
     }
     let mut amended = req.clone();
     amended.messages.edit(|messages| messages.iter_mut().for_each(strip)).ok()?;
-    // A model with a budget for thinking insists on the thinking of a turn with calls: it can only go on without any.
+    // A model with a thinking budget requires the thinking of a turn with calls: without it,
+    // thinking must be disabled.
     let is_budget = |thinking: &Value| thinking["type"] == "enabled";
     if told == ClaudeThinking::Budget || req.params.extra.get("thinking").is_some_and(is_budget) {
         let params = Arc::make_mut(&mut amended.params);
@@ -26,8 +27,8 @@ pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: Claud
     Some(amended)
 }
 
-/// What providers say: "Invalid `signature` in `thinking` block", "`thinking` blocks in the latest assistant message cannot
-/// be modified", and the like.
+/// Recognises the providers' messages: "Invalid `signature` in `thinking` block", "`thinking`
+/// blocks in the latest assistant message cannot be modified", and the like.
 fn is_about_reasoning(message: &str) -> bool {
     let message = message.to_lowercase();
     message.contains("thinking")

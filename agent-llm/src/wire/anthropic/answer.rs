@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is a message that begins with all that it says.
+//! Decoding of answers. A non-streamed answer is a message that begins complete.
 
 use agent_core::{
     AssistantMessage, Chunk, ModelResponse, Result,
@@ -35,7 +35,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// The message: in a stream as it begins, without its content.
+    /// Message; in a stream its beginning, without content.
     MessageSaid {
         _kind: &'a RawValue = "type",
         _role: &'a RawValue = "role",
@@ -48,18 +48,18 @@ open_struct! {
     }
 }
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     fold: Fold<Messages>,
     model: Option<String>,
-    /// What is said of the answer beside its content. Of what is said again the newer holds.
+    /// Fields of the answer beside its content; newer values replace older ones.
     details: Map<String, Value>,
     has_begun: bool,
     has_ended: bool,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is not a message", body);
     let mut message: MessageSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
@@ -98,7 +98,7 @@ impl Answer {
                     self.keep(&delta.rest, None, &delta.stop_reason);
                 }
             }
-            _ => {} // a ping, or an event of a kind that is yet to come
+            _ => {} // a ping, or an unknown kind of event
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// Keeps what is said beside the content. One answer may say several times what it used.
+    /// Keeps fields beside the content. An answer may report its usage several times.
     fn keep(&mut self, rest: &[(Str<'_>, &RawValue)], usage: Option<&RawValue>, stop_reason: &Option<Str<'_>>) {
         for (name, json) in rest {
             if let Ok(value) = serde_json::from_str(json.get()) {
@@ -128,7 +128,7 @@ impl Answer {
         }
     }
 
-    /// Why the answer ends; nothing if it has not said that.
+    /// Returns the stop reason; empty while unknown.
     fn stop_reason(&self) -> &str {
         self.details.get("stop_reason").and_then(Value::as_str).unwrap_or_default()
     }

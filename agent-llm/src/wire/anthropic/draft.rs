@@ -1,4 +1,4 @@
-//! Putting one block together.
+//! Accumulation of one block.
 
 use serde_json::{
     Map, Value,
@@ -15,7 +15,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// More of a block, or of what is said about the message.
+    /// A delta of a block, or of the message.
     Delta {
         kind: Str<'a> = "type",
         text: Str<'a> = "text",
@@ -27,10 +27,11 @@ open_struct! {
     }
 }
 
-/// A block that begins as this JSON, and what it says already: words are in the field that is called like the kind.
+/// Creates a block from its start, and returns its initial text, which is in the field named like
+/// its kind.
 ///
 /// # Errors
-/// If it is no object.
+/// If the JSON is not an object.
 pub(super) fn started(json: &RawValue) -> serde_json::Result<(Draft, String)> {
     let mut fields: Map<String, Value> = serde_json::from_str(json.get())?;
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -81,7 +82,7 @@ impl Streamed for Messages {
         Ok(())
     }
 
-    /// A call of the provider's own goes on in pieces as well.
+    /// Calls of provider-side tools are streamed in deltas, too.
     fn json(draft: Draft, said: &str) -> Box<RawValue> {
         let Draft { kind, mut fields, .. } = draft;
         let mut input = Some(said).filter(|said| !said.is_empty()).map(Input::new);

@@ -1,4 +1,4 @@
-//! What differs between servers that speak Anthropic Messages.
+//! Profiles of servers with the Anthropic Messages API.
 
 use agent_core::{Error, Result};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// What is particular to one server that speaks Anthropic Messages: Anthropic itself, a gateway, or another maker's models
-/// behind the same protocol.
+/// Profile of a server with the Anthropic Messages API: Anthropic itself, a gateway, or another
+/// vendor's models behind the same protocol.
 ///
 /// ```
 /// use agent_llm::{AnthropicProfile, Auth};
@@ -29,55 +29,63 @@ use crate::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AnthropicProfile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
-    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    /// Name of the provider. A provider's own JSON is sent back only to a provider of the same
+    /// name. Not part of a profile's JSON: there it is the name of the
+    /// [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/v1/messages`; for other envelopes, `/model/..` of Bedrock and `/models/..` of Vertex.
+    /// Base URL, without `/v1/messages`; for other envelopes, without `/model/..` of Bedrock or
+    /// `/models/..` of Vertex.
     pub base_url: String,
-    /// How the key is shown.
+    /// Placement of the key.
     pub auth: Auth,
-    /// Around what a request is put. Default: [`Direct`](AnthropicEnvelope::Direct).
+    /// Envelope of requests. Default: [`Direct`](AnthropicEnvelope::Direct).
     pub envelope: AnthropicEnvelope,
-    /// The version of the API, for the header `anthropic-version` or the field of that name; empty to send none.
+    /// API version, for the header `anthropic-version` or the field of that name; empty to send
+    /// none.
     pub version: String,
-    /// Features that are asked for in the header or the field `anthropic-beta`: files by id, for example, need `files-api-2025-04-14`.
+    /// Beta features requested in the header or the field `anthropic-beta`: files by id, for
+    /// example, need `files-api-2025-04-14`.
     pub betas: Vec<String>,
-    /// Whether the server holds models to a JSON Schema: then they [say so](agent_core::ModelInfo::json_schema).
+    /// True if the server enforces JSON Schemas, which its models then
+    /// [report](agent_core::ModelInfo::json_schema).
     pub json_schema: bool,
-    /// How models are told how much to think. Default: by their names.
+    /// Thinking parameter of the models. Default: by their names.
     pub thinking: Option<ClaudeThinking>,
 }
 
-/// How Claude is asked where a cloud serves it: what is around a message, where it goes, and what is said beside it. The
-/// messages themselves are the same everywhere.
+/// Envelope of a request on a cloud platform: URL and additional fields. The messages themselves
+/// are the same everywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnthropicEnvelope {
-    /// Anthropic's own: the address is `/v1/messages`, the body names the model, and the version stands in a header.
+    /// Anthropic's own API: the path is `/v1/messages`, the body names the model, and a header
+    /// contains the version.
     #[default]
     Direct,
-    /// `InvokeModel` of Amazon Bedrock: the address names the model and says whether the answer is streamed, the body has the
-    /// version and the betas, and a stream is one of AWS's event streams.
+    /// `InvokeModel` of Amazon Bedrock: the URL contains the model and whether the answer is
+    /// streamed, the body contains the version and the betas, and a stream is an AWS event stream.
     Bedrock,
-    /// Google's Vertex AI: the address names the model and says whether the answer is streamed, and the body has the version.
+    /// Google's Vertex AI: the URL contains the model and whether the answer is streamed, and the
+    /// body contains the version.
     Vertex,
 }
 
-/// The header, or the field, that asks for what is not yet for all.
+/// Header or field that requests beta features.
 const BETAS: &str = "anthropic-beta";
 
 impl Default for AnthropicProfile {
-    /// A [`compatible`](Self::compatible) server without a name or an address.
+    /// A [`compatible`](Self::compatible) server without a name or a URL.
     fn default() -> Self {
         Self::compatible("", "")
     }
 }
 
 impl AnthropicProfile {
-    /// Any server: the key in `x-api-key`, no betas, and no word of schemas.
+    /// Creates the profile of a compatible server: the key in `x-api-key`, no betas, and no JSON
+    /// Schemas.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -91,14 +99,14 @@ impl AnthropicProfile {
         }
     }
 
-    /// Where `model` is asked for whole answers, and for streamed ones.
+    /// Returns the URIs for whole and for streamed answers of `model`.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is invalid.
     pub(super) fn addresses(&self, model: &str) -> Result<(Uri, Uri)> {
         let base = self.base_url.trim_end_matches('/');
         let (base, whole, streamed) = match self.envelope {
-            // Some write the version of the path, others do not.
+            // Base URLs are in use with and without the API version.
             AnthropicEnvelope::Direct => {
                 let path = "/v1/messages".to_owned();
                 (base.strip_suffix("/v1").unwrap_or(base), path.clone(), path)
@@ -108,7 +116,7 @@ impl AnthropicProfile {
                 (base, format!("{model}/invoke"), format!("{model}/invoke-with-response-stream"))
             }
             AnthropicEnvelope::Vertex => {
-                // The `@` before a date stands as it is.
+                // The `@` before a date must not be encoded.
                 let model = format!("/models/{}", percent_encoded(model).replace("%40", "@"));
                 (base, format!("{model}:rawPredict"), format!("{model}:streamRawPredict"))
             }
@@ -116,10 +124,11 @@ impl AnthropicProfile {
         Ok((endpoint(base, &whole)?, endpoint(base, &streamed)?))
     }
 
-    /// The headers that say the version and the betas, as far as headers say them, if a request `needs` these betas.
+    /// Returns the headers with the version and the betas, including those that a request `needs`,
+    /// if the envelope uses headers.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) for what no header can hold.
+    /// [`Config`](agent_core::ErrorKind::Config) for values that are not valid in a header.
     pub(super) fn headers(&self, needs: &[&'static str]) -> Result<HeaderMap> {
         let (version, betas) = (self.version.clone(), self.betas(needs).join(","));
         let said = match self.envelope {
@@ -134,7 +143,7 @@ impl AnthropicProfile {
         said.into_iter().filter(|(_, value)| !value.is_empty()).map(header).collect()
     }
 
-    /// The fields with which a request to `model` begins, if it `needs` these betas.
+    /// Returns the first fields of a request to `model` that `needs` these betas.
     pub(super) fn head(&self, model: &str, needs: &[&'static str]) -> Fields<'static> {
         let mut head = Fields::default();
         match self.envelope {
@@ -147,7 +156,7 @@ impl AnthropicProfile {
         head
     }
 
-    /// The profile's betas, and those that a request `needs`.
+    /// Returns the profile's betas, and those that a request `needs`.
     fn betas(&self, needs: &[&'static str]) -> Vec<&str> {
         let own = self.betas.iter().map(String::as_str);
         own.chain(needs.iter().copied().filter(|beta| !self.betas.iter().any(|own| own == beta))).collect()

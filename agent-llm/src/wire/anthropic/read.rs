@@ -1,4 +1,4 @@
-//! From the API's blocks to those of a message.
+//! Decoding of the API's blocks.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ open_struct! {
     }
 }
 
-/// A block of the assistant's. What is not understood is kept as it came.
+/// Decodes a block of the assistant. Unknown blocks are kept raw.
 pub(super) fn block(json: &RawValue, origin: &Origin) -> Block {
     let kind = kind(json);
     let block = match &*kind {
@@ -73,7 +73,7 @@ pub(super) fn block(json: &RawValue, origin: &Origin) -> Block {
     block.or_else(|| server_call(&kind, json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
 
-/// A part of the user's, or of a tool's result. What is not understood is kept as it came.
+/// Decodes a part of a user message or of a tool result. Unknown parts are kept raw.
 pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
     let part = match &*kind(json) {
         "text" => text(json, origin).map(Part::Text),
@@ -84,7 +84,7 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
     part.unwrap_or_else(|| Part::Other(raw(json, origin)))
 }
 
-/// Keeps its JSON if that says more than the text.
+/// Decodes a text, which keeps its JSON if that contains more.
 fn text(json: &RawValue, origin: &Origin) -> Option<Text> {
     let said: TextSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let says_more = said.citations.is_some() || said.cache_control.is_some() || !said.rest.is_empty();
@@ -94,19 +94,19 @@ fn text(json: &RawValue, origin: &Origin) -> Option<Text> {
     Some(text)
 }
 
-/// The cache mark of a tool.
+/// Returns the cache marker of a tool.
 pub(super) fn cache(json: &RawValue) -> Option<Cache> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json.get()).ok()?;
     marked(fields.get("cache_control")?)
 }
 
-/// The cache mark that is meant by this JSON; none if it is no mark.
+/// Decodes a cache marker; `None` for any other JSON.
 fn marked(json: &RawValue) -> Option<Cache> {
     let said: Map<String, Value> = serde_json::from_str(json.get()).ok()?;
     Some(if said.get("ttl").is_some_and(|ttl| ttl == "1h") { Cache::Long } else { Cache::Short })
 }
 
-/// In a request, `citations` are a setting.
+/// Decodes citations; in a request, `citations` is a setting.
 fn citations(json: &RawValue) -> Vec<Citation> {
     let said: Vec<Value> = serde_json::from_str(json.get()).unwrap_or_default();
     said.iter().map(citation).collect()
@@ -131,7 +131,7 @@ fn citation(said: &Value) -> Citation {
     citation
 }
 
-/// A signature that is no text takes nothing from the words: it is in the JSON.
+/// A signature that is not a string is ignored here and kept in the JSON.
 fn thinking(json: &RawValue, origin: &Origin) -> Option<Reasoning> {
     let said: ThinkingSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let signature: Option<Str<'_>> = lenient(said.signature);
@@ -160,7 +160,7 @@ fn tool_use(json: &RawValue, origin: &Origin) -> Option<ToolCall> {
     })
 }
 
-/// Keeps its JSON if that says more than the fields of a [`Media`].
+/// Decodes media, which keep their JSON if it contains more than a [`Media`].
 fn media(json: &RawValue, origin: &Origin) -> Option<Media> {
     let said: MediaSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let source = said.source?;

@@ -1,4 +1,4 @@
-//! Reading requests.
+//! Decoding of requests.
 
 use agent_core::{Result, ToolSpec, message::Origin};
 use serde_json::{Value, value::RawValue};
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood.
+/// Decodes a request; the raw JSON of its messages and tools, and `extra`, keep unknown content.
 pub(super) fn decode_request(body: &str, codec: &AnthropicCodec) -> Result<ParsedRequest> {
     parsed(body, codec).map_err(|e| no_request("a request for a message", e))
 }
@@ -50,14 +50,15 @@ open_struct! {
     }
 }
 
-/// The result that this block is.
+/// Decodes a tool result block.
 pub(super) fn result(json: &RawValue, origin: &Origin) -> Option<Answer> {
     let said: ResultSaid<'_> = serde_json::from_str(json.get()).ok().filter(|_| kind(json) == "tool_result")?;
     let parts = said.content.map(|content| read_parts::<Messages>(&content, origin)).unwrap_or_default();
     Some((said.tool_use_id.unwrap_or_default().0.into_owned(), parts, said.is_error.unwrap_or_default()))
 }
 
-/// A tool, with its JSON unless it is written just so. One without a schema runs at the provider.
+/// Decodes a tool, which keeps its JSON if its encoding differs from it. A tool without a schema
+/// runs at the provider.
 fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
     let said: ToolSaid<'_> = serde_json::from_str(json.get())?;
     let name = said.name.or(said.mcp_server_name).or(said.kind).unwrap_or_default().0;

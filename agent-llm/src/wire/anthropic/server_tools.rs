@@ -1,4 +1,4 @@
-//! Tools that Anthropic has itself, and the features that must be asked for.
+//! Anthropic's provider-side tools, and the beta features that they require.
 
 use agent_core::{
     Block, ModelRequest, ToolSpec,
@@ -14,7 +14,7 @@ use crate::wire::{
     server_tools::Lack,
 };
 
-/// The servers of the Model Context Protocol among the tools, which stand beside the list of tools.
+/// Returns the MCP servers among the tools, which the API expects beside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
     let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| {
         let Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) = &spec.server else { return None };
@@ -24,7 +24,7 @@ pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
     servers.collect()
 }
 
-/// The tool as Anthropic writes it.
+/// Encodes a tool in Anthropic's format.
 pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     Ok(match tool {
         ServerTool::WebSearch(search) => {
@@ -56,7 +56,7 @@ pub(super) fn tool(tool: &ServerTool, claude: &Claude) -> Result<Value, Lack> {
     })
 }
 
-/// The tool that may only look at some domains, and only so often.
+/// Adds domain filters and a maximum number of uses to a tool.
 fn limited(mut told: Value, allowed: &[String], blocked: &[String], uses: Value) -> Result<Value, Lack> {
     if !allowed.is_empty() && !blocked.is_empty() {
         return Err(Lack::Option("blocked domains beside allowed ones"));
@@ -68,14 +68,14 @@ fn limited(mut told: Value, allowed: &[String], blocked: &[String], uses: Value)
     Ok(present(told))
 }
 
-/// Where a user is, in the words of Anthropic and of OpenAI.
+/// Encodes a user's approximate location in the format of Anthropic and OpenAI.
 pub(crate) fn approximate(place: &agent_core::tool::Location) -> Value {
     let mut said = json!(place);
     said["type"] = "approximate".into();
     said
 }
 
-/// The features that this request must ask for in a header.
+/// Returns the beta features that this request requires.
 pub(super) fn betas(req: &ModelRequest, claude: &Claude) -> Vec<&'static str> {
     let has = |is: fn(&ServerTool) -> bool| {
         req.tools.iter().any(|spec| spec.raw.is_none() && spec.server.as_ref().is_some_and(is))
@@ -89,13 +89,13 @@ pub(super) fn betas(req: &ModelRequest, claude: &Claude) -> Vec<&'static str> {
     needed.into_iter().flatten().collect()
 }
 
-/// The feature of files by their ids.
+/// Beta feature of files by id.
 pub(crate) const FILES: &str = "files-api-2025-04-14";
 
-/// How the types of results end.
+/// Suffix of the types of results.
 const RESULT: &str = "_tool_result";
 
-/// What a tool of the provider's did, if this block, which is of this kind, says that.
+/// Decodes a block about a provider-side tool, if it is one.
 pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
     let is_call = matches!(kind, "server_tool_use" | "mcp_tool_use");
     let of = kind.strip_suffix(RESULT).filter(|of| !of.is_empty());

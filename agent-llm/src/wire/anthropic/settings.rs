@@ -1,4 +1,4 @@
-//! Everything of a request but the conversation and the tools: written, and read.
+//! Request settings other than the conversation and the tools, in both directions.
 
 use agent_core::{ModelParams, Result, ToolChoice};
 #[cfg(feature = "requests")]
@@ -15,10 +15,11 @@ use crate::wire::{
 const NAMES: Names =
     Names { max_tokens: "max_tokens", temperature: "temperature", top_p: "top_p", stop: "stop_sequences", seed: None };
 
-/// The settings, behind the `fields` with which a request begins.
+/// Encodes the settings, after the initial `fields` of a request.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API does not take of a model that thinks.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for settings that the API rejects for
+/// a model that thinks.
 pub(super) fn settings(
     params: &ModelParams,
     has_tools: bool,
@@ -26,12 +27,12 @@ pub(super) fn settings(
     mut fields: Fields<'static>,
 ) -> Result<Fields<'static>> {
     NAMES.write(params, params.max_tokens.or(Some(claude.max_tokens)), &mut fields);
-    // The API refuses a word about tools where there are none.
+    // The API rejects a tool choice without tools.
     if has_tools {
         fields.say("tool_choice", choice(params.tool_choice.as_ref(), params.parallel_tool_calls == Some(false)));
     }
     let mut told = claude.thinking(params, has_tools)?;
-    // The API enforces a schema or nothing.
+    // The API only supports output formats with a schema.
     if let Some(output) = params.output.as_ref().filter(|output| !output.schema.is_null()) {
         let format = json!({"type": "json_schema", "schema": closed(&output.schema)});
         told.entry("output_config").or_insert_with(|| json!({}))["format"] = format;
@@ -56,7 +57,7 @@ fn choice(choice: Option<&ToolChoice>, is_one_at_a_time: bool) -> Option<Value> 
     Some(said)
 }
 
-/// What is understood of `fields`, so far as writing it behind this `head` gives the same fields; `extra` has the others.
+/// Decodes the `fields` whose encoding after this `head` is unchanged; `extra` receives the others.
 #[cfg(feature = "requests")]
 pub(super) fn read(
     fields: &Value,

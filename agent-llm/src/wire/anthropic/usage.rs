@@ -1,12 +1,13 @@
-//! What a call used.
+//! Token usage.
 
 use agent_core::Usage;
 use serde_json::{Map, Value};
 
 use crate::wire::lenient::count;
 
-/// Adds what one more `usage` object of an answer says: counts are of the whole answer, and never shrink, unless the object
-/// says what each time took that the model was asked: the sums are then without compactions, which come first.
+/// Merges another `usage` object of an answer: counts are totals of the whole answer, and never
+/// shrink, unless the object lists the usage of each model iteration: the totals then exclude
+/// compactions, which come first.
 pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
     let is_final = more.get("iterations").is_some_and(Value::is_array);
     for (name, value) in more {
@@ -18,18 +19,19 @@ pub(super) fn merge(known: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// Reads a `usage` object; what of it is no count is as good as none.
+/// Decodes a `usage` object; invalid counts are ignored.
 pub(super) fn usage(said: &Value) -> Usage {
     let mut usage = used(said);
-    // What a compaction used is the same model's, and not in the sums. Another model's advice is not of this model.
+    // Compactions use the same model, and are not part of the totals. Calls of an advisor model are
+    // not this model's usage.
     let times = said["iterations"].as_array().into_iter().flatten();
     times.filter(|time| time["type"] == "compaction").for_each(|time| usage += used(time));
     usage.calls = 1;
     usage
 }
 
-/// What was used: by the whole answer, or in one of several times that the model was asked for it. The input excludes what
-/// the cache served or took.
+/// Decodes the usage of the whole answer, or of one iteration. The input excludes cache reads and
+/// writes.
 fn used(said: &Value) -> Usage {
     let count = |place| count(said, place);
     let mut usage = Usage::new(count("/input_tokens"), count("/output_tokens"));

@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is one event.
+//! Decoding of answers. A non-streamed answer is a single event.
 
 use agent_core::{
     AssistantMessage, Chunk, ModelResponse, Result, Usage,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Bytes that only make events equally long.
+/// Padding that makes events equally long.
 const PADDING: &str = "p";
 
 open_struct! {
@@ -41,7 +41,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// What is said of a block.
+    /// Fields of a block.
     Part {
         index: u64 = "contentBlockIndex",
         start: Map<String, Value> = "start",
@@ -50,7 +50,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// What is said beside the content.
+    /// Fields beside the content.
     About { stop_reason: Str<'a> = "stopReason", usage: &'a RawValue = "usage", }
 }
 
@@ -62,11 +62,11 @@ open_struct! {
     MessageSaid { _role: &'a RawValue = "role", content: Vec<&'a RawValue> = "content", }
 }
 
-/// Reads one answer.
+/// Decoder of one answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     fold: Fold<Converse>,
-    /// The message, if it came whole, and how many blocks it has.
+    /// The message, if not streamed, and its number of blocks.
     whole: Option<(Box<RawValue>, usize)>,
     stop_reason: String,
     usage: Usage,
@@ -74,7 +74,7 @@ pub(super) struct Answer {
     has_ended: bool,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
     events::Answer::event(&mut answer, body, &mut nobody)?;
@@ -110,7 +110,7 @@ impl Answer {
         if let Some(about) = &frame.metadata {
             self.about(about);
         }
-        // Metadata is the last event, and a whole message all of it.
+        // Metadata is the last event; a whole message is complete.
         self.has_ended |= self.whole.is_some() || (frame.metadata.is_some() && !self.stop_reason.is_empty());
         Ok(())
     }
@@ -123,7 +123,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Keeps what is said; the newer holds.
+    /// Keeps these fields; newer values replace older ones.
     fn about(&mut self, about: &About<'_>) {
         if let Some(reason) = about.stop_reason.as_ref().filter(|reason| !reason.is_empty()) {
             self.stop_reason = reason.0.to_string();

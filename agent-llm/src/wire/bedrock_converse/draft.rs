@@ -1,4 +1,4 @@
-//! Putting one block together.
+//! Accumulation of one block.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// More of a block: one of these fields.
+    /// A delta of a block: one of these fields.
     Delta {
         text: Str<'a> = "text",
         reasoning: ReasoningDelta<'a> = "reasoningContent",
@@ -34,7 +34,7 @@ open_struct! {
     CallDelta { input: Str<'a> = "input", }
 }
 
-/// Keeps what is not understood. Of the block's own field, a list is more of its content.
+/// Keeps unknown fields. A list in the block's own field extends its content.
 fn keep(draft: &mut Draft, fields: &[(Str<'_>, &RawValue)]) -> serde_json::Result<()> {
     for (name, json) in fields {
         let is_own = *draft.kind == *name.0;
@@ -123,7 +123,7 @@ impl Streamed for Converse {
     }
 }
 
-/// The object of these fields and of others.
+/// Merges these fields into an object.
 fn with(mut fields: Map<String, Value>, more: &[(&str, Value)]) -> Value {
     fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
     Value::Object(fields)

@@ -1,4 +1,4 @@
-//! How models are told how much to think: each maker's fields are of its own.
+//! Thinking parameters, which differ between vendors.
 
 use agent_core::{ModelParams, Result, model::Effort};
 use serde_json::{Map, Value, json};
@@ -8,22 +8,22 @@ use crate::wire::{
     server_tools::{check_no_count, refusal},
 };
 
-/// What models understand of thinking, by their names.
+/// Thinking parameters of models, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Claude(Claude),
-    /// Amazon's Nova from its second version on.
+    /// Amazon's Nova, version 2 and later.
     Nova,
     /// Alibaba's Qwen.
     Qwen,
-    /// OpenAI's models, and those of others that took over its word.
+    /// OpenAI's models, and others with the same parameter.
     OpenAi,
-    /// No word is known.
+    /// No known parameter.
     Silent,
 }
 
 impl Family {
-    /// The family of the model of this name, which may be an address with it.
+    /// Returns the family of a model by name or ARN.
     pub(super) fn of(model: &str) -> Self {
         let is = |family| model.contains(family);
         match () {
@@ -35,10 +35,11 @@ impl Family {
         }
     }
 
-    /// The fields that say how much the model is to think.
+    /// Returns the fields that control thinking.
     ///
     /// # Errors
-    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) if the model has no word for it.
+    /// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) if the model has no such
+    /// parameter.
     pub(super) fn thinking(&self, params: &ModelParams, has_tools: bool) -> Result<Map<String, Value>> {
         if let Self::Claude(claude) = self {
             return claude.thinking(params, has_tools);

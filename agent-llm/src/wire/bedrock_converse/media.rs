@@ -1,4 +1,5 @@
-//! Images, documents, films and sound, as the API takes them: by the end of a file's name, and its bytes or its place in S3.
+//! Images, documents, video and audio in the API's form: a format name, and bytes or a location in
+//! S3.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use crate::wire::{
     json::own,
 };
 
-/// Media types, with the block that holds such media and what the API calls their form.
+/// Media types, with their block and format in the API.
 const FORMS: [(&str, Kind, &str); 33] = [
     ("image/png", Kind::Image, "png"),
     ("image/jpeg", Kind::Image, "jpeg"),
@@ -51,7 +52,7 @@ const FORMS: [(&str, Kind, &str); 33] = [
     ("audio/l16", Kind::Audio, "pcm"),
 ];
 
-/// The longest name of a document.
+/// Maximum length of a document's name.
 const LONGEST_NAME: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The media type of such media in this form.
+    /// Returns the media type for this format.
     pub(super) fn mime_of(self, form: &str) -> Option<&'static str> {
         FORMS.iter().find(|(_, kind, known)| (*kind, *known) == (self, form)).map(|(mime, ..)| *mime)
     }
@@ -84,8 +85,8 @@ enum Source<'a> {
     S3Location { uri: &'a str },
 }
 
-/// The media, in the provider's own JSON if that still says the same. `usual` is the type of what does not say its own, and
-/// `place` makes up the name of a document that has none.
+/// Encodes media, with the provider's own JSON if it still matches. `usual` is the default media
+/// type, and `place` determines the name of a document that has none.
 pub(super) fn media_json<'a>(origin: &Origin, media: &'a Media, usual: &str, place: (usize, usize)) -> BlockJson<'a> {
     if let Some(raw) = own(origin, media.raw.as_ref())
         && let Part::Image(was) | Part::Document(was) = read::part(raw, origin)
@@ -113,7 +114,8 @@ fn form(mime: &str) -> Option<(Kind, &'static str)> {
     FORMS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(mime)).map(|(_, kind, format)| (*kind, *format))
 }
 
-/// A document must have a name, of letters, digits, single blanks, hyphens and brackets.
+/// Returns the name of a document: mandatory, and consisting of letters, digits, single spaces,
+/// hyphens and brackets.
 fn name(media: &Media, (message, part): (usize, usize)) -> Cow<'_, str> {
     let Some(name) = media.name.as_deref() else { return format!("document-{message}-{part}").into() };
     let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '(' | ')' | '[' | ']');
@@ -125,11 +127,11 @@ fn name(media: &Media, (message, part): (usize, usize)) -> Cow<'_, str> {
     if name.is_empty() { format!("document-{message}-{part}").into() } else { name.into() }
 }
 
-/// Checks that the API has a form for every medium of the conversation.
+/// Checks that the API supports every medium of the conversation.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a type that the API does not know, and for addresses outside of
-/// S3.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a media type that the API does not
+/// support, and for URLs outside of S3.
 pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
     check_media(history, origin, |_, media, is_of_result| {
         let mime = media.mime.as_deref();

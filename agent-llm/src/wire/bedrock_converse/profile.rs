@@ -1,10 +1,10 @@
-//! What differs between servers that speak Converse.
+//! Profiles of servers with the Converse API.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Auth;
 
-/// What is particular to one server that speaks Amazon Bedrock's Converse: Bedrock itself, or a gateway to it.
+/// Profile of a server with Amazon Bedrock's Converse API: Bedrock itself, or a gateway to it.
 ///
 /// ```
 /// use agent_llm::{Auth, BedrockProfile};
@@ -17,21 +17,23 @@ use crate::Auth;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BedrockProfile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
-    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    /// Name of the provider. A provider's own JSON is sent back only to a provider of the same
+    /// name. Not part of a profile's JSON: there it is the name of the
+    /// [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/model/..`.
+    /// Base URL, without `/model/..`.
     pub base_url: String,
-    /// How requests are signed.
+    /// Authentication of requests.
     pub auth: Auth,
-    /// Whether models are held to a JSON Schema: then they [say so](agent_core::ModelInfo::json_schema). Not all that Bedrock
-    /// serves are. Default: false.
+    /// True if JSON Schemas are enforced, which models then
+    /// [report](agent_core::ModelInfo::json_schema). Not all models on Bedrock support them.
+    /// Default: false.
     pub json_schema: bool,
 }
 
 impl BedrockProfile {
-    /// A server that is shown a bearer token, with no word of schemas.
+    /// Creates the profile of a compatible server, with a bearer token and without JSON Schemas.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self { provider: provider.into(), base_url: base_url.into(), ..Self::default() }
     }

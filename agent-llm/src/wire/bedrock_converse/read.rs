@@ -1,4 +1,4 @@
-//! From the API's blocks to those of a message.
+//! Decoding of the API's blocks.
 
 use agent_core::{
     Block, Media, Part, Text, ToolCall,
@@ -76,7 +76,7 @@ open_struct! {
     }
 }
 
-/// A place in a document of the request.
+/// A location in a document of the request.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PlaceInSource {
@@ -101,7 +101,7 @@ open_struct! {
     PlaceSaid { uri: Str<'a> = "uri", }
 }
 
-/// A block of the assistant's. What is not understood is kept as it came.
+/// Decodes a block of the assistant. Unknown blocks are kept raw.
 pub(super) fn block(json: &RawValue, origin: &Origin) -> Block {
     understood(json, origin).or_else(|| server_call(json, origin)).unwrap_or_else(|| Block::Other(raw(json, origin)))
 }
@@ -119,7 +119,7 @@ open_struct! {
     }
 }
 
-/// What a tool did that the provider runs, told as the call or as its result.
+/// Decodes the call or the result of a provider-side tool.
 fn server_call(json: &RawValue, origin: &Origin) -> Option<Block> {
     let said: ServersSaid<'_> = serde_json::from_str(json.get()).ok()?;
     let raw = raw(json, origin);
@@ -153,7 +153,7 @@ fn understood(json: &RawValue, origin: &Origin) -> Option<Block> {
     }
 }
 
-/// Parts of the user's, or of a tool's result. A cache point is the mark of the part before it.
+/// Decodes parts of a user message or of a tool result. A cache point marks the part before it.
 #[cfg(feature = "requests")]
 pub(super) fn parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
     let mut parts = Vec::new();
@@ -172,7 +172,7 @@ pub(super) fn parts(content: &[&RawValue], origin: &Origin) -> Vec<Part> {
     parts
 }
 
-/// A part of the user's, or of a tool's result. What is not understood is kept as it came.
+/// Decodes a part of a user message or of a tool result. Unknown parts are kept raw.
 pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
     let part = serde_json::from_str::<BlockSaid<'_>>(json.get()).ok().and_then(|said| {
         let is_more = !said.rest.is_empty();
@@ -190,12 +190,12 @@ pub(super) fn part(json: &RawValue, origin: &Origin) -> Part {
     part.unwrap_or_else(|| Part::Other(raw(json, origin)))
 }
 
-/// The text that this block is.
+/// Decodes a text block.
 pub(super) fn text_of(json: &RawValue, origin: &Origin) -> Option<Text> {
     text(serde_json::from_str(json.get()).ok()?, json, origin)
 }
 
-/// Keeps its JSON if that says more than the text.
+/// Decodes a text, which keeps its JSON if that contains more.
 fn text(said: BlockSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Text> {
     let Some(cited) = said.cited else {
         return Some(Text::new(said.text?.0).with_raw((!said.rest.is_empty()).then(|| raw(json, origin))));
@@ -226,7 +226,7 @@ fn citation(said: CitationSaid<'_>) -> Citation {
     citation
 }
 
-/// A call, unless the provider runs the tool itself.
+/// Decodes a call, unless the provider runs the tool itself.
 fn call(said: &RawValue, json: &RawValue, is_more: bool, origin: &Origin) -> Option<ToolCall> {
     let said: CallSaid<'_> = serde_json::from_str(said.get()).ok()?;
     if said.kind.as_ref().is_some_and(|kind| is_servers(&kind.0)) {
@@ -241,7 +241,7 @@ fn call(said: &RawValue, json: &RawValue, is_more: bool, origin: &Origin) -> Opt
     })
 }
 
-/// True if the provider runs the tool of a call of this type.
+/// Returns true if the provider runs the tool of a call of this type.
 pub(super) fn is_servers(kind: &str) -> bool {
     kind == "server_tool_use"
 }
@@ -258,7 +258,7 @@ fn reasoning(said: ReasoningSaid<'_>, json: &RawValue, is_more: bool, origin: &O
     })
 }
 
-/// Keeps its JSON if that says more than the fields of a [`Media`].
+/// Decodes media, which keep their JSON if it contains more than a [`Media`].
 fn media(said: MediaSaid<'_>, kind: Kind, json: &RawValue, is_more: bool, origin: &Origin) -> Option<Media> {
     let source = said.source?;
     let is_more = is_more || !said.rest.is_empty() || !source.rest.is_empty();

@@ -1,4 +1,4 @@
-//! Everything of a request but the conversation and the tools: written, and read.
+//! Request settings other than the conversation and the tools, in both directions.
 
 #[cfg(feature = "requests")]
 use agent_core::model::Effort;
@@ -16,13 +16,14 @@ use crate::wire::{fields::Fields, schema::closed::closed, settings::Names};
 const NAMES: Names =
     Names { max_tokens: "maxTokens", temperature: "temperature", top_p: "topP", stop: "stopSequences", seed: None };
 
-/// The field of the tools, and of what is said beside the list of them.
+/// Field with the list of tools and the tool choice.
 pub(super) const TOOLS: &str = "toolConfig";
 
-/// The settings.
+/// Encodes the settings.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what the API, or the model, has no word for.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for settings that the API, or the
+/// model, does not support.
 pub(super) fn settings(params: &ModelParams, has_tools: bool, family: &Family) -> Result<Fields<'static>> {
     let (mut fields, mut inference) = (Fields::default(), Fields::default());
     NAMES.write(params, params.max_tokens, &mut inference);
@@ -35,7 +36,7 @@ pub(super) fn settings(params: &ModelParams, has_tools: bool, family: &Family) -
     Ok(fields)
 }
 
-/// None for any JSON: the API enforces a schema or nothing.
+/// Encodes the output format; `None` without a schema, which the API does not support.
 fn form(format: &OutputFormat) -> Option<Value> {
     let schema = (!format.schema.is_null()).then(|| closed(&format.schema).to_string())?;
     let mut said = json!({"name": format.name, "schema": schema});
@@ -45,7 +46,8 @@ fn form(format: &OutputFormat) -> Option<Value> {
     Some(json!({"textFormat": {"type": "json_schema", "structure": {"jsonSchema": said}}}))
 }
 
-/// None if there is no word for it: then the tools are left out.
+/// Encodes the tool choice; `None` if the API does not support it, in which case the tools are left
+/// out.
 fn choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
         ToolChoice::None => None,
@@ -55,7 +57,7 @@ fn choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-/// What is understood of the fields, so far as writing it says nothing else; `extra` has the others.
+/// Decodes the fields whose encoding is unchanged; `extra` receives the others.
 #[cfg(feature = "requests")]
 pub(super) fn read(fields: &Value, has_tools: bool, family: &Family) -> ModelParams {
     let written =
@@ -92,7 +94,7 @@ fn read_form(fields: &Value, params: &mut ModelParams) {
     params.output = Some(output.into());
 }
 
-/// True if all fields of `part` are in `whole`.
+/// Returns true if `whole` contains all fields of `part`.
 #[cfg(feature = "requests")]
 fn is_within(part: &Value, whole: &Value) -> bool {
     match (part, whole) {

@@ -1,11 +1,11 @@
-//! What a call used.
+//! Token usage.
 
 use agent_core::Usage;
 use serde_json::Value;
 
 use crate::wire::lenient::count;
 
-/// Reads a `usage` object; what of it is no count is as good as none. The input excludes what the cache served or took.
+/// Decodes a `usage` object; invalid counts are ignored. The input excludes cache reads and writes.
 pub(super) fn usage(said: &Value) -> Usage {
     if !said.is_object() {
         return Usage::default();
@@ -13,7 +13,7 @@ pub(super) fn usage(said: &Value) -> Usage {
     let mut usage = Usage::new(count(said, "/inputTokens"), count(said, "/outputTokens"));
     usage.cached = count(said, "/cacheReadInputTokens");
     usage.cache_write = count(said, "/cacheWriteInputTokens");
-    // How much was written to the cache, for how long.
+    // Cache writes by lifetime.
     let parts = said["cacheDetails"].as_array().into_iter().flatten();
     let long = parts.filter(|part| part["ttl"] == "1h").map(|part| count(part, "/inputTokens")).sum();
     usage.cache_write_long = usage.cache_write.min(long);

@@ -1,4 +1,4 @@
-//! What holds of every answer, on every wire: listeners hear the message that is kept.
+//! Invariant of every answer on every wire: the chunks add up to the message.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::*;
 
-/// What a wire says of a block.
+/// An event of a wire about a block.
 #[derive(Clone, Debug)]
 enum Said {
     Text(String),
@@ -66,7 +66,7 @@ fn written(events: &[(u8, Said)], is_heard: bool, out: &mut Vec<Chunk>) -> Block
     blocks
 }
 
-/// Where the chunks break their rules: blocks begin in order, end once, and go on no more.
+/// Checks the chunk rules: blocks begin in order, end once, and receive nothing afterwards.
 fn check_order(chunks: &[Chunk], blocks: usize) {
     let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
     for chunk in chunks {
@@ -100,7 +100,7 @@ proptest! {
     ) {
         let mut chunks = Vec::new();
         let blocks = written(&events, true, &mut chunks);
-        // Most wires end with what they said; some servers end with something else.
+        // Most wires end with the streamed content; some servers end with different content.
         let wanted = other.unwrap_or_else(|| written(&events, true, &mut Vec::new()).into_blocks());
         let made = blocks.finish(wanted.clone(), &mut chunks);
         prop_assert_eq!(&made, &wanted);

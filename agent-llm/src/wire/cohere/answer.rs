@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is one event.
+//! Decoding of answers. A non-streamed answer is a single event.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use crate::{
     },
 };
 
-/// An answer under way.
+/// Decoder of an answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
     fold: Fold,
-    /// The message, if it came whole.
+    /// The message, if not streamed.
     whole: Option<Box<RawValue>>,
     id: Option<Arc<str>>,
     finish: String,
@@ -39,7 +39,7 @@ pub(super) struct Answer {
     has_ended: bool,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let mut answer = Answer::new(origin.clone(), false);
     let frame = answer.read(body)?;
@@ -66,14 +66,14 @@ impl Answer {
         }
     }
 
-    /// Reads an answer or an event.
+    /// Parses an answer or an event.
     fn read<'a>(&self, json: &'a str) -> Result<Frame<'a>> {
         let unreadable = |e| events::Answer::unreadable(self, json).with_source(e);
         let frame: Frame<'_> = serde_json::from_str(json).map_err(unreadable)?;
         if frame.is_error() { Err(self.failed(json)) } else { Ok(frame) }
     }
 
-    /// The error that stands in place of an answer, or in the middle of one.
+    /// Builds the error from an object in place of an answer, or in the middle of one.
     fn failed(&self, json: &str) -> Error {
         let said: Value = serde_json::from_str(json).unwrap_or_default();
         let why = said.pointer("/delta/error").unwrap_or(&Value::Null);
@@ -86,7 +86,7 @@ impl Answer {
         ProviderError::from_json(&error).into_error(self.origin.provider())
     }
 
-    /// Takes what stands at the end of an answer.
+    /// Handles the fields at the end of an answer.
     fn end(&mut self, end: Delta<'_>) {
         self.finish = end.finish_reason.map(|reason| reason.0.into_owned()).unwrap_or_default();
         self.usage = end.usage.map(ToOwned::to_owned);
@@ -140,7 +140,7 @@ impl events::Answer for Answer {
     }
 }
 
-/// Why an answer ended, in the words of Chat Completions.
+/// Maps a finish reason to that of Chat Completions.
 fn in_chat(reason: &str) -> &str {
     match reason {
         "COMPLETE" | "STOP_SEQUENCE" => "stop",

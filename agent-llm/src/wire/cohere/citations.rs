@@ -1,4 +1,4 @@
-//! What the model says it has its words from.
+//! Citations.
 
 use agent_core::{Block, message::Citation};
 use serde_json::{Value, value::RawValue};
@@ -26,7 +26,8 @@ open_struct! {
     Source { id: Str<'a> = "id", document: Value = "document", tool_output: Value = "tool_output", }
 }
 
-/// Adds what is cited in `turn` to its text. Citations in plans and in thoughts stay in the raw turn.
+/// Adds the citations in `turn` to its text. Citations of plans and of reasoning stay in the raw
+/// turn.
 pub(super) fn cite(turn: &RawValue, blocks: &mut [Block]) {
     let Some(text) = blocks.iter_mut().find_map(|block| if let Block::Text(text) = block { Some(text) } else { None })
     else {
@@ -46,7 +47,7 @@ pub(super) fn cite(turn: &RawValue, blocks: &mut [Block]) {
     }
 }
 
-/// A source is a document of the request, or what a tool gave.
+/// Decodes a citation. Its source is a document of the request, or a tool result.
 fn citation(source: Source<'_>) -> Citation {
     let said = source.document.or(source.tool_output).unwrap_or_default();
     let field = |names: &[&str]| names.iter().find_map(|name| Some(said.get(name)?.as_str()?.to_owned()));

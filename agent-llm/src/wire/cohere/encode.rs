@@ -1,4 +1,4 @@
-//! Writing requests.
+//! Encoding of requests.
 
 use agent_core::{ModelRequest, ToolChoice, ToolSpec};
 

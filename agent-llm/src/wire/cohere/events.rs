@@ -1,4 +1,4 @@
-//! What the server says: whole answers, and the events of those that are streamed.
+//! Responses: whole answers, and the events of streams.
 
 use serde_json::value::RawValue;
 
@@ -20,7 +20,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// What an event adds.
+    /// Content of an event.
     Delta {
         message: &'a RawValue = "message",
         finish_reason: Str<'a> = "finish_reason",
@@ -30,7 +30,7 @@ open_struct! {
 }
 
 impl Frame<'_> {
-    /// The model failed, or the server did: then nothing else of it counts.
+    /// Returns true if the model or the server failed: nothing else in the event counts then.
     pub(super) fn is_error(&self) -> bool {
         let is_failed = |reason: &Option<Str<'_>>| reason.as_ref().is_some_and(|reason| reason.0 == "ERROR");
         let of_delta =

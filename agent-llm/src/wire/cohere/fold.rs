@@ -1,4 +1,4 @@
-//! Putting a message together from its events, in the shape in which it would have come whole.
+//! Accumulates a message from events, in the shape of a non-streamed response.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::wire::{
     merge::{merge, merge_fields},
 };
 
-/// A message under way.
+/// A message in progress.
 #[derive(Debug)]
 pub(super) struct Fold {
     blocks: Blocks<Key>,
-    /// What the first event said of it.
+    /// Fields of the first event.
     begun: Map<String, Value>,
     content: BTreeMap<u64, Value>,
     calls: BTreeMap<u64, Value>,
     citations: Vec<Value>,
 }
 
-/// What of a message a block is of; contents and calls have numbers.
+/// Part of a message that a block comes from; contents and calls have indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Plan,
@@ -43,7 +43,7 @@ impl Fold {
         }
     }
 
-    /// Takes what an event of this `kind` adds to the message.
+    /// Applies an event of this `kind` to the message.
     pub(super) fn push(&mut self, kind: &str, index: u64, message: Value, out: &mut Vec<Chunk>) {
         let Value::Object(mut message) = message else { return };
         let mut take = |name: &str| message.remove(name).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Fold {
         }
     }
 
-    /// A call is spoken of once its name and its id are known.
+    /// Applies an event of a call, which is emitted once its name and its id are known.
     fn call(&mut self, index: u64, more: Value, out: &mut Vec<Chunk>) {
         let (key, call) = (Key::Call(index), self.calls.entry(index).or_default());
         merge(call, more);
@@ -96,10 +96,10 @@ impl Fold {
         }
     }
 
-    /// The message as it would have come whole: without what it has none of.
+    /// Returns the message as in a non-streamed response, without empty fields.
     ///
     /// # Errors
-    /// Never, but for a bug: its keys are texts and its numbers finite.
+    /// Only in case of a bug: its keys are strings and its numbers finite.
     pub(super) fn json(&self) -> serde_json::Result<Box<RawValue>> {
         let mut message = self.begun.clone();
         let list = |items: &BTreeMap<u64, Value>| Value::Array(items.values().cloned().collect());
@@ -118,7 +118,7 @@ impl Fold {
         to_raw_value(&message)
     }
 
-    /// Ends the message, which `blocks` were read of.
+    /// Ends the message, which was decoded into `blocks`.
     pub(super) fn finish(self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
         self.blocks.finish(blocks, out)
     }

@@ -1,10 +1,10 @@
-//! What differs between servers that speak Cohere's wire.
+//! Profiles of servers with Cohere's API.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Auth;
 
-/// What is particular to one server that speaks Cohere's Chat, version 2.
+/// Profile of a server with Cohere's Chat API, version 2.
 ///
 /// ```
 /// use agent_llm::CohereProfile;
@@ -17,18 +17,19 @@ use crate::Auth;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CohereProfile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
-    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    /// Name of the provider. A provider's own JSON is sent back only to a provider of the same
+    /// name. Not part of a profile's JSON: there it is the name of the
+    /// [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/chat`.
+    /// Base URL, without `/chat`.
     pub base_url: String,
-    /// How the key is shown.
+    /// Placement of the key.
     pub auth: Auth,
 }
 
 impl CohereProfile {
-    /// Any server: a bearer token.
+    /// Creates the profile of a compatible server, with a bearer token.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self { provider: provider.into(), base_url: base_url.into(), auth: Auth::Bearer }
     }

@@ -1,4 +1,4 @@
-//! Reading requests back.
+//! Decoding of requests.
 
 use agent_core::Result;
 use serde_json::Value;
@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages, parts and
-/// tools beside what was understood of them, and fields of the request in `extra`.
+/// Decodes a request body. Content that this framework's types cannot represent exactly is kept
+/// raw: messages, parts and tools beside their decoded form, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);

@@ -1,4 +1,4 @@
-//! Everything of a request but its messages and its tools, in both directions.
+//! Request settings other than messages and tools, in both directions.
 
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Effort};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const NAMES: Names = Names {
     seed: Some("seed"),
 };
 
-/// The fields of the request. The server refuses a word about tools where there are none.
+/// Returns the fields of the request. The server rejects a tool choice without tools.
 pub(super) fn fields<'a>(model: &'a str, params: &ModelParams, has_tools: bool, stream: bool) -> Fields<'a> {
     let mut fields = Fields::default();
     fields.say("model", Some(model));
@@ -30,7 +30,7 @@ pub(super) fn fields<'a>(model: &'a str, params: &ModelParams, has_tools: bool, 
     fields
 }
 
-/// None for what the model does when nothing is said.
+/// Returns the API's tool choice; `None` for the default.
 fn choice(choice: &ToolChoice) -> Option<&'static str> {
     match choice {
         ToolChoice::None => Some("NONE"),
@@ -53,7 +53,7 @@ fn format(output: &OutputFormat) -> Value {
     present(json!({"type": "json_object", "json_schema": output.schema}))
 }
 
-/// What the fields of a request say, as far as they say what every provider can be told.
+/// Decodes the settings that all providers share.
 #[cfg(feature = "requests")]
 pub(super) fn params(said: &Value) -> ModelParams {
     let mut params = NAMES.read(said);

@@ -1,4 +1,4 @@
-//! What a call used.
+//! Token usage.
 
 use agent_core::{ModelResponse, Usage};
 use serde_json::value::RawValue;
@@ -21,8 +21,8 @@ open_struct! {
     }
 }
 
-/// Reads a `usage` object into `response`; one that cannot be read is as good as none. What is billed is less than what the
-/// model read, and is kept in the details.
+/// Decodes a `usage` object into `response`; an invalid one is ignored. Billed tokens, which are
+/// fewer than the tokens read, are kept in the details.
 pub(super) fn read(json: &RawValue, response: &mut ModelResponse) {
     let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return };
     if let Ok(value) = serde_json::from_str(json.get()) {

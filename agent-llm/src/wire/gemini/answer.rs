@@ -1,4 +1,4 @@
-//! What a provider answers, put together from one response or from the many of a stream.
+//! Decoding of answers, from one response or from the many of a stream.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +32,12 @@ open_struct! {
 }
 
 open_struct! {
-    /// One of the answers that were asked for, or a piece of it.
+    /// One of the requested candidates, or a piece of it.
     CandidateSaid { index: u64 = "index", content: &'a RawValue = "content", finish: Str<'a> = "finishReason", }
 }
 
 open_struct! {
-    /// A content. A model that says nothing has no parts.
+    /// A content. A model that produces nothing sends no parts.
     ContentSaid { parts: &'a RawValue = "parts", }
 }
 
@@ -45,34 +45,34 @@ open_struct! {
     Feedback { reason: Str<'a> = "blockReason", message: Str<'a> = "blockReasonMessage", }
 }
 
-/// An answer under way: responses, of which each holds the next piece. The last says why it ended.
+/// Decoder of an answer: each response holds the next piece. The last contains the finish reason.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
     is_heard: bool,
-    /// Names the answer: the first id, and the first model, that was said.
+    /// Id of the answer, and name of the model: the first that were sent.
     id: String,
     model: String,
-    /// By their indices. That of index 0 is the answer; what others say are details of it.
+    /// Candidates by index. Index 0 is the answer; the others become details.
     candidates: BTreeMap<u64, Candidate>,
     rest: Map<String, Value>,
-    /// A proxy said that nothing follows.
+    /// True if a proxy signalled the end of the stream.
     has_ended: bool,
 }
 
-/// A candidate under way.
+/// A candidate in progress.
 #[derive(Debug)]
 struct Candidate {
-    /// What the content holds besides parts; none as long as there was no content.
+    /// Fields of the content besides parts; `None` while there was no content.
     content: Option<Map<String, Value>>,
     fold: Fold,
-    /// Why it ended; empty until it has.
+    /// Finish reason; empty while in progress.
     finish: String,
     rest: Map<String, Value>,
 }
 
-/// Reads the body of an answer that came whole. It may be the list of what a stream would have held: so the API streams to
-/// those who do not ask for events.
+/// Decodes the body of a non-streamed answer. It may be a list of stream events: the API streams
+/// this way to clients that do not request server-sent events.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
     if !body.trim_start().starts_with('[') {
@@ -120,10 +120,11 @@ impl Answer {
         Self { origin, is_heard, id, model, candidates: BTreeMap::new(), rest: Map::new(), has_ended: false }
     }
 
-    /// Adds a response, and gives back the content of its first candidate.
+    /// Adds a response, and returns the content of its first candidate.
     ///
     /// # Errors
-    /// The provider's error if the response is one; [`ContentFiltered`](ErrorKind::ContentFiltered) if it refused the prompt.
+    /// The provider's error if the response reports one;
+    /// [`ContentFiltered`](ErrorKind::ContentFiltered) if it blocked the prompt.
     fn take<'a>(&mut self, json: &'a str, out: &mut Vec<Chunk>) -> Result<Option<&'a RawValue>> {
         let unreadable = |of: &Self, e| events::Answer::unreadable(of, json).with_source(e);
         let said: ResponseSaid<'a> = serde_json::from_str(json).map_err(|e| unreadable(self, e))?;
@@ -157,7 +158,7 @@ impl Answer {
         Ok(first)
     }
 
-    /// A prompt that was refused has no answer.
+    /// A blocked prompt has no answer.
     fn check(&self, feedback: &RawValue) -> Result<()> {
         let feedback: Feedback<'_> = lenient(feedback);
         let Some(reason) = feedback.reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
@@ -169,7 +170,8 @@ impl Answer {
             .with_context("code", reason.0))
     }
 
-    /// The response. `sent` is the content if it came whole; else it is put together.
+    /// Builds the response. `sent` is the content of a non-streamed answer; else it is put
+    /// together.
     ///
     /// # Errors
     /// [`Protocol`](ErrorKind::Protocol) if there is no candidate.
@@ -229,7 +231,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// The candidate as it would have come whole.
+    /// Returns the candidate as in a non-streamed response.
     fn into_value(self, index: u64, origin: &Origin) -> Value {
         let blocks = self.fold.finish(&Map::new(), &mut Vec::new());
         let content = content(origin, &blocks, &self.content.unwrap_or_default());
@@ -243,14 +245,14 @@ impl Candidate {
     }
 }
 
-/// What a stream says piece by piece; of anything else the last word holds.
+/// Field that a stream sends in pieces; for all others the last value holds.
 const IN_PIECES: &str = "logprobsResult";
 
-/// Keeps fields that no message holds. One that says nothing does not take the place of one that did.
+/// Keeps fields that no message holds. An empty value does not replace a non-empty one.
 fn keep(known: &mut Map<String, Value>, fields: &[(Str<'_>, &RawValue)]) {
     for (name, json) in fields.iter().filter(|(_, json)| !matches!(json.get(), "{}" | "[]")) {
         match (known.get_mut(&*name.0), serde_json::from_str(json.get())) {
-            (_, Err(_)) => {} // a number that no number is
+            (_, Err(_)) => {} // a number that cannot be represented
             (Some(known), Ok(more)) if name.0 == IN_PIECES => merge(known, more),
             (_, Ok(value)) => drop(known.insert(name.0.to_string(), value)),
         }

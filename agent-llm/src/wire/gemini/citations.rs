@@ -1,13 +1,13 @@
-//! Where the model has its words from.
+//! Citations.
 
 use agent_core::{Block, Text, message::Citation};
 use serde_json::{Map, Value};
 
-/// The texts that have sources, with their citations, each with its place among the blocks.
+/// Returns the texts with sources, with their citations and their index among the blocks.
 ///
-/// The search names the words that a source supports: its sources belong to the text that holds these words. What was
-/// recited is named by its place, of which it is only certain in an answer of one text. Sources that belong to no text for
-/// certain are in the details alone.
+/// Grounding metadata quotes the text that a source supports: its sources belong to the block that
+/// contains this text. Recitations give offsets, which are only unambiguous in an answer of one
+/// text. Sources that cannot be assigned to a text stay in the details.
 pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Map<String, Value>) -> Vec<(usize, Block)> {
     let said = |name: &str| rest.get(name).unwrap_or(&Value::Null);
     let (grounding, recited) = (said("groundingMetadata"), said("citationMetadata"));
@@ -28,7 +28,7 @@ pub(super) fn cited<'a>(blocks: impl Iterator<Item = &'a Block>, rest: &Map<Stri
         };
         for number in list(support, "groundingChunkIndices").iter().filter_map(Value::as_u64) {
             let source = usize::try_from(number).ok().and_then(|number| pages.get(number));
-            // One of its fields says what it is.
+            // One of its fields contains the source.
             let kinds = ["web", "retrievedContext", "maps"].into_iter();
             if let Some(mut source) = source.and_then(|source| kinds.filter_map(|kind| citation(&source[kind])).next())
             {
@@ -53,7 +53,7 @@ fn cite(text: &mut Text, source: Citation) {
     }
 }
 
-/// None if nothing is said of the source.
+/// Decodes a citation; `None` if the source is empty.
 fn citation(page: &Value) -> Option<Citation> {
     let said = |name: &str| page[name].as_str().map(str::to_owned);
     let mut citation = Citation::default();

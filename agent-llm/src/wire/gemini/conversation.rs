@@ -1,4 +1,4 @@
-//! From contents to messages.
+//! Decoding of contents into messages.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::wire::{json::raw, lenient::Str, open_struct::open_struct};
 struct Content<'a> {
     json: &'a RawValue,
     role: String,
-    /// None if its parts are no list.
+    /// `None` if its parts are not a list.
     parts: Option<Wrapper<'a>>,
 }
 
@@ -44,9 +44,10 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The messages of a conversation; none if the JSON is not a list of contents.
+/// Decodes the messages of a conversation; `None` if the JSON is not a list of contents.
 ///
-/// Contents of the model that follow each other are one message, since the results of all their calls follow the last.
+/// Consecutive contents of the model are one message, since the results of all their calls follow
+/// the last.
 pub(super) fn read(contents: &RawValue, origin: &Origin) -> Option<Vec<Message>> {
     let contents: Vec<&RawValue> = serde_json::from_str(contents.get()).ok()?;
     let contents: Vec<_> = contents.into_iter().map(Content::read).collect::<Option<_>>()?;
@@ -67,7 +68,7 @@ pub(super) fn read(contents: &RawValue, origin: &Origin) -> Option<Vec<Message>>
     Some(messages)
 }
 
-/// What the model said; its first content stands at `at`, which names calls that have no id.
+/// Decodes the model's contents; `at` is the index of the first, for generated call ids.
 fn assistant(contents: &[Content<'_>], at: usize, origin: &Origin) -> AssistantMessage {
     let (mut fold, mut nobody) = (Fold::new(origin.clone(), false), Vec::new());
     for content in contents {
@@ -76,13 +77,13 @@ fn assistant(contents: &[Content<'_>], at: usize, origin: &Origin) -> AssistantM
     }
     let mut blocks = fold.finish(&Map::new(), &mut nobody);
     if blocks.is_empty() {
-        blocks.push(Block::Other(list::<()>(&[], origin))); // it said nothing, but it is there
+        blocks.push(Block::Other(list::<()>(&[], origin))); // an empty turn is kept
     }
     let json: Vec<_> = contents.iter().map(|content| content.json).collect();
     AssistantMessage::from_provider(blocks, one_or_list(&json, origin))
 }
 
-/// What somebody else than the model said. Whoever is not named is the user.
+/// Decodes a content of another role. A missing role means the user.
 fn spoken(content: &Content<'_>, origin: &Origin) -> Message {
     let (parts, raw) = (user_parts(content.items(), origin), raw(content.json, origin));
     match content.role.as_str() {
@@ -101,11 +102,12 @@ open_struct! {
     }
 }
 
-/// Reads the results of the calls in `turn` from the contents that follow it, with the number of these contents.
+/// Decodes the results of the calls in `turn` from the contents that follow it; returns them with
+/// the number of these contents.
 ///
-/// The JSON of a result is its part, or what [`Messages`](super::messages::Messages) makes more of it: a content that is not as a
-/// turn's results usually are, or other parts before it. What follows the results in their content is a user message that goes on
-/// with it.
+/// The JSON of a result is its part, or more if [`Messages`](super::messages::Messages) requires
+/// it: a content that differs from the usual form of results, or other parts before it. Content
+/// after the results becomes a user message that continues the same content.
 fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -> (Vec<Message>, usize) {
     let mut open: Vec<_> = turn.calls().enumerate().collect();
     let (mut results, mut more, mut read) = (Vec::new(), Vec::new(), 0);
@@ -124,7 +126,7 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
             before.clear();
         }
         if results.len() == known {
-            break; // it answers nothing
+            break; // it answers no call
         }
         read += 1;
         if !before.is_empty() {
@@ -136,7 +138,8 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
     (results.into_iter().map(|(_, result)| Message::Tool(result)).chain(more).collect(), read)
 }
 
-/// The open call that `part` answers, with its place: the one of its id, else the first of its name.
+/// Returns the open call that `part` answers, with its index: the one with its id, else the first
+/// of its name.
 fn answered<'a, 't>(
     part: &'a RawValue,
     open: &mut Vec<(usize, &'t ToolCall)>,
@@ -149,7 +152,7 @@ fn answered<'a, 't>(
     Some((at, call, said))
 }
 
-/// The result that is said of a call: the text of the only field of an object, or all of it.
+/// Decodes the result of a call: the text of an object's only field, or the whole object.
 fn result(call: &ToolCall, said: &ResponseSaid<'_>, origin: &Origin) -> ToolMessage {
     let response = said.response.map_or("", RawValue::get);
     let held: Fields<'_> = serde_json::from_str(response).unwrap_or_default();
@@ -165,7 +168,7 @@ fn result(call: &ToolCall, said: &ResponseSaid<'_>, origin: &Origin) -> ToolMess
     ToolMessage::new(call.id.clone(), call.name.clone(), Arc::new(parts), is_error)
 }
 
-/// The provider's JSON of these: of one as it is, of others as a list.
+/// Returns the provider's JSON: a single item unchanged, several as a list.
 fn one_or_list(json: &[&RawValue], origin: &Origin) -> Raw {
     if let [only] = json { raw(only, origin) } else { list(json, origin) }
 }

@@ -1,4 +1,4 @@
-//! From the parts of a message to its blocks, as they come.
+//! Accumulates blocks from the parts of a message.
 
 use agent_core::{
     Block, Chunk, Text,
@@ -17,21 +17,22 @@ use super::{
 };
 use crate::wire::{blocks::Blocks, ids::call_id, json::raw, lenient::text};
 
-/// A message under way.
+/// A message in progress.
 ///
-/// Texts that follow each other are one block, and so are thoughts, however they were cut into parts: a cut means nothing.
-/// Where one of the parts says more than its text (a signature), the block keeps them: its raw JSON is that part or, where
-/// there are several, the list of them. In it, parts with nothing but text are joined. A signature that stands alone, which
-/// follows what it signs, is a block of reasoning of its own.
+/// Consecutive texts are one block, and so is consecutive reasoning, however they were split into
+/// parts. If one of the parts contains more than text (a signature), the block keeps the JSON: that
+/// part or, if there are several, the list of them, in which parts of mere text are joined. A
+/// standalone signature, which follows the content that it signs, becomes a separate reasoning
+/// block.
 #[derive(Debug)]
 pub(super) struct Fold {
     origin: Origin,
     blocks: Blocks<usize>,
-    /// The blocks that have ended, which is the number of the one under way.
+    /// Number of ended blocks, which is the index of the open one.
     ended: usize,
-    /// The text or the thoughts under way.
+    /// Open text or reasoning.
     run: Option<Run>,
-    /// The call under way, if it comes in pieces.
+    /// Open call, if it is streamed.
     partial: Option<Partial>,
     calls: usize,
 }
@@ -39,9 +40,9 @@ pub(super) struct Fold {
 #[derive(Debug, Default)]
 struct Run {
     is_thought: bool,
-    /// The bytes of the text that `parts` holds.
+    /// Length of the text covered by `parts`, in bytes.
     told: usize,
-    /// The JSON of the parts so far; none while no part says more than its text.
+    /// JSON of the parts so far; empty while no part contains more than text.
     parts: Vec<Box<RawValue>>,
     signature: Option<String>,
 }
@@ -51,7 +52,7 @@ impl Fold {
         Self { origin, blocks: Blocks::new(is_heard), ended: 0, run: None, partial: None, calls: 0 }
     }
 
-    /// Adds a part. `response` is the id of the response, and part of the ids of calls that have none.
+    /// Adds a part. `response` is the id of the response, for generated call ids.
     pub(super) fn push(&mut self, part: &RawValue, response: &str, out: &mut Vec<Chunk>) {
         let said = PartSaid::read(part);
         match &said {
@@ -102,7 +103,7 @@ impl Fold {
         }
     }
 
-    /// A piece of a call. The first has its name; the last says that nothing follows.
+    /// Adds a piece of a call. The first has its name; the last signals the end.
     fn call(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>, response: &str, out: &mut Vec<Chunk>) {
         if self.partial.is_none() || call.name.is_some() {
             self.cut(out);
@@ -119,7 +120,7 @@ impl Fold {
         }
     }
 
-    /// A signature that stands alone.
+    /// Adds a standalone signature.
     fn sign(&mut self, said: &PartSaid<'_>, part: &RawValue, out: &mut Vec<Chunk>) {
         let Some(signature) = said.signed() else { return };
         self.cut(out);
@@ -128,7 +129,7 @@ impl Fold {
         self.end(Block::Reasoning(proof), out);
     }
 
-    /// Ends the text, the thoughts or the call under way.
+    /// Ends the open text, reasoning or call.
     pub(super) fn cut(&mut self, out: &mut Vec<Chunk>) {
         if let Some(call) = self.partial.take() {
             let block = call.finish(&self.origin);
@@ -140,13 +141,13 @@ impl Fold {
         self.end(block, out);
     }
 
-    /// Ends the block under way, or adds one that came whole.
+    /// Ends the open block, or adds a complete one.
     fn end(&mut self, block: Block, out: &mut Vec<Chunk>) {
         self.blocks.settle(self.ended, block, out);
         self.ended += 1;
     }
 
-    /// The blocks of the whole message, of which `rest` says where its words are from.
+    /// Returns the blocks of the whole message, with citations from `rest`.
     pub(super) fn finish(mut self, rest: &Map<String, Value>, out: &mut Vec<Chunk>) -> Vec<Block> {
         self.cut(out);
         for (at, block) in cited(self.blocks.iter(), rest) {
@@ -157,7 +158,7 @@ impl Fold {
 }
 
 impl Run {
-    /// Makes a part of the text that no part holds yet.
+    /// Makes a part of the text that no part covers yet.
     fn tell(&mut self, text: &str) {
         let untold = &text[self.told..];
         if !untold.is_empty() {

@@ -1,4 +1,4 @@
-//! Calls whose arguments come piece by piece, which the API does only for those who ask for it.
+//! Calls with streamed arguments, which the API sends only on request.
 
 use agent_core::{Block, message::Origin};
 use serde_json::{Value, json, value::to_raw_value};
@@ -11,7 +11,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// More of one argument.
+    /// A piece of one argument.
     ArgSaid {
         path: Str<'a> = "jsonPath" | "json_path",
         text: Str<'a> = "stringValue" | "string_value",
@@ -20,17 +20,17 @@ open_struct! {
     }
 }
 
-/// A call under way.
+/// A call in progress.
 #[derive(Debug)]
 pub(super) struct Partial {
-    /// Its id, which may have been made up here.
+    /// Its id, which may be generated.
     pub(super) id: String,
-    /// The part in which it would have come at once, so far.
+    /// The part as in a non-streamed response, so far.
     part: Value,
 }
 
 impl Partial {
-    /// Begins a call; `name` makes an id for one that has none.
+    /// Begins a call; `name` generates an id if it has none.
     pub(super) fn new(call: &CallSaid<'_>, name: impl FnOnce() -> String) -> Self {
         let mut part = json!({"functionCall": {"name": call.name(), "args": {}}});
         if let Some(id) = call.id() {
@@ -57,7 +57,7 @@ impl Partial {
         }
     }
 
-    /// The whole call.
+    /// Returns the complete call.
     pub(super) fn finish(self, origin: &Origin) -> Block {
         let json = to_raw_value(&self.part).expect("its keys are texts");
         let said = PartSaid::read(&json);
@@ -65,7 +65,7 @@ impl Partial {
     }
 }
 
-/// Puts `value` at a JSON path such as `$.a.b[0]`. A text goes on with the text that stands there.
+/// Sets `value` at a JSON path such as `$.a.b[0]`. A text is appended to an existing text.
 fn put(args: &mut Value, path: &str, value: Value) {
     let steps = path.trim_start_matches('$').split(['.', '[']);
     let steps = steps.map(|step| step.trim_end_matches(']')).filter(|step| !step.is_empty());
@@ -75,7 +75,7 @@ fn put(args: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// The field or the item of this name. A list grows by one at most.
+/// Returns the field or the item of this name. A list grows by one at most.
 fn go_to<'v>(at: &'v mut Value, step: &str) -> &'v mut Value {
     if let (Ok(index), false) = (step.parse::<usize>(), at.is_object()) {
         if !at.is_array() {

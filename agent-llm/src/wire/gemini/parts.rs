@@ -1,4 +1,4 @@
-//! Parts, as the API writes them.
+//! Parts in the API's form.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ pub(super) struct CallJson<'a> {
     pub(super) args: Object<'a>,
 }
 
-/// What somebody said, and what else the content holds.
+/// A content with its other fields.
 #[derive(Serialize)]
 pub(super) struct ContentJson<'a> {
     #[serde(flatten)]
@@ -74,8 +74,8 @@ impl<'a> PartJson<'a> {
         Self::Text { text: text.into(), thought, thought_signature: None }
     }
 
-    /// Words in the provider's own parts if these still say them, else in one that is `made` of them. The API refuses a part that
-    /// says nothing.
+    /// Encodes a text with the provider's own parts if they still match, else with the part that
+    /// `made` builds. The API rejects an empty part.
     pub(super) fn words(
         origin: &Origin,
         words: &'a str,
@@ -99,7 +99,7 @@ impl<'a> PartJson<'a> {
         Self::media(origin, media, "application/pdf")
     }
 
-    /// The media, in the provider's own JSON if that is still of them.
+    /// Encodes media, with the provider's own JSON if it still matches.
     fn media(origin: &Origin, media: &'a Media, usual: &'static str) -> Self {
         let was = |own: &RawValue| PartSaid::read(own)?.media(own, origin);
         if let Some(own) = own(origin, media.raw.as_ref())
@@ -120,7 +120,7 @@ impl<'a> PartJson<'a> {
         }
     }
 
-    /// The parts in this API's form, without those that are another provider's and mean nothing here.
+    /// Encodes the parts, without other providers' content that means nothing here.
     pub(super) fn all(origin: &Origin, parts: impl IntoIterator<Item = &'a Part>) -> Vec<Self> {
         let parts = parts.into_iter().flat_map(|part| match part {
             Part::Text(text) => Self::words(origin, &text.text, text.raw.as_ref(), |words| Self::text(words, false)),
@@ -133,7 +133,7 @@ impl<'a> PartJson<'a> {
     }
 }
 
-/// The parts in a block's JSON, which is one or a list of them.
+/// Returns the parts in a block's JSON, which is one part or a list.
 pub(super) fn items(own: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(own.get()).unwrap_or_else(|_| vec![own])
 }

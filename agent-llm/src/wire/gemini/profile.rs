@@ -1,10 +1,10 @@
-//! What differs between servers that speak Gemini's generateContent.
+//! Profiles of servers with Gemini's API.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Auth;
 
-/// What is particular to one server that speaks Gemini's `generateContent`.
+/// Profile of a server with Gemini's `generateContent`.
 ///
 /// ```
 /// use agent_llm::GeminiProfile;
@@ -17,55 +17,58 @@ use crate::Auth;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GeminiProfile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
-    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    /// Name of the provider. A provider's own JSON is sent back only to a provider of the same
+    /// name. Not part of a profile's JSON: there it is the name of the
+    /// [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/models/MODEL:generateContent`.
+    /// Base URL, without `/models/MODEL:generateContent`.
     pub base_url: String,
-    /// How the key is shown.
+    /// Placement of the key.
     pub auth: Auth,
-    /// The form of schemas: of tools' arguments and of answers.
+    /// Schema dialect of tool arguments and answers.
     pub schemas: GeminiSchemas,
-    /// What the model can be told. Default: what its name says.
+    /// Generation of the model. Default: by its name.
     pub generation: Option<GeminiGeneration>,
-    /// Whether an answer for which an [`Effort`](agent_core::model::Effort) is set shows its thoughts. Default: true.
+    /// True to include thoughts in answers with an [`Effort`](agent_core::model::Effort). Default:
+    /// true.
     pub include_thoughts: bool,
-    /// Whether domains may be excluded from its search, as Vertex AI lets one. Default: false.
+    /// True if its web search can exclude domains, as on Vertex AI. Default: false.
     pub exclude_domains: bool,
 }
 
-/// The form of JSON Schemas.
+/// Dialect of JSON Schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GeminiSchemas {
-    /// As they are, in `parametersJsonSchema` and `responseJsonSchema`.
+    /// JSON Schema, in `parametersJsonSchema` and `responseJsonSchema`.
     #[default]
     JsonSchema,
-    /// In the API's older form, a part of OpenAPI 3.0, in `parameters` and `responseSchema`. References are replaced by what
-    /// they refer to; what a schema demands and the form cannot say is left out, so that more than the schema allows may
-    /// come.
+    /// The API's older dialect, a subset of OpenAPI 3.0, in `parameters` and `responseSchema`.
+    /// References are inlined; constraints that the dialect does not support are removed, so that
+    /// answers may violate the original schema.
     OpenApi,
 }
 
-/// What models of a generation can be told.
+/// Parameters of a model generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GeminiGeneration {
-    /// Up to 2.5: an effort is a budget of tokens, and images and documents in a tool's result follow the results of the
-    /// turn in a content of their own.
+    /// Up to 2.5: an effort is a token budget, and images and documents in tool results follow the
+    /// results of the turn in a separate content.
     Gemini2,
-    /// From 3 on: an effort is a level, results hold images and documents, and calls that another model made are marked as
-    /// such, since calls without a signature are refused.
+    /// 3 and later: an effort is a level, results contain images and documents, and calls made by
+    /// another model are marked as such, since calls without a signature are rejected.
     Gemini3,
 }
 
 impl GeminiGeneration {
-    /// The generation of `model`, by its name. A model of unknown name is of the newest.
+    /// Returns the generation of `model`, by its name. Unknown models count as the newest
+    /// generation.
     pub(super) fn of(model: &str) -> Self {
         let older = ["gemini-1.", "gemini-2.", "gemma"];
         let name = model.rsplit('/').next().unwrap_or_default();
@@ -74,14 +77,14 @@ impl GeminiGeneration {
 }
 
 impl Default for GeminiProfile {
-    /// A [`compatible`](Self::compatible) server without a name or an address.
+    /// A [`compatible`](Self::compatible) server without a name or a URL.
     fn default() -> Self {
         Self::compatible("", "")
     }
 }
 
 impl GeminiProfile {
-    /// Any server: the key in `x-goog-api-key`.
+    /// Creates the profile of a compatible server: the key in `x-goog-api-key`.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -94,12 +97,13 @@ impl GeminiProfile {
         }
     }
 
-    /// What `model` can be told.
+    /// Returns the generation of `model`.
     pub(super) fn generation_of(&self, model: &str) -> GeminiGeneration {
         self.generation.unwrap_or_else(|| GeminiGeneration::of(model))
     }
 
-    /// True if `model` takes a schema of the answer beside functions. Older ones refuse the two together.
+    /// Returns true if `model` supports an answer schema together with functions. Older ones reject
+    /// that.
     pub(crate) fn holds_to_schemas(&self, model: &str) -> bool {
         self.generation_of(model) == GeminiGeneration::Gemini3
     }

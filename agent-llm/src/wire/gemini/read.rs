@@ -1,4 +1,4 @@
-//! From the API's parts to those of a message.
+//! Decoding of the API's parts.
 
 use agent_core::{
     Block, Media, ToolCall,
@@ -17,7 +17,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// A part, as far as it is understood. Clients write its fields in two spellings.
+    /// A part's known fields. Clients write them in two spellings.
     PartSaid {
         text: Str<'a> = "text",
         thought: bool = "thought",
@@ -53,11 +53,11 @@ open_struct! {
     }
 }
 
-/// Where files are that were uploaded for a model, and that only its provider can fetch.
+/// URL prefixes of uploaded files, which only the provider can fetch.
 const STORES: [&str; 2] = ["https://generativelanguage.googleapis.com/", "gs://"];
 
 impl CallSaid<'_> {
-    /// The id, if it has one.
+    /// Returns the id, if it has one.
     pub(super) fn id(&self) -> Option<&str> {
         Some(text(&self.id)).filter(|id| !id.is_empty())
     }
@@ -70,41 +70,41 @@ impl CallSaid<'_> {
         self.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string)
     }
 
-    /// True if more of the call follows, or came before.
+    /// Returns true if this is a piece of a streamed call.
     pub(super) fn is_piece(&self) -> bool {
         self.continues == Some(true) || self.partial.is_some()
     }
 }
 
 impl<'a> PartSaid<'a> {
-    /// None if the JSON is no part.
+    /// Decodes a part; `None` if the JSON is not a part.
     pub(super) fn read(json: &'a RawValue) -> Option<Self> {
         serde_json::from_str(json.get()).ok()
     }
 
-    /// True if it is text, or a signature that stands alone, with nothing unknown in its place.
+    /// Returns true for text or a standalone signature, without unknown fields in their place.
     pub(super) fn is_text(&self) -> bool {
         let other = self.call.is_some() || self.response.is_some() || self.inline.is_some() || self.file.is_some();
         let is_only = self.rest.is_empty() && (self.text.is_some() || self.signature.is_some());
         !other && (is_only || !text(&self.text).is_empty())
     }
 
-    /// True if it is a thought.
+    /// Returns true for a thought.
     pub(super) fn is_thought(&self) -> bool {
         self.thought == Some(true)
     }
 
-    /// The signature, if it is one.
+    /// Returns the signature, if there is one.
     pub(super) fn signed(&self) -> Option<&str> {
         Some(text(&self.signature)).filter(|signature| !signature.is_empty())
     }
 
-    /// True if it says more than its text.
+    /// Returns true if the part contains more than its text.
     pub(super) fn says_more_than_text(&self) -> bool {
         self.signed().is_some() || !self.rest.is_empty()
     }
 
-    /// The block of a part that is not text. `name` makes an id for a call that has none.
+    /// Decodes a part that is not text. `name` generates an id for a call that has none.
     pub(super) fn block(&self, json: &RawValue, origin: &Origin, name: impl FnOnce() -> String) -> Block {
         match self {
             Self { call: Some(call), .. } => {
@@ -149,7 +149,7 @@ fn is_image(media: &Media) -> bool {
     media.mime.as_ref().is_some_and(|mime| mime.starts_with("image/"))
 }
 
-/// What a user said, or what a result holds.
+/// Decodes the parts of a user message or of a result.
 #[cfg(feature = "requests")]
 pub(super) fn user_parts(parts: &[&RawValue], origin: &Origin) -> Vec<Part> {
     parts.iter().map(|part| user_part(part, origin)).collect()

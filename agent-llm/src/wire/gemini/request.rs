@@ -1,4 +1,4 @@
-//! Reading requests, so that encoding them again loses nothing.
+//! Lossless decoding of requests.
 
 use agent_core::{Error, History, Result, SystemMessage, ToolSpec, message::Raw};
 use serde::de::Error as _;
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Reads the body of a request. Fields that no message, tool or parameter holds are kept in `extra`.
+/// Decodes a request body. Fields that no message, tool or parameter holds are kept in `extra`.
 pub(super) fn decode_request(body: &str, codec: &GeminiCodec) -> Result<ParsedRequest> {
     let unreadable = |e| -> Error { no_request("a request of generateContent", e) };
     let mut fields: Fields<'_> = serde_json::from_str(body).map_err(unreadable)?;
@@ -47,7 +47,7 @@ pub(super) fn decode_request(body: &str, codec: &GeminiCodec) -> Result<ParsedRe
     Ok(request)
 }
 
-/// The system prompt, with the spelling of its field.
+/// Decodes the system prompt, with the spelling of its field.
 fn system(fields: &mut Fields<'_>, codec: &GeminiCodec) -> Option<SystemMessage> {
     let name = *SYSTEM.iter().find(|name| fields.contains_key(**name))?;
     let parts = user_parts(&Wrapper::read(fields.get(name)?, &PARTS)?.items, &codec.origin);
@@ -65,9 +65,10 @@ open_struct! {
     }
 }
 
-/// The tools; none if the JSON is not a list of them.
+/// Decodes the tools; `None` if the JSON is not a list of tools.
 ///
-/// The first function of a tool that is not as tools usually are keeps the tool's JSON, which the others join.
+/// If a tool is not in the usual form, its first function keeps the tool's JSON, and the others are
+/// part of it.
 fn tools(tools: &RawValue, codec: &GeminiCodec) -> Option<Vec<ToolSpec>> {
     let tools: Vec<&RawValue> = serde_json::from_str(tools.get()).ok()?;
     let (mut specs, mut has_functions) = (Vec::new(), false);

@@ -1,4 +1,4 @@
-//! Tools that Google has itself: how they are offered, and what they did.
+//! Google's provider-side tools: how they are offered, and their calls.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::wire::{
     server_tools::Lack,
 };
 
-/// The tool as the API is told of it. Not everywhere may domains be `excludes`.
+/// Encodes a tool. `excludes` is true if the API supports excluded domains.
 pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
     Ok(match tool {
         ServerTool::WebSearch(search) if !search.allowed_domains.is_empty() => {
@@ -49,7 +49,8 @@ pub(super) fn tool(tool: &ServerTool, excludes: bool) -> Result<Value, Lack> {
     })
 }
 
-/// What a tool of the provider's did, if this part says that. Clients write its fields in two spellings.
+/// Decodes a part about a provider-side tool, if it is one. Clients write its fields in two
+/// spellings.
 pub(super) fn server_call(json: &RawValue, origin: &Origin) -> Option<Block> {
     let part: Value = lenient(json);
     let field = |spellings: [&str; 2]| spellings.into_iter().map(|name| &part[name]).find(|said| said.is_object());

@@ -1,4 +1,4 @@
-//! Everything of a request but the contents and the tools: written, and read.
+//! Request settings other than the contents and the tools, in both directions.
 
 #[cfg(feature = "requests")]
 use agent_core::OutputFormat;
@@ -21,11 +21,11 @@ const NAMES: Names = Names {
     seed: Some("seed"),
 };
 
-/// The type of an answer in JSON.
+/// Media type of a JSON answer.
 const JSON: &str = "application/json";
 
 impl GeminiSchemas {
-    /// The field of the answer's schema.
+    /// Returns the field of the answer's schema.
     fn field(self) -> &'static str {
         match self {
             Self::JsonSchema => "responseJsonSchema",
@@ -33,7 +33,7 @@ impl GeminiSchemas {
         }
     }
 
-    /// The schema in this form.
+    /// Converts the schema to this dialect.
     fn of(self, schema: &Value) -> Value {
         match self {
             Self::JsonSchema => schema.clone(),
@@ -42,8 +42,9 @@ impl GeminiSchemas {
     }
 }
 
-/// The settings. `calls` says whether there are functions to be called: the API refuses a word about them where there are none.
-/// An answer that `shows_work` holds what the provider's own tools did.
+/// Encodes the settings. `calls` is true if there are functions to call: the API rejects a
+/// function-calling configuration without functions. With `shows_work`, the answer includes the
+/// calls of provider-side tools.
 pub(super) fn settings(params: &ModelParams, calls: bool, shows_work: bool, codec: &GeminiCodec) -> Fields<'static> {
     let (mut tools, mut config) = (Fields::default(), Fields::default());
     tools.say("functionCallingConfig", params.tool_choice.as_ref().filter(|_| calls).map(calling));
@@ -76,7 +77,8 @@ fn calling(choice: &ToolChoice) -> Value {
     }
 }
 
-/// How much a model is to think: at most so many tokens, or an effort in the words of its generation.
+/// Encodes the thinking configuration: a token budget, or an effort in the terms of the model's
+/// generation.
 fn thinking(params: &ModelParams, codec: &GeminiCodec) -> Option<Value> {
     let is_pro = codec.origin.model().contains("-pro");
     let (mut told, is_to_think) = match (params.thinking_tokens, params.effort) {
@@ -96,7 +98,7 @@ fn thinking(params: &ModelParams, codec: &GeminiCodec) -> Option<Value> {
     Some(told)
 }
 
-/// In tokens. The larger models of this generation cannot do without thinking.
+/// Returns the budget in tokens. The larger models of this generation cannot disable thinking.
 fn budget(effort: Effort, is_pro: bool) -> u32 {
     match effort {
         Effort::None if is_pro => 128,
@@ -108,7 +110,8 @@ fn budget(effort: Effort, is_pro: bool) -> u32 {
     }
 }
 
-/// No model of this generation can be told not to think, and the larger ones not to think less than a little.
+/// Returns the level. No model of this generation can disable thinking, and the larger ones support
+/// no level below low.
 fn level(effort: Effort, is_pro: bool) -> &'static str {
     match effort {
         Effort::None | Effort::Minimal if !is_pro => "minimal",
@@ -118,11 +121,11 @@ fn level(effort: Effort, is_pro: bool) -> &'static str {
     }
 }
 
-/// Reads parameters in the spelling in which they are written. What they would not write again as it stands in `fields` is
-/// kept in `extra`, with fields in the other spelling.
+/// Decodes parameters in the spelling used for writing. Fields that they would not write unchanged
+/// are kept in `extra`, as are fields in the other spelling.
 #[cfg(feature = "requests")]
 pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelParams {
-    /// What an answer's form is called, where the API has no name for it.
+    /// Name of an output format, which the API does not have.
     const FORM: &str = "answer";
 
     let config = &fields["generationConfig"];
@@ -142,8 +145,8 @@ pub(super) fn read(fields: &Value, calls: bool, codec: &GeminiCodec) -> ModelPar
     with_rest(params, &written, fields)
 }
 
-/// Lays `over` on `base`, field by field. The API takes each field in two spellings (`toolConfig`, `tool_config`), but not
-/// in both at once: the spelling of `over` holds.
+/// Overlays `base` with `over`, field by field. The API accepts each field in two spellings
+/// (`toolConfig`, `tool_config`), but not both at once: the spelling in `over` wins.
 pub(super) fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
     for (name, over) in over {
         if let Some(fields) = base.as_object_mut()
@@ -159,7 +162,7 @@ pub(super) fn lay_spelled(base: &mut Value, over: &Map<String, Value>) {
     }
 }
 
-/// True if both are the same words, as `toolConfig` and `tool_config` are.
+/// Returns true if both are spellings of the same name, such as `toolConfig` and `tool_config`.
 fn is_spelling_of(name: &str, other: &str) -> bool {
     let letters = |name: &str| name.replace('_', "").to_lowercase();
     letters(name) == letters(other)

@@ -1,4 +1,4 @@
-//! Writing what the model said, as far as possible in the words of its provider.
+//! Encoding of the model's turns, as far as possible with the provider's own JSON.
 
 use std::{borrow::Cow, mem::take};
 
@@ -20,15 +20,16 @@ use super::{
 };
 use crate::wire::json::{Object, knows, own, write as write_json};
 
-/// Tells the API that a call was not made by it, and so cannot be signed.
+/// Signature that tells the API that the call was made by another model.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
-/// Writes `message`, with a comma after it:
+/// Encodes `message`, followed by a comma:
 ///
-/// * as its provider sent it, if this is the provider and nobody edited it. What came as several contents is a list of them;
-/// * if it was edited, as its blocks say, each in its provider's words if these still say the same;
-/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back. A
-///   message of which then nothing is left is left out.
+/// * unchanged, if it is this provider's and unedited. A turn of several contents is a list of
+///   them;
+/// * if it was edited, from its blocks, each with the provider's own JSON if it still matches;
+/// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
+///   its author accepts. A message that becomes empty is left out.
 pub(super) fn write(codec: &GeminiCodec, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(&codec.origin, raw));
     match own {
@@ -45,14 +46,14 @@ pub(super) fn write(codec: &GeminiCodec, message: &AssistantMessage, out: &mut V
     out.push(b',');
 }
 
-/// The content that these blocks of the provider's make, with what else it holds.
+/// Builds the content of these blocks of the provider, with its other fields.
 pub(super) fn content(origin: &Origin, blocks: &[Block], rest: &Map<String, Value>) -> Box<RawValue> {
     let role = Some("model").filter(|_| !rest.contains_key("role"));
     let parts = Turn { origin, is_own: true, is_signed: true }.parts(blocks);
     to_raw_value(&ContentJson { rest: Some(rest), role, parts }).expect("its keys are texts")
 }
 
-/// The provider's id of a call; none if it gave none, and the call was named here.
+/// Returns the provider's id of a call; `None` if the id was generated here.
 pub(super) fn given_id<'a>(origin: &Origin, call: &'a ToolCall) -> Option<&'a str> {
     let said = PartSaid::read(own(origin, call.raw.as_ref())?)?.call?.id?;
     (*said.0 == *call.id).then_some(&*call.id)
@@ -60,9 +61,9 @@ pub(super) fn given_id<'a>(origin: &Origin, call: &'a ToolCall) -> Option<&'a st
 
 struct Turn<'t> {
     origin: &'t Origin,
-    /// The message is the provider's.
+    /// True if the message is this provider's.
     is_own: bool,
-    /// Its calls need no word that they cannot be signed.
+    /// True if its calls need no placeholder signature.
     is_signed: bool,
 }
 
@@ -99,8 +100,8 @@ impl Turn<'_> {
         PartJson::words(self.origin, &thought.text, thought.raw.as_ref(), made)
     }
 
-    /// The call in the provider's own JSON, if that is still of it. One that was edited keeps its signature: without one it is
-    /// refused.
+    /// Encodes the call with the provider's own JSON, if it still matches. An edited call keeps its
+    /// signature: without one it is rejected.
     fn call<'a>(&self, call: &'a ToolCall, must_be_signed: bool) -> PartJson<'a> {
         let own = own(self.origin, call.raw.as_ref());
         let said = own.and_then(PartSaid::read).unwrap_or_default();

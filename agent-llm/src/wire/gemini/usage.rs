@@ -1,14 +1,14 @@
-//! What a call used.
+//! Token usage.
 
 use agent_core::Usage;
 use serde_json::Value;
 
 use crate::wire::lenient::count;
 
-/// Reads `usageMetadata`; what of it is no count is as good as none.
+/// Decodes `usageMetadata`; invalid counts are ignored.
 ///
-/// Thoughts are counted apart from the candidates, and what server-side tools fed to the model apart from the prompt. A
-/// server that counts them otherwise is known by its total, which is kept.
+/// Thoughts are counted separately from the candidates, and tool-use prompts separately from the
+/// prompt. A server that counts differently is recognised by its total, which is kept.
 pub(super) fn usage(said: &Value) -> Usage {
     if !said.is_object() {
         return Usage::default();
@@ -18,7 +18,7 @@ pub(super) fn usage(said: &Value) -> Usage {
     let (candidates, thoughts) = (count("/candidatesTokenCount"), count("/thoughtsTokenCount"));
     let total = count("/totalTokenCount");
     let output = if total == prompt + candidates {
-        candidates // the thoughts are among them
+        candidates // includes the thoughts
     } else {
         (candidates + thoughts).max(total.saturating_sub(prompt))
     };

@@ -1,24 +1,24 @@
-//! Objects that hold a list to which more may be added.
+//! Objects with a list to which items can be added.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, value::RawValue};
 
-/// The fields of an object, those that are `null` too.
+/// Fields of an object, including `null` ones.
 pub(super) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// An object that holds a list among its fields, as a content holds parts.
+/// An object with a list among its fields, such as a content with its parts.
 #[derive(Debug)]
 pub(super) struct Wrapper<'a> {
-    /// The other fields.
+    /// Other fields.
     pub(super) fields: Fields<'a>,
     list: String,
-    /// The items of the list.
+    /// Items of the list.
     pub(super) items: Vec<&'a RawValue>,
 }
 
 impl<'a> Wrapper<'a> {
-    /// None unless the JSON is an object with a list under one of these names.
+    /// Parses an object with a list under one of these names; `None` for any other JSON.
     pub(super) fn read(json: &'a RawValue, lists: &[&str]) -> Option<Self> {
         let mut fields: Fields<'_> = serde_json::from_str(json.get()).ok()?;
         let list = lists.iter().find(|name| fields.contains_key(**name))?;
@@ -26,13 +26,13 @@ impl<'a> Wrapper<'a> {
         Some(Self { fields, list: (*list).to_owned(), items })
     }
 
-    /// True if the list has this name.
+    /// Returns true if the list has this name.
     #[cfg(feature = "requests")]
     pub(super) fn is_named(&self, list: &str) -> bool {
         self.list == list
     }
 
-    /// The JSON of the object with these items in its list, to which more may be added.
+    /// Returns the object's JSON with these items in its list, left open for more items.
     pub(super) fn open(&self, items: &[&RawValue]) -> String {
         let quoted = |name: &str| Value::from(name).to_string();
         let fields: String = self.fields.iter().map(|(name, json)| format!("{}:{json},", quoted(name))).collect();
@@ -40,14 +40,14 @@ impl<'a> Wrapper<'a> {
         format!("{{{fields}{}:[{}", quoted(&self.list), items.join(","))
     }
 
-    /// The JSON of the object with only these items in its list.
+    /// Returns the object's JSON with exactly these items in its list.
     #[cfg(feature = "requests")]
     pub(super) fn with(&self, items: &[&RawValue]) -> Box<RawValue> {
         RawValue::from_string(self.open(items) + "]}").expect("it is JSON")
     }
 }
 
-/// What stands between the brackets of a list; none if the JSON is no list, or an empty one.
+/// Returns the text between the brackets of a list; `None` if the JSON is not a list, or is empty.
 pub(super) fn inner(json: &str) -> Option<&str> {
     Some(json.trim().strip_prefix('[')?.strip_suffix(']')?.trim()).filter(|items| !items.is_empty())
 }

@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is one event.
+//! Decoding of answers. A non-streamed answer is a single event.
 
 use std::sync::Arc;
 
@@ -32,19 +32,19 @@ open_struct! {
     }
 }
 
-/// An answer under way.
+/// Decoder of an answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     message: Fold,
     said: Said,
 }
 
-/// What is said of an answer.
+/// Fields of an answer.
 #[derive(Debug, Default)]
 struct Said {
     /// The message, if it came in one piece.
     whole: Option<Box<RawValue>>,
-    /// Names the answer: when its first event was made.
+    /// Name of the answer: the creation time of its first event.
     name: Option<String>,
     model: Option<Arc<str>>,
     finish: String,
@@ -53,7 +53,7 @@ struct Said {
     has_ended: bool,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let mut answer = Answer::new(origin.clone(), false);
     events::Answer::event(&mut answer, body, &mut Vec::new())?;

@@ -1,4 +1,4 @@
-//! Writing requests.
+//! Encoding of requests.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ impl Words for OllamaCodec {
         &self.manner
     }
 
-    /// Who must not be called is not offered.
+    /// Tools that must not be called are not offered.
     fn offers(&self, req: &ModelRequest, spec: &ToolSpec) -> bool {
         match &req.params.tool_choice {
             Some(ToolChoice::None) => false,
@@ -64,7 +64,7 @@ impl OllamaCodec {
     }
 }
 
-/// A message of anybody but the model.
+/// A message that is not the model's.
 #[derive(Serialize)]
 struct Spoken<'a> {
     role: &'static str,
@@ -78,7 +78,7 @@ struct Spoken<'a> {
 }
 
 impl<'a> Spoken<'a> {
-    /// One that says nothing says so, but for the `result` of a tool.
+    /// Creates a message. An empty one gets a placeholder, unless it is a tool `result`.
     fn new(role: &'static str, parts: &'a [Part], result: Option<&'a ToolMessage>) -> Self {
         let (mut content, images) = (joined(parts), parts.iter().filter_map(image).collect::<Vec<_>>());
         if result.is_none() && content.trim().is_empty() && images.is_empty() {
@@ -94,16 +94,16 @@ impl<'a> Spoken<'a> {
     }
 }
 
-/// The bytes of an image, if they are there.
+/// Returns the bytes of an inline image.
 pub(super) fn image(part: &Part) -> Option<&str> {
     let Part::Image(Media { source: MediaSource::Base64(data), .. }) = part else { return None };
     Some(data)
 }
 
-/// A turn of the model's.
+/// A turn of the model.
 #[derive(Serialize)]
 pub(super) struct Turn<'a> {
-    /// What is not said by the others, the role with it.
+    /// All other fields, including the role.
     #[serde(flatten)]
     pub(super) rest: Map<String, Value>,
     pub(super) content: Cow<'a, str>,
@@ -126,15 +126,15 @@ pub(super) struct Function<'a> {
     arguments: Input<'a>,
 }
 
-/// Writes a turn as its provider sent it, if this is the provider and nobody edited it; else as its blocks say, and what
-/// another provider's model thought is left out.
+/// Encodes a turn: unchanged, if it is this provider's and unedited; else from its blocks, without
+/// the reasoning of another provider's model.
 fn write_turn(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = manner.own(message.raw());
     if let Some(own) = own.filter(|_| !message.is_edited()) {
         return out.extend_from_slice(own.get().as_bytes());
     }
     let mut was = Fold::new(manner.origin.clone(), false);
-    // What cannot be read has no fields of its own.
+    // JSON that cannot be decoded has no fields to keep.
     let _ = own.map(|own| was.push(own, "", &mut Vec::new()));
     let (mut texts, mut thoughts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
     for block in message.blocks() {
@@ -151,7 +151,7 @@ fn write_turn(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     write(&Turn { rest: was.rest(), content, thinking, tool_calls }, out);
 }
 
-/// The provider's own JSON of a call, unless somebody edited it.
+/// Returns the provider's own JSON of a call, unless it was edited.
 fn call_json<'a>(manner: &Manner, call: &'a ToolCall) -> CallJson<'a> {
     let still_says = |own: &&RawValue| {
         super::fold::call(own, &manner.origin, || call.id.to_string())

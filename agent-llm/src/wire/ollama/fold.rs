@@ -1,4 +1,4 @@
-//! Reading a message of the model's: from its pieces, of which one that came whole is the only one.
+//! Accumulates a message of the model from pieces; a non-streamed message is a single piece.
 
 use agent_core::{
     AssistantMessage, Block, Chunk, ToolCall,
@@ -37,17 +37,17 @@ open_struct! {
     Function { name: Str<'a> = "name", arguments: &'a RawValue = "arguments", }
 }
 
-/// A message under way.
+/// A message in progress.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) origin: Origin,
     blocks: Blocks<Key>,
-    /// What of it is neither said, nor thought, nor a call.
+    /// Fields other than text, reasoning and calls.
     rest: Map<String, Value>,
     calls: Vec<Box<RawValue>>,
 }
 
-/// What of a message a block is of. Calls come whole, one after another.
+/// Part of a message that a block comes from. Calls arrive whole, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Thinking,
@@ -61,7 +61,8 @@ impl Fold {
         Self { origin, blocks, rest: Map::new(), calls: Vec::new() }
     }
 
-    /// Takes a piece of the message of the answer `answer`, of which the ids are made that calls do not have.
+    /// Adds a piece of the message. Ids for calls without one are derived from `answer`, the id of
+    /// the answer.
     pub(super) fn push(&mut self, json: &RawValue, answer: &str, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         let Said { content, thinking, tool_calls, rest } = serde_json::from_str(json.get())?;
         if let Some(thought) = thinking.filter(|thought| !thought.is_empty()) {
@@ -87,14 +88,14 @@ impl Fold {
         Ok(())
     }
 
-    /// What else the message holds; its role at least.
+    /// Returns the other fields of the message; its role at least.
     pub(super) fn rest(&self) -> Map<String, Value> {
         let mut rest = self.rest.clone();
         rest.entry("role").or_insert_with(|| "assistant".into());
         rest
     }
 
-    /// The message as it would have come whole.
+    /// Returns the message as in a non-streamed response.
     pub(super) fn json(&self) -> Box<RawValue> {
         let turn = Turn {
             rest: self.rest(),
@@ -105,7 +106,8 @@ impl Fold {
         to_raw_value(&turn).expect("its keys are texts")
     }
 
-    /// Ends the message, whose JSON is `json`. If nothing in it is understood, and something was said, that is its block.
+    /// Ends the message, whose JSON is `json`. If its only content is unknown, that JSON becomes
+    /// its block.
     pub(super) fn finish(self, json: Box<RawValue>, out: &mut Vec<Chunk>) -> AssistantMessage {
         let raw = Raw::new(self.origin, json);
         let mut blocks: Vec<Block> = self.blocks.iter().cloned().collect();
@@ -117,7 +119,7 @@ impl Fold {
     }
 }
 
-/// One call, as it was sent; it keeps its JSON if that says more than the call. Old servers send no ids.
+/// Decodes one call; it keeps its JSON if that contains more. Old servers send no ids.
 pub(super) fn call(json: &RawValue, origin: &Origin, id: impl FnOnce() -> String) -> serde_json::Result<ToolCall> {
     let said: Called<'_> = serde_json::from_str(json.get())?;
     let function = said.function.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reading requests back.
+//! Decoding of requests.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Reads the body of a request. What the framework's own terms do not say exactly is kept as it came: messages and tools
-/// beside what was understood of them, and fields of the request in `extra`.
+/// Decodes a request body. Content that this framework's types cannot represent exactly is kept
+/// raw: messages and tools beside their decoded form, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };
@@ -43,16 +43,16 @@ open_struct! {
     }
 }
 
-/// Reads the messages of one request, in order.
+/// Decodes the messages of one request, in order.
 struct Reader<'a> {
     manner: &'a Manner,
     at: usize,
-    /// The calls that wait for their results: their ids and their tools.
+    /// Calls without a result so far: their ids and tools.
     asked: VecDeque<(Arc<str>, Arc<str>)>,
 }
 
 impl Reader<'_> {
-    /// Reads one message, which keeps its JSON.
+    /// Decodes one message, which keeps its JSON.
     fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
         let raw = Raw::new(self.manner.origin.clone(), json.to_owned());
         let said: Said<'_> = serde_json::from_str(json.get())?;
@@ -74,7 +74,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A turn that says nothing is kept as well: the model was shown it.
+    /// An empty turn is kept as well: the model saw it.
     fn turn(&mut self, json: &RawValue, raw: Raw) -> serde_json::Result<Message> {
         let mut fold = Fold::new(self.manner.origin.clone(), false);
         fold.push(json, &self.at.to_string(), &mut Vec::new())?;
@@ -86,7 +86,7 @@ impl Reader<'_> {
         Ok(Message::Assistant(message))
     }
 
-    /// The call that a result is of: that of its id, or else the first one of its tool.
+    /// Returns the call that a result answers: the one with its id, or else the first of its tool.
     fn answered(&mut self, said: &Said<'_>) -> (Arc<str>, Arc<str>) {
         let id = said.tool_call_id.as_ref().map_or("", |id| &*id.0);
         let tool = said.tool_name.as_ref().map_or("", |name| &*name.0);

@@ -1,4 +1,4 @@
-//! Everything of a request but its messages and its tools.
+//! Request settings other than messages and tools.
 
 use agent_core::{ModelParams, model::Effort};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub(super) struct Settings<'a> {
     keep_alive: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truncate: Option<bool>,
-    /// Always said: the server streams what nobody speaks of.
+    /// Always set: the server streams by default.
     stream: bool,
 }
 
@@ -52,7 +52,7 @@ fn options(params: &ModelParams, profile: &OllamaProfile) -> Map<String, Value> 
     options
 }
 
-/// What the fields of a request say, as far as they say what every provider can be told.
+/// Decodes the settings that all providers share.
 #[cfg(feature = "requests")]
 pub(super) fn params(said: &Map<String, Value>) -> ModelParams {
     use agent_core::OutputFormat;

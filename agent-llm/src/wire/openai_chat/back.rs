@@ -1,4 +1,4 @@
-//! From the parts, the tools and the settings of a request to the framework's terms, in the form of this API or of Responses.
+//! Decoding of a request's parts, tools and settings, in the format of this API or of Responses.
 
 use agent_core::{
     Block, ModelParams, Part, ToolSpec,
@@ -17,7 +17,8 @@ use crate::wire::{
     settings::{read, read_form},
 };
 
-/// A part of what others than the model say. It keeps its JSON, unless `write` makes the same of it.
+/// Decodes a part of a message that is not the model's. It keeps its JSON unless `write` produces
+/// the same.
 pub(in crate::wire) fn read_part(json: &RawValue, origin: &Origin, write: impl Fn(&Part) -> Option<Json<'_>>) -> Part {
     let with = |own: Option<Raw>| match part(json, origin) {
         Block::Text(text) => Part::Text(text.with_raw(own)),
@@ -30,7 +31,8 @@ pub(in crate::wire) fn read_part(json: &RawValue, origin: &Origin, write: impl F
     if is_exact { plain } else { with(Some(raw(json, origin))) }
 }
 
-/// Reads one tool, in the form of this API or of Responses. It keeps its JSON, unless `write` makes the same of it.
+/// Decodes one tool, in the format of this API or of Responses. It keeps its JSON unless `write`
+/// produces the same.
 pub(in crate::wire) fn read_tool(
     json: &RawValue,
     origin: &Origin,
@@ -46,7 +48,7 @@ pub(in crate::wire) fn read_tool(
         return Ok(ToolSpec::server_side(said["name"].as_str().unwrap_or(kind), raw));
     };
     let parameters = match &function["parameters"] {
-        // What the model writes for such a tool is one text.
+        // The model's input to such a tool is one text.
         Value::Null if kind == "custom" => {
             json!({"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]})
         }
@@ -59,11 +61,11 @@ pub(in crate::wire) fn read_tool(
     Ok(if is_exact { spec } else { spec.with_raw(raw) })
 }
 
-/// The efforts, the words that servers read alike last.
+/// All efforts. Several share one name on some servers: the first match wins.
 const EFFORTS: [Effort; 7] =
     [Effort::High, Effort::Medium, Effort::Low, Effort::Minimal, Effort::None, Effort::XHigh, Effort::Max];
 
-/// What the fields of a request say, as far as they say what every provider can be told.
+/// Decodes the settings that all providers share.
 pub(super) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParams {
     let get = |usual| said.get(profile.name_of(usual)?);
     let is_effort = |effort: &Effort| match profile.effort.get(effort) {
@@ -82,7 +84,7 @@ pub(super) fn params(said: &Map<String, Value>, profile: &Profile) -> ModelParam
     ]))
 }
 
-/// The choice of a tool, which is named by itself in Responses.
+/// Decodes the tool choice, whose name is not nested in Responses.
 pub(in crate::wire) fn read_choice(said: &Value) -> Value {
     let name = said["function"]["name"].as_str().or(said["name"].as_str());
     match (said.as_str(), name) {
@@ -92,7 +94,7 @@ pub(in crate::wire) fn read_choice(said: &Value) -> Value {
     }
 }
 
-/// The form of the answer, whose schema stands by itself in Responses.
+/// Decodes the output format, whose schema is not nested in Responses.
 pub(in crate::wire) fn read_output(said: &Value) -> Value {
     let form = said.get("json_schema").unwrap_or(said);
     match said["type"].as_str() {

@@ -1,4 +1,4 @@
-//! Parts of a content, as the API writes them, and from there to blocks.
+//! Encoding of content parts, and decoding into blocks.
 
 use agent_core::{
     Block, Media, Part, Text,
@@ -13,8 +13,8 @@ use crate::wire::{
     lenient::lenient,
 };
 
-/// The part in this API's form: the provider's own JSON of it where that still says the same. None if it is another provider's and
-/// means nothing here.
+/// Encodes a part, with the provider's own JSON if it still matches. `None` for another provider's
+/// content that means nothing here.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let (own, made, cache) = match part {
         Part::Text(text) => return Some(text_json(manner, text)),
@@ -31,18 +31,18 @@ pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
     own_text(manner, text).map_or_else(made, Json::Own)
 }
 
-/// True if the text is all that is to be said.
+/// Returns true if the text has no other fields to encode.
 pub(super) fn is_plain(manner: &Manner, text: &Text) -> bool {
     own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none()
 }
 
-/// The part with its mark for the cache, if the server takes marks.
+/// Adds a cache marker to the part, if the server supports markers.
 fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a> {
     part["cache_control"] = json!(manner.cache_control(cache));
     Json::Made(present(part))
 }
 
-/// The provider's own JSON of a text, unless that says something else: the text may have been edited.
+/// Returns the provider's own JSON of a text, unless the text was edited.
 pub(in crate::wire) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
     manner.own(text.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Text(was) => (&was.text, was.cache) == (&text.text, text.cache),
@@ -83,7 +83,7 @@ fn document(manner: &Manner, media: &Media) -> Value {
     }
 }
 
-/// What a file of this sound is called.
+/// Returns the format name of audio media.
 fn sound_format(media: &Media) -> Option<&str> {
     Some(match media.mime.as_deref()?.strip_prefix("audio/")? {
         "mpeg" => "mp3",
@@ -92,7 +92,8 @@ fn sound_format(media: &Media) -> Option<&str> {
     })
 }
 
-/// The block of one part of a content, in the form of this API or of Responses. It keeps its JSON if that may say more.
+/// Decodes one part of a content, in the format of this API or of Responses. It keeps its JSON if
+/// that may contain more.
 pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
     let said = present(lenient(json));
     match &said {
@@ -101,7 +102,7 @@ pub(in crate::wire) fn part(json: &RawValue, origin: &Origin) -> Block {
     }
 }
 
-/// The block of a part that is understood, and of one kind alone.
+/// Decodes a part of a known, unambiguous kind.
 fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
     let contents = ["text", "thinking", "image_url", "file"];
     if contents.iter().filter(|name| !said[**name].is_null()).count() > 1 {
@@ -140,13 +141,13 @@ fn known(said: &Value, raw: impl Fn() -> Raw) -> Option<Block> {
     })
 }
 
-/// The mark for the cache that a part or a tool has.
+/// Returns the cache marker of a part or a tool.
 pub(super) fn cache(said: &Value) -> Option<Cache> {
     let mark = said.get("cache_control").filter(|mark| !mark.is_null())?;
     Some(if mark["ttl"] == "1h" { Cache::Long } else { Cache::Short })
 }
 
-/// The text of a content, with that of its parts run together: of reasoning, also what sums it up.
+/// Joins the texts of a content's parts; for reasoning, including summaries.
 pub(super) fn plain(content: &Value) -> String {
     let text = |part: &Value| [part, &part["text"], &part["summary"]].into_iter().filter_map(Value::as_str).collect();
     match content {

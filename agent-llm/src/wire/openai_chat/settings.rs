@@ -1,4 +1,4 @@
-//! Everything of a request but its messages and its tools, in both directions.
+//! Request settings other than messages and tools, in both directions.
 
 use agent_core::{ModelParams, OutputFormat, ToolChoice, model::Voice, tool::WebSearch};
 use serde_json::{Value, json};
@@ -10,26 +10,27 @@ use crate::wire::{
     settings::{form, said},
 };
 
-/// The settings that the API calls as we do.
+/// Settings with the same name in the API.
 pub(super) const PLAIN: [&str; 4] = ["temperature", "top_p", "stop", "seed"];
 
-/// The two names of the field that limits an answer's tokens.
+/// Names of the output limit.
 pub(super) const LIMITS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// What a request says besides its messages and tools.
+/// Settings of a request besides its messages and tools.
 pub(super) struct Settings<'a> {
     pub(super) model: &'a str,
     pub(super) params: &'a ModelParams,
     pub(super) profile: &'a Profile,
-    /// Servers refuse a word about tools where there are none.
+    /// True if there are tools; servers reject a tool choice without tools.
     pub(super) has_tools: bool,
     pub(super) stream: bool,
-    /// A search of the web, which is no tool here but a setting.
+    /// Web search, which is a setting rather than a tool in this API.
     pub(super) search: Option<&'a WebSearch>,
 }
 
 impl<'a> Settings<'a> {
-    /// The fields of the request, under the names that the server has for them, on which `params.extra` is to be laid.
+    /// Returns the fields of the request, under the server's names, before `params.extra` is
+    /// overlaid.
     pub(super) fn fields(&self) -> Fields<'a> {
         let Self { params, profile, has_tools, stream, .. } = *self;
         let (extra, mut said, mut fields) = (&params.extra, said(params), Fields::default());
@@ -59,7 +60,7 @@ impl<'a> Settings<'a> {
         let streams = extra.get("stream").map_or(stream, |said| *said == true);
         put("audio", params.voice.as_ref().map(|voice| audio(voice, streams)));
         put("web_search_options", self.search.map(search_options));
-        // Who speaks of streaming in `extra` says all of it.
+        // A `stream` field in `extra` overrides all streaming fields.
         if stream && !extra.contains_key("stream") {
             put("stream", Some(true.into()));
             put("stream_options", profile.include_usage.then(|| json!({"include_usage": true})));
@@ -87,7 +88,7 @@ fn format(output: &OutputFormat, profile: &Profile) -> Value {
     json!({"type": "json_schema", "json_schema": form(output)})
 }
 
-/// Sound that is streamed has no head.
+/// Encodes the audio format. Streamed audio has no header.
 fn audio(voice: &Voice, streams: bool) -> Value {
     let usual = if streams { "pcm16" } else { "wav" };
     json!({"voice": voice.name, "format": voice.format.as_deref().unwrap_or(usual)})

@@ -1,4 +1,4 @@
-//! Writing requests, and messages as items: everything but what the model itself said.
+//! Encoding of requests, and of all messages that are not the model's.
 
 use std::iter::from_fn;
 
@@ -35,7 +35,8 @@ pub(super) fn encode(req: &ModelRequest, manner: &Manner, key: WireKey, out: &mu
             Some(text) => write(&text, out),
             None => {
                 out.push(b'[');
-                // Each item has a comma after it, so that what is written of a message does not depend on whether another follows.
+                // Each item has a comma after it, so that a message's encoding does not depend on
+                // the next.
                 out.messages(history, |at, message, out| write_message(manner, history, at, message, out));
                 out.pop_if(|last| *last == b',');
                 out.push(b']');
@@ -49,7 +50,7 @@ pub(super) fn encode(req: &ModelRequest, manner: &Manner, key: WireKey, out: &mu
     out.push(b'}');
 }
 
-/// The input as a text alone, if it was read as that.
+/// Returns the input as a plain text, if it was decoded from one.
 fn plain_text<'a>(history: &'a History, manner: &Manner) -> Option<&'a RawValue> {
     match history.get(0)? {
         Message::User(only) if history.len() == 1 => manner.own(only.raw()).filter(|own| is_text(own)),
@@ -61,13 +62,13 @@ fn is_text(json: &RawValue) -> bool {
     json.get().starts_with('"')
 }
 
-/// Writes an item with a comma after it.
+/// Writes an item, followed by a comma.
 pub(super) fn write_item(item: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     write(&item, out);
     out.push(b',');
 }
 
-/// Writes `message`, which stands at `at` in the history, as items with a comma after each.
+/// Writes `message`, at index `at` in the history, as items, each followed by a comma.
 fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::System(m) => write_spoken(manner, manner.system_role(), m.parts(), m.raw(), out),
@@ -77,7 +78,7 @@ fn write_message(manner: &Manner, history: &History, at: usize, message: &Messag
     }
 }
 
-/// Parts that are items of their own part the message in two.
+/// Parts that are separate items split the message in two.
 fn write_spoken(manner: &Manner, role: &str, parts: &[Part], raw: Option<&Raw>, out: &mut Vec<u8>) {
     if let Some(own) = manner.own(raw).filter(|own| !is_text(own)) {
         return write_item(own, out);
@@ -97,7 +98,8 @@ fn write_spoken(manner: &Manner, role: &str, parts: &[Part], raw: Option<&Raw>, 
     }
 }
 
-/// A result of the kind that its call asks for, by the provider's own account of the call.
+/// Writes a result of the kind that its call requires, according to the provider's JSON of the
+/// call.
 fn write_result(manner: &Manner, history: &History, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct ToolResult<'a> {
@@ -125,19 +127,19 @@ fn write_result(manner: &Manner, history: &History, at: usize, message: &ToolMes
     write_item(&ToolResult { r#type, call_id, output }, out);
 }
 
-/// The parts as one text, unless more is to be said of one.
+/// Returns the parts as one text, unless a part has other fields to encode.
 fn text_alone<'a>(manner: &Manner, parts: &'a [Part]) -> Option<Said<'a>> {
     let is_plain = |part: &Part| matches!(part, Part::Text(text) if manner.own(text.raw.as_ref()).is_none());
     parts.iter().all(is_plain).then(|| Said::Text(joined(parts)))
 }
 
-/// True for what is no part of a content, but an item of its own.
+/// Returns true for a separate item, as opposed to a content part.
 fn is_item(part: &Json<'_>) -> bool {
     matches!(part, Json::Own(own) if !is_part(own))
 }
 
-/// The part in this API's form; none if it is another provider's and means nothing here. It may be an item, which stands beside
-/// the message.
+/// Encodes the part; `None` for another provider's content that means nothing here. The result may
+/// be an item, which is written beside the message.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let own = match part {
         Part::Text(text) => own_text(manner, text),
@@ -173,7 +175,7 @@ fn document(media: &Media) -> Value {
     }
 }
 
-/// True if the JSON is a part of a content, and not an item of its own.
+/// Returns true if the JSON is a content part, false for a separate item.
 pub(super) fn is_part(json: &RawValue) -> bool {
     let kind = kind(json);
     kind.starts_with("input_") || kind.starts_with("output_") || matches!(&*kind, "text" | "refusal" | "summary_text")

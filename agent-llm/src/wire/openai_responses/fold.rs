@@ -1,4 +1,4 @@
-//! Putting the items of an answer together from its events.
+//! Accumulates the items of an answer from events.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use serde_json::{
 use super::read::{PARAGRAPH, read};
 use crate::wire::{blocks::Blocks, ids::name_calls, json::raw, lenient::lenient, merge::merge};
 
-/// What the deltas of an item are of.
+/// Kind of content in an item's deltas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    /// The type of the items that have it, and their field for it.
+    /// Type of the items, and their field for this content.
     item: &'static str,
     place: &'static str,
-    /// The type of its parts; empty if it is a text alone.
+    /// Type of the content's parts; empty if it is a plain text.
     part: &'static str,
 }
 
 impl Field {
-    /// What the events that are called so are of.
+    /// Returns the kind of content for an event type.
     pub(super) fn of(event: &str) -> Option<Self> {
         let (item, place, part) = match event.strip_prefix("response.")? {
             "output_text" => ("message", "content", "output_text"),
@@ -36,7 +36,7 @@ impl Field {
         Some(Self { item, place, part })
     }
 
-    /// A part of which nothing has come.
+    /// Returns an empty part.
     fn nothing(self) -> Value {
         match self.part {
             "" => json!(""),
@@ -47,34 +47,35 @@ impl Field {
     }
 }
 
-/// Which part of which item an event is about.
+/// Part of an item that an event refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// The item's place in the output. It holds even where a server changes an item's id from event to event.
+    /// Index of the item in the output. It holds even if a server changes an item's id between
+    /// events.
     pub(super) index: Option<u64>,
     pub(super) id: &'a str,
-    /// The part's place among those of its kind.
+    /// Index of the part among those of its kind.
     pub(super) nth: u64,
 }
 
-/// An item under way.
+/// An item in progress.
 #[derive(Debug, Default)]
 struct Item {
     index: Option<u64>,
     kind: String,
     id: String,
-    /// The item as it began; empty until it has.
+    /// Fields of its first event; empty until then.
     begun: Map<String, Value>,
-    /// What has come of it, by its fields, and by the places in them.
+    /// Content so far, by field and index.
     parts: BTreeMap<(&'static str, u64), Value>,
-    /// The item as it ended.
+    /// Final JSON of the item.
     done: Option<Box<RawValue>>,
 }
 
-/// The items of an answer under way, in the order in which they began.
+/// Items of a streamed answer, in the order in which they began.
 ///
-/// Text and reasoning end when another block begins, calls when their item ends; and at the end of the answer, what was told
-/// is made what the message is.
+/// Text and reasoning end when another block begins, calls when their item ends. At the end of the
+/// answer, the emitted chunks are aligned with the message.
 #[derive(Debug)]
 pub(super) struct Fold {
     origin: Origin,
@@ -82,7 +83,7 @@ pub(super) struct Fold {
     blocks: Blocks<Key>,
 }
 
-/// What a block is of: an item, and the place of a text in it. An item that is one block has it at 0.
+/// Source of a block: an item, and the index of a text in it. An item with a single block uses 0.
 type Key = (usize, u64);
 
 impl Fold {
@@ -94,12 +95,13 @@ impl Fold {
         self.items.len()
     }
 
-    /// An item begins.
+    /// Begins an item.
     pub(super) fn added(&mut self, place: Place<'_>, json: &RawValue, out: &mut Vec<Chunk>) {
         let begun: Map<String, Value> = lenient(json);
         let [kind, id] = ["type", "id"].map(|name| text(&begun, name).to_owned());
         let place = Place { id: if place.id.is_empty() { &id } else { place.id }, ..place };
-        // Some servers begin an item twice, others send its deltas first; and there are those that number all alike.
+        // Some servers begin an item twice, others send its deltas first, and some use one index
+        // for all items.
         let known = self.find(place).filter(|at| {
             let known = &self.items[*at];
             known.done.is_none() && (known.begun.is_empty() || known.id == id)
@@ -108,7 +110,7 @@ impl Fold {
         let item = &mut self.items[at];
         (item.kind, item.id, item.begun) = (kind, id, begun);
         match &*item.kind {
-            // It has its place, even if nobody can read it.
+            // Reasoning becomes a block even if it is unreadable.
             "reasoning" => {
                 let key = self.begin((at, 0), out);
                 self.blocks.reasoning(key, "", out);
@@ -118,7 +120,7 @@ impl Fold {
         }
     }
 
-    /// More of an item, unless it has ended.
+    /// Applies a delta to an item, unless it has ended.
     pub(super) fn more(&mut self, place: Place<'_>, field: Field, more: &str, out: &mut Vec<Chunk>) {
         let Some(at) = self.open(place, field.item) else { return };
         let text = self.items[at].text_mut(field, place.nth);
@@ -128,7 +130,7 @@ impl Fold {
             return;
         }
         match field.item {
-            "message" if field.part == "refusal" => {} // told whole, when its item ends
+            "message" if field.part == "refusal" => {} // emitted as a whole, when its item ends
             "message" => {
                 let key = self.begin((at, place.nth), out);
                 self.blocks.text(key, more, out);
@@ -142,7 +144,7 @@ impl Fold {
         }
     }
 
-    /// The whole text of a part: what was left out of its deltas is more of the item.
+    /// Applies the complete text of a part: text missing from its deltas is appended.
     pub(super) fn whole(&mut self, place: Place<'_>, field: Field, whole: &str, out: &mut Vec<Chunk>) {
         let Some(at) = self.open(place, field.item) else { return };
         let known = self.items[at].text_mut(field, place.nth).as_str().unwrap_or_default();
@@ -151,7 +153,7 @@ impl Fold {
         }
     }
 
-    /// A call is told of once its name and its id are known.
+    /// Emits a call once its name and its id are known.
     fn tell_call(&mut self, at: usize, out: &mut Vec<Chunk>) {
         let [id, name] = ["call_id", "name"].map(|name| text(&self.items[at].begun, name).to_owned());
         if id.is_empty() || name.is_empty() {
@@ -164,8 +166,8 @@ impl Fold {
         self.blocks.arguments(key, rest, out);
     }
 
-    /// A block begins, unless it has: the text or reasoning before it ends. Items before it have their places, if all they
-    /// can be is one block.
+    /// Begins a block, unless it has begun: the text or reasoning before it ends. Earlier items
+    /// that are a single block keep their index.
     fn begin(&mut self, key: Key, out: &mut Vec<Chunk>) -> Key {
         if !self.blocks.has(key) {
             for (at, item) in self.items.iter().enumerate().take(key.0) {
@@ -179,7 +181,7 @@ impl Fold {
         key
     }
 
-    /// A part of a message or of reasoning ends.
+    /// Ends a part of a message or of reasoning.
     pub(super) fn part_done(&mut self, place: Place<'_>, json: &RawValue) {
         let part: Map<String, Value> = lenient(json);
         let item = if text(&part, "type") == "reasoning_text" { "reasoning" } else { "message" };
@@ -188,7 +190,7 @@ impl Fold {
         }
     }
 
-    /// An item ends: what was told of it becomes its blocks, in order. `response` is the id of the answer.
+    /// Ends an item and its blocks, in order. `response` is the id of the answer.
     pub(super) fn done(&mut self, place: Place<'_>, json: &RawValue, response: &str, out: &mut Vec<Chunk>) {
         let said: Map<String, Value> = lenient(json);
         let [kind, id] = ["type", "id"].map(|name| text(&said, name).to_owned());
@@ -208,12 +210,12 @@ impl Fold {
         }
     }
 
-    /// Ends the answer, which has these blocks.
+    /// Ends the answer, with these final blocks.
     pub(super) fn finish(self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
         self.blocks.finish(blocks, out)
     }
 
-    /// The items as a list, as it would have come whole.
+    /// Returns the items as a list, as in a non-streamed response.
     pub(super) fn output(&self) -> Box<RawValue> {
         let mut items: Vec<_> = self.items.iter().collect();
         items.sort_by_key(|item| item.index.unwrap_or(u64::MAX));
@@ -221,7 +223,8 @@ impl Fold {
         to_raw_value(&all).unwrap_or_default()
     }
 
-    /// The item that a delta goes on with; a new one if there is none. None if the item has ended.
+    /// Returns the item that a delta belongs to, creating one if necessary; `None` if the item has
+    /// ended.
     fn open(&mut self, place: Place<'_>, kind: &str) -> Option<usize> {
         match self.find(place) {
             Some(at) if self.items[at].done.is_none() => Some(at),
@@ -249,7 +252,7 @@ impl Fold {
 }
 
 impl Item {
-    /// The text of a part so far.
+    /// Returns the text of a part so far.
     fn text_mut(&mut self, field: Field, nth: u64) -> &mut Value {
         let nth = if field.part.is_empty() { 0 } else { nth };
         let part = self.parts.entry((field.place, nth)).or_insert_with(|| field.nothing());
@@ -260,14 +263,15 @@ impl Item {
         }
     }
 
-    /// The item as it began, if it has not ended, and is of a kind that is kept as it is.
+    /// Returns the JSON of the item's start, if it has not ended, and its kind is kept unchanged.
     fn opaque(&self) -> Option<Box<RawValue>> {
         let known = ["", "message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"];
         let is_opaque = self.done.is_none() && !self.begun.is_empty() && !known.contains(&&*self.kind);
         is_opaque.then(|| to_raw_value(&self.begun).unwrap_or_default())
     }
 
-    /// The item as it ended; put together from its deltas if nobody said how that was. None if it said nothing.
+    /// Returns the final JSON of the item, assembled from deltas if the server sent none; `None` if
+    /// the item is empty.
     fn json(&self) -> Option<Box<RawValue>> {
         if self.done.is_some() {
             return self.done.clone();

@@ -1,8 +1,8 @@
-//! What differs between servers that speak Responses.
+//! Profiles of servers with the Responses API.
 
 use serde::{Deserialize, Serialize};
 
-/// What is particular to one server's Responses; part of its [`Profile`](crate::Profile).
+/// Responses settings of a server, as part of its [`Profile`](crate::Profile).
 ///
 /// ```
 /// use agent_llm::Profile;
@@ -18,24 +18,26 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ResponsesProfile {
-    /// Whether the server is told to keep nothing (`store: false`), and asked to seal the model's reasoning into its answers
-    /// (`include: ["reasoning.encrypted_content"]`). Default: true. False says nothing of either.
+    /// True to make the server store nothing (`store: false`), and return the model's reasoning
+    /// encrypted (`include: ["reasoning.encrypted_content"]`). Default: true. False sends neither
+    /// field.
     pub stateless: bool,
-    /// How the names of models begin that refuse to seal their reasoning, since they have none. Default: OpenAI's.
+    /// Prefixes of the names of models without encrypted reasoning, which reject that request.
+    /// Default: OpenAI's.
     pub unsealed: Vec<String>,
-    /// Whether the arguments of calls must follow the schemas of their tools word for word; the server refuses schemas that
-    /// have an optional field. Default: false.
+    /// True if arguments must follow the tools' schemas strictly; the server then rejects schemas
+    /// with optional fields. Default: false.
     pub strict_tools: bool,
-    /// Which summary of its reasoning the model is asked for: `auto`, `concise` or `detailed`. Default: none.
+    /// Requested summary of the reasoning: `auto`, `concise` or `detailed`. Default: none.
     pub reasoning_summary: Option<String>,
-    /// Whether the server refuses requests without `instructions`, be they empty. Default: false.
+    /// True if the server rejects requests without `instructions`, even empty ones. Default: false.
     pub needs_instructions: bool,
-    /// Whether the server answers only by streams. Default: false.
+    /// True if the server only supports streaming. Default: false.
     pub always_stream: bool,
-    /// Whether it says what came of its own tools if it is asked to. Default: false.
+    /// True if the server can return the results of its provider-side tools. Default: false.
     pub tool_results: bool,
-    /// Fields that the server refuses: they are not sent for [`ModelParams`](agent_core::ModelParams), except for what is in
-    /// its `extra`. Default: none.
+    /// Fields that the server rejects: they are not sent for
+    /// [`ModelParams`](agent_core::ModelParams), except those in its `extra`. Default: none.
     pub refused: Vec<String>,
 }
 
@@ -55,13 +57,14 @@ impl Default for ResponsesProfile {
 }
 
 impl ResponsesProfile {
-    /// True if `model` is asked to seal its reasoning. Routers put the maker's name before the model's.
+    /// Returns true if encrypted reasoning is requested from `model`. Routers prefix the model's
+    /// name with the vendor's.
     pub(super) fn seals(&self, model: &str) -> bool {
         let name = model.rsplit('/').next().unwrap_or(model);
         self.stateless && !self.unsealed.iter().any(|start| name.starts_with(start))
     }
 
-    /// True if the server takes this field.
+    /// Returns true if the server accepts this field.
     pub(super) fn takes(&self, field: &str) -> bool {
         !self.refused.iter().any(|refused| refused == field)
     }

@@ -1,4 +1,4 @@
-//! From the items of an answer to blocks.
+//! Decoding of an answer's items into blocks.
 
 use agent_core::{
     Block, Media, Text, ToolCall,
@@ -16,7 +16,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// An item, as far as it is understood. What is not is kept as it came.
+    /// An item's known fields. Unknown ones are kept raw.
     ItemSaid {
         kind: Str<'a> = "type",
         role: Str<'a> = "role",
@@ -44,12 +44,12 @@ open_struct! {
     }
 }
 
-/// The items of a list; none if it is no list.
+/// Returns the items of a list; empty if the JSON is not a list.
 pub(super) fn items(output: &str) -> Vec<&RawValue> {
     serde_json::from_str(output).unwrap_or_default()
 }
 
-/// The blocks of an item. Whatever is not understood becomes one that keeps the item.
+/// Decodes the blocks of an item. An unknown item becomes one raw block.
 pub(super) fn read(json: &RawValue, origin: &Origin) -> Vec<Block> {
     let said: ItemSaid<'_> = lenient(json);
     let block = match (said.kind.as_deref().unwrap_or_default(), said.role.as_deref().unwrap_or_default()) {
@@ -87,10 +87,11 @@ fn part(json: &RawValue, origin: &Origin) -> Block {
     }
 }
 
-/// What stands between two parts of a model's reasoning.
+/// Separator between parts of a model's reasoning.
 pub(super) const PARAGRAPH: &str = "\n\n";
 
-/// The readable part is the summary, and the reasoning itself where a server shows it.
+/// Decodes reasoning. The readable text is the summary, and the reasoning itself if the server
+/// sends it.
 fn reasoning(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Block {
     let mut paragraphs = Vec::new();
     for content in [said.summary, said.content].into_iter().flatten() {
@@ -106,7 +107,7 @@ fn reasoning(said: ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Block {
     Block::Reasoning(Reasoning { text, encrypted, raw, ..Reasoning::default() })
 }
 
-/// A call; it keeps its JSON if that says more than which tool is called with what.
+/// Decodes a call; it keeps its JSON if that contains more than tool and arguments.
 fn call(said: &ItemSaid<'_>, json: &RawValue, origin: &Origin) -> Option<Block> {
     let says_more = !said.rest.is_empty() || said.input.is_some();
     let mut arguments = String::new();

@@ -1,4 +1,4 @@
-//! Reading requests: their fields, and from their items to messages.
+//! Decoding of requests: fields, and items into messages.
 
 use std::{borrow::Cow, collections::BTreeMap, mem::take};
 
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Reads the body of a request.
+/// Decodes a request body.
 pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     let mut body = Body::read(body, "input", |json| read_tool(json, &manner.origin, |spec| tool_json(spec, manner)))?;
     match body.conversation.map(|json| (json, json.get().as_bytes().first())) {
@@ -54,10 +54,10 @@ pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     Ok(body.finish(written))
 }
 
-/// The messages of these items. Items of the model that follow each other are one turn.
+/// Groups items into messages. Consecutive items of the model are one turn.
 ///
-/// All items are kept. Calls without a result, and results without a call, are kept as what is not understood; results that
-/// stand in another order than their calls are put in that order.
+/// All items are kept. Calls without a result, and results without a call, are kept raw; results
+/// are put in the order of their calls.
 fn turns(items: &[&RawValue], manner: &Manner) -> History {
     let mut reader = Reader { manner, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), is_answered: false };
     items.iter().for_each(|json| reader.push(json));
@@ -68,9 +68,9 @@ fn turns(items: &[&RawValue], manner: &Manner) -> History {
 struct Reader<'a> {
     manner: &'a Manner,
     messages: Vec<Message>,
-    /// The items of the turn under way.
+    /// Items of the open turn.
     items: Vec<&'a RawValue>,
-    /// What each block of theirs was read of, and the result of one that is a call.
+    /// Each of their blocks with its source JSON, and the result of a call.
     blocks: Vec<(&'a RawValue, Block, Option<ToolMessage>)>,
     is_answered: bool,
 }
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The model's turn goes on, or another begins.
+    /// Continues the model's turn, or begins another.
     fn go_on(&mut self, json: &'a RawValue) {
         if self.is_answered {
             self.close();
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         self.blocks.extend(read_item(json, &self.manner.origin).into_iter().map(|block| (json, block, None)));
     }
 
-    /// What nobody says as a message stays its provider's.
+    /// Adds an item that is not a message, as raw content of the provider.
     fn say_other(&mut self, raw: Raw) {
         self.say(Message::User(UserMessage::new(vec![Part::Other(raw.clone())]).with_raw(raw)));
     }
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         self.messages.push(message);
     }
 
-    /// The turn is complete.
+    /// Completes the turn.
     fn close(&mut self) {
         let items = take(&mut self.items);
         self.is_answered = false;
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         self.messages.append(&mut results);
     }
 
-    /// The call of this id in the turn under way, and the place of its result, if none has answered it.
+    /// Returns the open turn's call with this id, and the slot of its result, if it is unanswered.
     fn unanswered(&mut self, id: &str) -> Option<(&ToolCall, &mut Option<ToolMessage>)> {
         let mut calls = self.blocks.iter_mut().filter_map(|(_, block, result)| match block {
             Block::ToolCall(call) if *call.id == *id && !id.is_empty() => Some((&*call, result)),
@@ -156,13 +156,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The parts of a content.
+/// Decodes the parts of a content.
 fn parts(json: &RawValue, manner: &Manner) -> Vec<Part> {
     let part = |json: &RawValue| read_part(json, &manner.origin, |part| part_json(manner, part));
     serde_json::from_str(json.get()).map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(part))
 }
 
-/// What is understood of the fields that say how to answer.
+/// Decodes the settings.
 fn params(said: &Map<String, Value>) -> ModelParams {
     let plain = PLAIN.map(|(own, name)| (own, said.get(name).cloned()));
     read_params(plain.into_iter().chain([

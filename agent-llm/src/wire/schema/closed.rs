@@ -1,8 +1,8 @@
-//! JSON Schemas as the API takes them.
+//! JSON Schemas with closed objects.
 
 use serde_json::Value;
 
-/// Bounds that the API refuses to enforce. Who asked for the form checks the answer.
+/// Constraints that the API rejects. The caller validates the answer against them.
 const BOUNDS: [&str; 10] = [
     "minimum",
     "maximum",
@@ -16,11 +16,11 @@ const BOUNDS: [&str; 10] = [
     "$schema",
 ];
 
-/// The formats of texts that the API knows.
+/// Text formats that the API supports.
 const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "uuid"];
 
-/// The schema with every object closed, since the API enforces no other, and without the bounds that it refuses. What says
-/// already whether it is open stays.
+/// Returns the schema with every object closed, since the API enforces no other, and without
+/// unsupported constraints. An explicit `additionalProperties` is kept.
 pub(crate) fn closed(schema: &Value) -> Value {
     let mut schema = schema.clone();
     close(&mut schema);
@@ -37,7 +37,7 @@ fn close(schema: &mut Value) {
         name => !BOUNDS.contains(&name),
     });
     if let Some(choices) = fields.remove("oneOf") {
-        fields.insert("anyOf".to_owned(), choices); // the API knows only this word for it
+        fields.insert("anyOf".to_owned(), choices); // the API supports only this keyword for it
     }
     for (name, value) in fields {
         match (name.as_str(), value) {

@@ -1,4 +1,4 @@
-//! Putting the blocks of a message together from their events.
+//! Accumulates the blocks of a message from events, for wires with alternating roles.
 
 use std::{
     marker::PhantomData,
@@ -20,64 +20,65 @@ use crate::wire::{
     merge::merge_fields,
 };
 
-/// How a wire of two roles streams blocks, by their kinds.
+/// Streaming format of a wire, by kind of block.
 pub(crate) trait Streamed: TwoRoles + Send {
-    /// The kind of texts.
+    /// Kind of text blocks.
     const TEXT: &'static str;
-    /// The kind of thoughts.
+    /// Kind of reasoning blocks.
     const THOUGHTS: &'static str;
-    /// The kind of calls.
+    /// Kind of call blocks.
     const CALL: &'static str;
-    /// The field of a call's id.
+    /// Field with a call's id.
     const ID: &'static str;
 
-    /// More of a block.
+    /// A delta of a block.
     type Delta<'a>;
 
-    /// The kind of block that this is more of; empty if it may be any, none if it says nothing.
+    /// Returns the kind of block that this delta belongs to; empty if it may be any, `None` if the
+    /// delta is empty.
     fn kind<'d>(delta: &'d Self::Delta<'_>) -> Option<&'d str>;
 
-    /// The words that come with a delta of a block of this kind.
+    /// Returns the text in a delta of a block of this kind.
     fn words<'d>(kind: &str, delta: &'d Self::Delta<'_>) -> &'d str;
 
-    /// Takes what else comes with it.
+    /// Applies the other fields of a delta.
     ///
     /// # Errors
-    /// If it is no JSON that a value can hold.
+    /// If a field is not valid JSON.
     fn push(draft: &mut Draft, delta: &Self::Delta<'_>) -> serde_json::Result<()>;
 
-    /// False for a call of a tool that the provider runs itself.
+    /// Returns false for a call of a tool that the provider runs itself.
     fn is_ours(_: &Draft) -> bool {
         true
     }
 
-    /// The block as it would have come whole, which has said this, or is called with it.
+    /// Returns the block's JSON as in a non-streamed response, with the text or arguments `said`.
     fn json(draft: Draft, said: &str) -> Box<RawValue>;
 }
 
-/// A block under way.
+/// A block in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) kind: String,
     has_started: bool,
-    /// What it began with, and what came but for what it says.
+    /// Fields of its start, and of deltas, except its text.
     pub(crate) fields: Map<String, Value>,
-    /// What of a call's arguments has not been spoken.
+    /// Arguments of a call that were not emitted yet.
     pub(crate) input: String,
 }
 
 impl Draft {
-    /// A block that begins with these fields.
+    /// Creates a block that begins with these fields.
     pub(crate) fn started(kind: impl Into<String>, fields: Map<String, Value>) -> Self {
         Self { kind: kind.into(), has_started: true, fields, input: String::new() }
     }
 
-    /// The text of a field; nothing if there is none.
+    /// Returns the text of a field; empty if unset.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.fields.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Adds to the text of a field.
+    /// Appends to the text of a field.
     pub(crate) fn extend(&mut self, name: &str, more: &str) {
         match self.fields.get_mut(name) {
             Some(Value::String(known)) => known.push_str(more),
@@ -85,7 +86,7 @@ impl Draft {
         }
     }
 
-    /// Adds a citation to those that it has.
+    /// Adds a citation.
     pub(crate) fn cite(&mut self, citation: &RawValue) -> serde_json::Result<()> {
         match self.fields.entry("citations").or_insert(Value::Null) {
             Value::Array(citations) => citations.push(serde_json::from_str(citation.get())?),
@@ -95,20 +96,21 @@ impl Draft {
         Ok(())
     }
 
-    /// What a call began with, if that is arguments.
+    /// Removes and returns the arguments in a call's start; an empty object if there are none.
     fn begun(&mut self) -> String {
         let begun = self.fields.remove("input").filter(Value::is_object);
         begun.map_or_else(|| "{}".to_owned(), |begun| begun.to_string())
     }
 
-    /// True if this may be more of the block: nobody knows what is of blocks of kinds that are yet to come.
+    /// Returns true if the delta may belong to this block; unknown kinds of blocks accept any
+    /// delta.
     fn takes<W: Streamed>(&self, delta: &W::Delta<'_>) -> bool {
         let is_known = [W::TEXT, W::THOUGHTS, W::CALL].contains(&self.kind.as_str());
         !is_known || W::kind(delta).is_none_or(|kind| kind.is_empty() || kind == self.kind)
     }
 
-    /// True if the block, of which something may have been said, came before its start, which is this: of a call, too, that has no id
-    /// yet.
+    /// Returns true if `start` is the late start of this block, whose deltas came first, including
+    /// a call without an id so far.
     fn goes_on_with<W: Streamed>(&self, start: &Self, has_said: bool) -> bool {
         let is_same = self.kind == start.kind;
         match self.has_started {
@@ -117,21 +119,21 @@ impl Draft {
         }
     }
 
-    /// True if this start says nothing that is not known: a call that begins again under the same id, or under none, is the one that
-    /// is under way.
+    /// Returns true if `start` adds no information: a call that starts again with the same id, or
+    /// without one, is the open call.
     fn is_repeated_by<W: Streamed>(&self, start: &Self) -> bool {
         let (id, known) = (start.field(W::ID), self.field(W::ID));
         self.kind == W::CALL && start.kind == W::CALL && (id.is_empty() || id == known)
     }
 
-    /// Takes over what the start of the block says.
+    /// Applies the fields of the block's start.
     fn adopt(&mut self, start: Self) {
         let Self { fields, input, .. } = replace(self, start);
         merge_fields(&mut self.fields, fields);
         self.input = input;
     }
 
-    /// The id and the name, if it is a call of which both are known.
+    /// Returns id and name of a call, if both are known.
     fn call<W: Streamed>(&self) -> Option<(&str, &str)> {
         let (id, name) = (self.field(W::ID), self.field("name"));
         (self.kind == W::CALL && W::is_ours(self) && !id.is_empty() && !name.is_empty()).then_some((id, name))
@@ -148,29 +150,30 @@ impl Draft {
     }
 }
 
-/// The blocks of a message under way.
+/// Blocks of a message in progress.
 ///
-/// Blocks are in the order in which they first say something: in a stream that is in order, the order of their starts. A
-/// delta without a block begins one; what of a call comes before its name is spoken once that is known.
+/// Blocks are ordered by their first content: in a well-ordered stream, the order of their starts.
+/// A delta without a block begins one; a call's deltas before its name are emitted once the name is
+/// known.
 #[derive(Debug)]
 pub(crate) struct Fold<W> {
     pub(crate) origin: Origin,
-    /// The id of the response, for calls that have none of their own.
+    /// Id of the response, for generated call ids.
     pub(crate) response: String,
-    /// What the drafts say, by their places.
+    /// Contents of the drafts, by index.
     blocks: Blocks<usize>,
     slots: Vec<Slot>,
-    /// The places of the drafts that have not ended.
+    /// Indices of the drafts that have not ended.
     open: Vec<usize>,
     wire: PhantomData<W>,
 }
 
 #[derive(Debug)]
 struct Slot {
-    /// The provider's number for the block, which another block may have later.
+    /// The provider's index of the block, which a later block may reuse.
     index: u64,
     draft: Draft,
-    /// The block as it would have come whole, once it has ended.
+    /// JSON of the block as in a non-streamed response, once it has ended.
     json: Box<RawValue>,
 }
 
@@ -184,7 +187,7 @@ impl<W: Streamed> Fold<W> {
         self.slots.is_empty()
     }
 
-    /// A block that came whole.
+    /// Adds a complete block.
     pub(crate) fn put(&mut self, json: &RawValue, chunks: &mut Vec<Chunk>) {
         let block = W::read(json, &self.origin);
         if !says_nothing(&block) {
@@ -193,7 +196,7 @@ impl<W: Streamed> Fold<W> {
         }
     }
 
-    /// A block begins, with these words if it is a text or thoughts.
+    /// Begins a block, with the text `said` if it is text or reasoning.
     pub(crate) fn start(&mut self, index: Option<u64>, start: Draft, said: &str, chunks: &mut Vec<Chunk>) {
         let index = self.index(index);
         let at = match self.open_at(index) {
@@ -208,10 +211,10 @@ impl<W: Streamed> Fold<W> {
         self.call(at, chunks);
     }
 
-    /// More of a block.
+    /// Applies a delta.
     ///
     /// # Errors
-    /// If it is no JSON that a value can hold.
+    /// If a field is not valid JSON.
     pub(crate) fn delta(
         &mut self,
         index: Option<u64>,
@@ -236,14 +239,15 @@ impl<W: Streamed> Fold<W> {
         Ok(())
     }
 
-    /// A block ends.
+    /// Ends a block.
     pub(crate) fn stop(&mut self, index: Option<u64>, chunks: &mut Vec<Chunk>) {
         if let Some(at) = self.open_at(self.index(index)) {
             self.end(at, chunks);
         }
     }
 
-    /// Ends every block, and gives them in order, with the message in which they would have come whole.
+    /// Ends all blocks; returns them in order, with the message's JSON as in a non-streamed
+    /// response.
     pub(crate) fn finish(mut self, chunks: &mut Vec<Chunk>) -> (Box<RawValue>, Vec<Block>) {
         while let Some(at) = self.open.first().copied() {
             self.end(at, chunks);
@@ -261,7 +265,7 @@ impl<W: Streamed> Fold<W> {
         self.open.iter().rev().copied().find(|at| self.slots[*at].index == index)
     }
 
-    /// Opens a draft in the place of the one of its number that is open.
+    /// Opens a draft, replacing the open one with the same index.
     fn open_after(&mut self, known: Option<usize>, index: u64, draft: Draft, chunks: &mut Vec<Chunk>) -> usize {
         if let Some(at) = known {
             self.end(at, chunks);
@@ -276,11 +280,11 @@ impl<W: Streamed> Fold<W> {
         if kind == W::TEXT {
             self.blocks.text(at, words, chunks);
         } else if kind == W::THOUGHTS && !words.is_empty() {
-            self.blocks.reasoning(at, words, chunks); // they may never say anything
+            self.blocks.reasoning(at, words, chunks); // it may never have text
         }
     }
 
-    /// Speaks what is new of a call, once it is known which it is.
+    /// Emits new deltas of a call, once its id and name are known.
     fn call(&mut self, at: usize, chunks: &mut Vec<Chunk>) {
         let draft = &mut self.slots[at].draft;
         let Some((id, name)) = draft.call::<W>() else { return };
@@ -289,7 +293,8 @@ impl<W: Streamed> Fold<W> {
         draft.input.clear();
     }
 
-    /// A call that was never named gets a name and an id; one without arguments so far, those that it began with.
+    /// Ends a call: a nameless call gets a name and an id; one without arguments gets those of its
+    /// start.
     fn end(&mut self, at: usize, chunks: &mut Vec<Chunk>) {
         self.open.retain(|open| *open != at);
         let draft = &mut self.slots[at].draft;
@@ -305,7 +310,7 @@ impl<W: Streamed> Fold<W> {
         let json = W::json(draft, if said.is_empty() { &input } else { said });
         let mut block = W::read(&json, &self.origin);
         if let (Block::ToolCall(call), Input::Invalid { text }) = (&mut block, Input::new(said)) {
-            text.clone_into(&mut call.arguments); // what the model wrote, not what the API takes for it
+            text.clone_into(&mut call.arguments); // the model's text, not its object form
         }
         self.slots[at].json = json;
         if !says_nothing(&block) {
@@ -314,7 +319,7 @@ impl<W: Streamed> Fold<W> {
     }
 }
 
-/// The JSON of a call: these fields, and arguments that are an object whatever the model wrote.
+/// JSON of a call: these fields, and arguments as an object even if the model wrote something else.
 #[derive(Serialize)]
 pub(crate) struct Call<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Reading conversations of two roles from requests.
+//! Decoding of requests with alternating roles.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,26 +18,26 @@ use crate::{
     },
 };
 
-/// The fields of a request.
+/// Raw fields of a request.
 pub(crate) type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// A result in a message: the id of its call, what it says, and whether it failed.
+/// A tool result: the id of its call, its content, and whether it failed.
 pub(crate) type Answer = (String, Vec<Part>, bool);
 
-/// The fields of a body that say something.
+/// Returns the non-null fields of a body.
 ///
 /// # Errors
-/// If it is no object.
+/// If the body is not an object.
 pub(crate) fn fields(body: &str) -> serde_json::Result<Fields<'_>> {
     let mut fields: Fields<'_> = serde_json::from_str(body)?;
     fields.retain(|_, json| json.get() != "null");
     Ok(fields)
 }
 
-/// Takes a request's model, its system prompt and its conversation out of its fields.
+/// Removes a request's model, system prompt and conversation from its fields.
 ///
 /// # Errors
-/// If one of them is none.
+/// If one of them is invalid.
 pub(crate) fn take_request<W: TwoRoles>(fields: &mut Fields<'_>, origin: &Origin) -> serde_json::Result<ParsedRequest> {
     let mut parsed = ParsedRequest::default();
     if let Some(model) = fields.remove("model") {
@@ -54,19 +54,19 @@ pub(crate) fn take_request<W: TwoRoles>(fields: &mut Fields<'_>, origin: &Origin
     Ok(parsed)
 }
 
-/// The values of fields that nobody understands.
+/// Parses the values of unknown fields.
 ///
 /// # Errors
-/// If one holds a number that no number is.
+/// If one contains a number that cannot be represented.
 pub(crate) fn values(fields: Fields<'_>) -> serde_json::Result<Map<String, Value>> {
     fields.into_iter().map(|(name, json)| Ok((name, serde_json::from_str(json.get())?))).collect()
 }
 
-/// A conversation, as far as it was read.
+/// A partly decoded conversation.
 struct Reading<'a> {
     origin: &'a Origin,
     messages: Vec<Message>,
-    /// The tools of the calls so far, by their ids.
+    /// Names of the tools called so far, by call id.
     names: BTreeMap<Arc<str>, Arc<str>>,
 }
 
@@ -92,7 +92,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The assistant's next message. After one with calls, it is the same turn: only then do the results follow.
+    /// Adds the assistant's next message. A message after one with calls belongs to the same turn:
+    /// the results follow after it.
     fn assistant<W: TwoRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
         let (mut blocks, mut as_sent) = (read_turn::<W>(json.get(), self.origin)?, raw(json, self.origin));
         if let Some(Message::Assistant(before)) =
@@ -109,8 +110,9 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// A message with results: what else it holds follows them in a message without JSON of its own, which is therefore written in
-    /// the same message again. Its parts keep their JSON unless they are written just so.
+    /// Adds a message with results. Its other parts follow in a separate message without raw JSON,
+    /// which is therefore encoded into the same message again. The parts keep their JSON if their
+    /// encoding differs from it.
     fn answers<W: TwoRoles>(&mut self, blocks: &[&RawValue]) {
         let mut others = Vec::new();
         for json in blocks {
@@ -134,7 +136,7 @@ impl Reading<'_> {
     }
 }
 
-/// The parts of a text or of a list of blocks.
+/// Decodes the parts of a text or of a list of blocks.
 pub(crate) fn read_parts<W: TwoRoles>(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
     match content {
         Content::Text(text) => vec![Part::text(&**text)],
