@@ -1,4 +1,4 @@
-//! What calls cost, in allocations: they are exact on any machine.
+//! Allocation counts of calls, which are exact on any machine.
 
 mod common;
 
@@ -13,12 +13,12 @@ use crate::common::{DONE, codec, completion, delta, finish};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The least of several counts: what the test's other threads do meanwhile is counted, too.
+/// Returns the minimum of several counts, because allocations of other threads are counted, too.
 fn least(count: impl FnMut() -> usize) -> usize {
     std::iter::repeat_with(count).take(5).min().unwrap_or_default()
 }
 
-/// Allocations of `work`, growing ones included.
+/// Counts the allocations of `work`, including reallocations.
 fn allocations<T>(work: impl FnOnce() -> T) -> usize {
     let region = Region::new(ALLOCATOR);
     let kept = work();
@@ -37,7 +37,8 @@ fn history(turns: usize) -> History {
     history
 }
 
-/// Allocations of encoding the request after one more turn, when all before it have been encoded.
+/// Counts the allocations of encoding the request after one more turn, when all earlier turns have
+/// been encoded.
 fn step(codec: &impl Codec, turns: usize) -> usize {
     let mut before = history(turns);
     let earlier = ModelRequest::new(detached_run(before.clone()).cx().clone());
@@ -48,7 +49,7 @@ fn step(codec: &impl Codec, turns: usize) -> usize {
     allocations(|| codec.encode(&req))
 }
 
-/// Allocations of reading `event`, `count` times, in a stream that has begun.
+/// Counts the allocations of decoding `event`, `count` times, in a stream that has begun.
 fn chunks(codec: &impl Codec, listened_to: bool, count: usize, [begin, event, end]: [&str; 3]) -> usize {
     let mut decoder: Box<dyn Decoder> = codec.decoder(listened_to);
     let (mut splitter, mut chunks) = (SseSplitter::default(), Vec::with_capacity(8));
@@ -77,7 +78,7 @@ fn a_step_is_cheap(codec: &impl Codec) {
     assert!(long <= short + 4, "{long} for a step of a long history, {short} for one of a short");
 }
 
-/// One test: what others allocate meanwhile would be counted.
+/// A single test, because allocations of concurrent tests would be counted.
 #[test]
 fn what_a_call_allocates_is_small_and_does_not_grow() {
     openai_chat();

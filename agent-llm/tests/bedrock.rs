@@ -1,5 +1,6 @@
-//! Models of Amazon Bedrock by their names: what they show to it, with keys from servers of our own. What says who the program is, is its
-//! environment: each case is a process. With the feature `aws-sdk` the same holds of the SDK's search.
+//! Models of Amazon Bedrock by name: their authentication, with credentials from local servers.
+//! Each case is a process, because the environment determines the identity. With the feature
+//! `aws-sdk` the same cases run with the SDK's credential chain.
 #![cfg(all(feature = "bedrock", feature = "http"))]
 
 use std::{
@@ -23,7 +24,7 @@ fn request(stream: bool) -> ModelRequest {
     request
 }
 
-/// Asks a model by its name, twice, and prints what its provider saw, or the error.
+/// Calls a model by name, twice, and prints the requests that its provider received, or the error.
 #[tokio::test]
 #[ignore = "a part of the others, in a process of its own"]
 async fn asks() {
@@ -58,7 +59,7 @@ const OF_ROLE: &str = "<AssumeRoleWithWebIdentityResponse xmlns=\"https://sts.am
     <AccessKeyId>AKROLE</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t-role</SessionToken>\
     <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>";
 
-/// What AWS's servers say to this request.
+/// Returns the response of AWS's servers to this request.
 fn answer(asked: &str) -> (u16, &'static str) {
     let path = asked.split(' ').nth(1).unwrap_or_default();
     match path {
@@ -100,8 +101,9 @@ async fn serve(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
     }
 }
 
-/// What a process with these variables shows to its provider, and what AWS's servers were asked. `{server}` is their address, `{home}` a
-/// directory with `files`.
+/// Runs a process with these variables; returns the authentication that its provider received, and
+/// the requests to AWS's servers. `{server}` is the URL of those servers, `{home}` a directory with
+/// `files`.
 async fn shown(name: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -133,7 +135,7 @@ async fn shown(name: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -
 
 const MODEL: &str = "bedrock:us.amazon.nova-pro-v1:0";
 
-/// That both calls were signed with this key, for this region, and had this token.
+/// Asserts that both calls were signed with this key, for this region, with this token.
 fn assert_signed(seen: &[String], key: &str, region: &str, token: &str) {
     assert_eq!(seen.len(), 2, "{seen:#?}");
     for line in seen {
@@ -206,7 +208,7 @@ async fn requests_are_signed_with_the_keys_of_a_container_or_of_a_machine() {
         let (seen, asked) = shown(MODEL, &container, &[]).await;
         assert_signed(&seen, "AKNEAR", "eu-west-1", "t-near");
         assert!(asked.len() == 1 && asked[0].contains("of-the-pod"), "{asked:#?}");
-        // The SDK must be told that no proxy leads to the machine's own server.
+        // The SDK must be configured to bypass the proxy for the machine's own server.
         let is_sdk = cfg!(feature = "aws-sdk") && search.0 != "OWN_SEARCH";
         let machine = [
             region,

@@ -1,4 +1,4 @@
-//! Answers that are given again.
+//! Response cache.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn slow(text: &str) -> Turn {
     Turn::text(text).delay(Duration::from_secs(1))
 }
 
-// --- a hit ---
+// --- hits ---
 
 #[tokio::test]
 async fn a_hit_is_the_same_answer_of_no_usage_and_is_marked() {
@@ -109,7 +109,7 @@ async fn errors_are_not_kept() {
     assert!(is_hit(&ask(&stack, "a").await.expect("known")));
 }
 
-// --- at once ---
+// --- concurrent calls ---
 
 #[tokio::test(start_paused = true)]
 async fn the_same_calls_at_once_are_one_call() {
@@ -139,7 +139,7 @@ async fn if_the_call_that_others_wait_for_is_dropped_the_next_one_is_made() {
     assert_eq!((other.expect("an answer").message.text().as_str(), model.calls()), ("fine", 2));
 }
 
-// --- what layers outside make of it ---
+// --- changes by outer layers ---
 
 fn from_provider() -> AssistantMessage {
     let raw = Raw::parse(Origin::new("w", "p", "m"), r#"{"content": "a secret word"}"#).expect("valid JSON");
@@ -196,7 +196,7 @@ async fn a_layer_outside_can_end_a_call_and_a_hit() {
 
 // --- stores ---
 
-/// A store of another process: it keeps text.
+/// A store as in another process: it keeps serialised text.
 #[derive(Default)]
 struct Elsewhere(Mutex<HashMap<String, String>>);
 
@@ -253,13 +253,13 @@ async fn a_store_that_fails_is_reported_and_the_model_is_asked() {
     assert!(warnings.iter().all(|warning| warning.contains("unreachable")), "{warnings:?}");
 }
 
-// --- the key ---
+// --- keys ---
 
 fn key(req: &ModelRequest) -> CacheKey {
     CacheKey::of(&ModelInfo::new("m").with_provider("acme"), req)
 }
 
-/// A turn with two calls, of these ids.
+/// A turn with two calls with these ids.
 fn turn(first: &str, second: &str, raw: bool) -> Vec<Message> {
     let calls = [first, second].map(|id| Block::tool_call(id, "look", "{}")).to_vec();
     let json = format!(r#"{{"calls": [{{"id": "{first}"}}, {{"id": "{second}"}}]}}"#);
@@ -337,7 +337,7 @@ fn everything_that_is_asked_decides_an_answer() {
     }
 }
 
-/// Content from a small alphabet, so that equal ones are found.
+/// Content from a small alphabet, so that equal values occur.
 fn content() -> impl Strategy<Value = Vec<Message>> {
     let text = || prop::sample::select(vec!["", "a", "b", "ab"]);
     let parts = || prop::collection::vec(text().prop_map(Part::text), 0..3);

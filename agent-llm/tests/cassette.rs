@@ -110,12 +110,12 @@ async fn no_secret_is_written() {
     tape.assert_finished();
 }
 
-/// What a transport is told in a test: a POST of this body.
+/// A POST request with this body.
 fn post(uri: &str, body: impl Into<Bytes>) -> Request<Bytes> {
     Request::post(uri).body(body.into()).expect("a request")
 }
 
-/// The chunks of the answer, and the error that ended it.
+/// Returns the chunks of the answer, and the error that ended it.
 async fn chunks(tape: &Cassette, request: Request<Bytes>) -> (Vec<Bytes>, Option<ErrorKind>) {
     let (mut heard, mut broke) = (Vec::new(), None);
     let mut body = tape.send(request).await.expect("an answer").into_body();
@@ -128,7 +128,7 @@ async fn chunks(tape: &Cassette, request: Request<Bytes>) -> (Vec<Bytes>, Option
     (heard, broke)
 }
 
-/// The text of the answer.
+/// Returns the text of the answer.
 async fn text(tape: &Cassette, request: Request<Bytes>) -> String {
     String::from_utf8(chunks(tape, request).await.0.concat()).expect("text")
 }
@@ -138,7 +138,7 @@ fn panic_of(tape: &Cassette) -> String {
     panic.downcast_ref::<String>().expect("a message").clone()
 }
 
-// --- what is on the tape ---
+// --- tape format ---
 
 #[tokio::test]
 async fn a_tape_is_json_that_people_can_read() {
@@ -233,7 +233,7 @@ fn a_tape_that_is_missing_or_none_says_so() {
 
 // --- secrets ---
 
-/// All that is written when a request is recorded that has this answer.
+/// Returns everything that is written when a request with this answer is recorded.
 async fn written(builder: CassetteBuilder, path: &Path, request: Request<Bytes>, answer: Answer) -> String {
     let tape = builder.mode(CassetteMode::RecordAll).transport(Provider::new([answer])).build().expect("records");
     chunks(&tape, request).await;
@@ -313,7 +313,7 @@ async fn fields_that_only_sound_secret_are_kept() {
     assert!(!tape.contains("redacted"), "{tape}");
 }
 
-// --- which requests are equal ---
+// --- matching of requests ---
 
 #[tokio::test]
 async fn what_is_ignored_does_not_matter_and_anything_else_does() {
@@ -377,7 +377,7 @@ async fn parallel_requests_find_their_answers_and_stand_in_the_order_in_which_th
     tape.assert_finished();
 }
 
-// --- recording and replaying in one ---
+// --- recording missing exchanges ---
 
 #[tokio::test]
 async fn what_is_missing_is_recorded_and_the_rest_is_replayed() {

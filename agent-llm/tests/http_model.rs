@@ -1,4 +1,4 @@
-//! A model over a provider that misbehaves.
+//! A model with a misbehaving provider.
 
 mod common;
 
@@ -179,7 +179,7 @@ async fn a_key_that_does_not_last_is_asked_for_before_every_request() {
     assert_eq!(signed_out.call(ask()).await.expect_err("no key").message(), "sign in again");
 }
 
-/// Keys of which the first has been taken back.
+/// Keys, the first of which has been revoked.
 struct Renewed(AtomicUsize);
 
 #[async_trait]

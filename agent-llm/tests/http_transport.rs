@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::common::{DONE, ask, ask_to_stream, delta, finish, hello};
 
-/// What the server does with one connection, after it has read a request.
+/// Action of the server on one connection, after it has read a request.
 #[derive(Clone)]
 enum Act {
     Say(String),
@@ -63,13 +63,14 @@ async fn read_request(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// A server of one connection; the task gives the number of requests on it.
+/// Starts a server for one connection; the task returns the number of requests on it.
 async fn serve(acts: Vec<Act>) -> (LayeredModel, JoinHandle<usize>) {
     let (model, served) = serve_each(vec![acts]).await;
     (model, tokio::spawn(async move { served.await.expect("serves")[0] }))
 }
 
-/// A server of several connections at once; the task gives the number of requests on each, in the order they were opened.
+/// Starts a server for several concurrent connections; the task returns the number of requests on
+/// each, in order of opening.
 async fn serve_each(connections: Vec<Vec<Act>>) -> (LayeredModel, JoinHandle<Vec<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -89,7 +90,7 @@ async fn serve_each(connections: Vec<Vec<Act>>) -> (LayeredModel, JoinHandle<Vec
     (agent_llm::model("openai:m").base_url(url).retries(0).build().expect("a model"), served)
 }
 
-/// Does `acts` after the first request; gives the number of requests.
+/// Performs `acts` after the first request; returns the number of requests.
 async fn play(mut stream: TcpStream, acts: Vec<Act>) -> usize {
     let mut requests = usize::from(read_request(&mut stream).await);
     for act in acts {
@@ -198,7 +199,7 @@ async fn a_connection_that_was_closed_while_it_waited_is_replaced() {
         let (model, served) = serve_each(vec![first, vec![whole(&hello())]]).await;
         model.call(ask()).await.expect("an answer");
         closed.notify_one();
-        // Let the server close it, and the news arrive.
+        // Let the server close the connection, and the client notice it.
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         assert_eq!(model.call(ask()).await.expect("an answer").message.text(), "hello");
         assert_eq!(served.await.expect("serves"), [1, 1]);

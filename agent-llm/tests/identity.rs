@@ -1,4 +1,5 @@
-//! Access tokens of clouds, from token servers of our own. What says who the program is, is its environment: each case is a process.
+//! Access tokens of cloud providers, from local token servers. Each case is a process, because the
+//! environment determines the identity.
 #![cfg(all(feature = "entra", feature = "gcp", feature = "http"))]
 
 use std::{process::Stdio, sync::Arc};
@@ -13,7 +14,7 @@ use tokio::{
     process::Command,
 };
 
-/// Asks a model by its name and prints the authorization that its provider saw, or the error.
+/// Calls a model by name, and prints the authorisation that its provider received, or the error.
 #[tokio::test]
 #[ignore = "a part of the others, in a process of its own"]
 async fn asks() {
@@ -36,8 +37,8 @@ async fn asks() {
     println!("SEEN {:?}", seen.lock().expect("a lock"));
 }
 
-/// What a process with these variables shows to its provider, and what the token server was asked. A value that is JSON is put
-/// into a file.
+/// Runs a process with these variables; returns its output, and the requests to the token server. A
+/// value that is JSON is written to a file.
 async fn shown(name: &str, variables: &[(&str, &str)], answer: &'static str) -> (String, Vec<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! What is known of models, and what comes of it.
+//! The model catalogue and its effects.
 
 mod common;
 
@@ -197,7 +197,7 @@ fn an_entry_says_what_a_model_takes_and_how_long_its_vectors_are() {
     assert!(old.is_some_and(|day| day < models.checked().expect("a day")), "it says how old it is");
 }
 
-// --- what an application adds ---
+// --- additions by an application ---
 
 #[test]
 fn an_application_adds_models_and_corrects_fields() {
@@ -254,7 +254,7 @@ fn a_catalogue_is_read_from_a_file() {
     }
 }
 
-// --- what comes of it ---
+// --- effects ---
 
 fn built(name: &str) -> ModelBuilder {
     at("openai", name)

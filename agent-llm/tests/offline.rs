@@ -1,4 +1,4 @@
-//! The offline model at work: driven by a small loop over tools that look into a few files.
+//! The offline model, driven by a small loop with tools over a few files.
 
 use std::{
     collections::BTreeMap,
@@ -34,11 +34,11 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A workspace in memory, with tools that look into it.
+/// An in-memory workspace, with tools to inspect it.
 struct Workspace {
     files: BTreeMap<&'static str, &'static str>,
     tools: ToolSpecs,
-    /// What sub-agents were asked.
+    /// Tasks of sub-agents.
     delegated: Mutex<Vec<String>>,
 }
 
@@ -135,7 +135,7 @@ impl Workspace {
         self.ask_at_depth(question, 0)
     }
 
-    /// Asks the model and runs its calls until it answers.
+    /// Calls the model and runs its tool calls until it answers.
     fn ask_at_depth(&self, question: &str, depth: u32) -> Asked {
         let mut history = asked(question);
         let mut turns = Vec::new();

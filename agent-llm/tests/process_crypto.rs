@@ -1,4 +1,4 @@
-//! A transport that takes the cryptography of its process, which the program installed.
+//! A transport with the cryptography provider that the program installed for its process.
 #![cfg(feature = "http")]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::{CipherSuite, ServerConfig, crypto::ring, pki_types::PrivatePkcs8Key
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// The suite that the server sees a client with these settings choose.
+/// Returns the cipher suite that a client with these settings negotiates.
 async fn chosen(process_crypto: bool) -> Option<CipherSuite> {
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der()).into();

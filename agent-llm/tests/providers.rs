@@ -156,7 +156,7 @@ async fn a_model_that_an_ollama_server_does_not_have_is_an_error_that_says_how_t
     assert_eq!(refused(404, "404 page not found").await.message(), "404 page not found");
 }
 
-/// The row of a provider in the guide.
+/// Returns the row of a provider in the guide.
 fn row(provider: &Provider) -> String {
     let code = |names: Vec<String>| {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();

@@ -1,4 +1,4 @@
-//! The splitter of server-sent events.
+//! The splitter for server-sent events.
 
 use agent_core::ErrorKind;
 use agent_llm::{SseEvent, SseSplitter};

@@ -1,4 +1,4 @@
-//! Tools for models that take none.
+//! Tools for models without tool calling.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn old(turns: impl IntoIterator<Item = Turn>) -> ScriptedModel {
     ScriptedModel::new(turns).with_info(ModelInfo::new("old").without_tools().with_json_schema())
 }
 
-/// What a model that says this is understood to say.
+/// Decodes the text of a model as `XmlTools` does.
 async fn understood(text: &str, req: ModelRequest) -> (ModelResponse, Seen) {
     let model = XmlTools::new(old([Turn::text(text)]));
     let response = model.call(req).await.expect("answers");
@@ -56,7 +56,7 @@ fn called(message: &AssistantMessage) -> Vec<(String, Value)> {
     message.calls().map(|call| (call.name.to_string(), arguments(&call.arguments))).collect()
 }
 
-// --- what the model is told ---
+// --- system prompt ---
 
 #[tokio::test]
 async fn tools_are_told_in_the_system_prompt_and_not_offered() {
@@ -134,7 +134,7 @@ async fn earlier_calls_and_results_are_written_out() {
     assert_eq!(&*response.message.calls().next().expect("a call").id, "call_3", "two were made before");
 }
 
-// --- what is understood ---
+// --- parsing ---
 
 #[tokio::test]
 async fn a_call_is_a_call_and_the_text_before_it_is_text() {
@@ -210,7 +210,7 @@ async fn reasoning_is_not_searched_for_calls_and_keeps_its_place() {
     assert_eq!(message.blocks().len(), 3);
 }
 
-// --- where there is nothing to do ---
+// --- models and requests without XML tools ---
 
 #[tokio::test]
 async fn a_model_that_takes_tools_is_left_alone() {
@@ -258,9 +258,9 @@ async fn a_form_that_the_provider_enforces_leaves_no_room_for_calls() {
     XmlTools::new(old([Turn::text("{}")])).call(req).await.expect("one of them is fine");
 }
 
-// --- for every text and every call ---
+// --- properties of every text and every call ---
 
-/// A model that says a text in these pieces.
+/// A model that emits a text in these pieces.
 struct Says(Vec<String>);
 
 #[async_trait]
@@ -284,7 +284,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
 }
 
-/// What is understood of these pieces: the blocks of the message, and those that the chunks make.
+/// Returns the blocks of the message parsed from these pieces, and those that its chunks produce.
 fn blocks(pieces: Vec<String>) -> (Vec<Block>, Vec<Block>) {
     let mut req = ask();
     let rebuilt = Arc::new(Mutex::new(MessageBuilder::default()));
@@ -317,7 +317,7 @@ fn any_answer() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
 }
 
-/// Arguments that fit the tool of [`typed`].
+/// Arguments that match the tool of [`typed`].
 fn any_arguments() -> impl Strategy<Value = Map<String, Value>> {
     let text = prop_oneof![
         "\\PC{0,12}",

@@ -1,4 +1,4 @@
-//! Many requests at once.
+//! Batches.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ fn body(server: &Server, at: usize) -> Value {
     serde_json::from_slice(server.seen(at).body()).expect("JSON")
 }
 
-/// Two answers, an error, one that was cancelled and one that was not reached.
+/// Two answers, an error, a cancelled request and an expired one.
 fn lines_of_anthropic() -> String {
     let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
         "content": [{"type": "text", "text": "Yes."}], "stop_reason": "end_turn",

@@ -1,4 +1,4 @@
-//! Files that providers keep.
+//! Files stored at providers.
 
 use agent_core::{ErrorKind, message::MediaSource};
 use agent_llm::{StoredFile, files, model};

@@ -1,4 +1,4 @@
-//! What models can do beside talking: tools of providers, citations, files, batches.
+//! Features beyond conversations: provider-side tools, citations, files, batches.
 
 mod batch;
 mod files;
@@ -13,7 +13,7 @@ use agent_llm::{Body, Transport};
 use bytes::Bytes;
 use http::{Request, Response};
 
-/// A request over one question. The run must outlive it.
+/// A request with one question. The run must outlive the request.
 pub(crate) fn question() -> (RunDriver, ModelRequest) {
     let run = detached_run(History::from_messages([Message::user("What is new?")]).expect("a history"));
     let request = ModelRequest::new(run.cx().clone());
@@ -22,7 +22,7 @@ pub(crate) fn question() -> (RunDriver, ModelRequest) {
 
 type Say = dyn Fn(&Request<Bytes>) -> Response<Body> + Send + Sync;
 
-/// A server that answers as a function says, and keeps what it was asked.
+/// A server that answers with a function, and records its requests.
 #[derive(Clone)]
 pub(crate) struct Server {
     say: Arc<Say>,
@@ -34,7 +34,7 @@ impl Server {
         Self { say: Arc::new(say), seen: Arc::default() }
     }
 
-    /// What it was asked: methods and paths.
+    /// Returns the methods and paths of the requests.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.seen.lock().expect("lock").iter().map(|req| format!("{} {}", req.method(), req.uri())).collect()
     }

@@ -1,4 +1,4 @@
-//! Images and sound, files by id, and how much to think.
+//! Images and audio, files by id, and thinking budgets.
 
 use agent_core::{
     Block, ErrorKind, Media, Message, ModelParams, Part, ToolChoice, ToolSpec, UserMessage,
@@ -57,7 +57,7 @@ fn images_and_speech_are_asked_for_or_refused() {
 
 #[test]
 fn a_spoken_answer_is_its_words_and_its_sound_and_goes_back_by_its_id() {
-    // Two pieces, each with its own end.
+    // Two pieces, each with its own padding.
     let audio = json!({"id": "a1", "data": "UklGRg==V0FWRQ==", "transcript": "Hello.", "expires_at": 1});
     let message = json!({"role": "assistant", "content": null, "audio": audio});
     let answer = json!({"id": "r1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});

@@ -1,4 +1,4 @@
-//! What tools of providers did, and where words are from.
+//! Results of provider-side tools, and citations.
 
 use agent_core::{
     FinishReason, History, Message, Part, ToolMessage,

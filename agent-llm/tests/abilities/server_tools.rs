@@ -1,4 +1,4 @@
-//! Tools that providers have themselves: how each wire offers them, or says who does.
+//! Provider-side tools: encoding on each wire, and errors that name the wires with support.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn body(codec: &dyn Codec, tool: impl Into<ServerTool>) -> Value {
     serde_json::from_slice(encode(codec, [Into::<ServerTool>::into(tool)]).expect("it is said").body()).expect("JSON")
 }
 
-/// What of all tools a codec refuses.
+/// Returns the tools that a codec rejects.
 fn refused(codec: &dyn Codec) -> Vec<&'static str> {
     let lacks = |tool: &ServerTool| {
         let error = encode(codec, [tool.clone()]).err()?;

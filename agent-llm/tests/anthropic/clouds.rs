@@ -1,4 +1,4 @@
-//! Claude where a cloud serves it.
+//! Claude on cloud platforms.
 
 use agent_core::{History, Message, ModelRequest, testing::detached_run};
 use agent_llm::{AnthropicCodec, Codec, Providers};

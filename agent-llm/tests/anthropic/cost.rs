@@ -1,4 +1,4 @@
-//! What reading a stream costs: the least of several times, since other work only adds to them.
+//! CPU time of decoding streams: the minimum of several runs, since other work only adds to it.
 
 use std::{
     fs,
@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 
 use crate::{codec, input_delta, start, stream_of, text_delta};
 
-/// The data of the events of a stream.
+/// Returns the data of a stream's events.
 fn frames(events: &[Value]) -> Vec<String> {
     let body = stream_of(events);
     body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
 }
 
-/// The processor's time of this thread where the system tells it, to a few milliseconds; else the clock's.
+/// Returns this thread's CPU time if the system reports it, with a resolution of a few
+/// milliseconds; else the wall-clock time.
 fn now() -> Duration {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let stat = fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -57,11 +58,12 @@ fn arguments_cost_as_much_per_delta_however_many_there_are() {
     let few = least(2, || (0..100).for_each(|_| decode(&few, true))) / 100_000;
     let many = least(2, || decode(&many, true)) / 100_000;
     println!("per delta of 1,000: {few:?}, of 100,000: {many:?}");
-    // Both cost the same; what is not linear would cost a hundred times as much.
+    // Both take the same time; quadratic behaviour would take a hundred times as long.
     assert!(many <= few * 3, "{many:?} for a delta of many, {few:?} for one of few");
 }
 
-/// Without optimisation, the parser alone is cheap: most of its code is compiled as the dependencies are.
+/// Higher without optimisation, where the parser is relatively cheap: most of its code is compiled
+/// with the dependencies' profile.
 const MOST_OF_PARSING: f64 = if cfg!(debug_assertions) { 2.5 } else { 1.3 };
 
 #[test]

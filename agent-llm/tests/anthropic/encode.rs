@@ -1,4 +1,4 @@
-//! What requests look like.
+//! Encoding of requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -316,7 +316,7 @@ fn media_that_no_model_takes_are_refused_before_the_call() {
         }
     }
     assert!(refused(Part::Image(Media::base64("QUJD", "image/webp"))).is_ok());
-    // What is at an address is looked at by the provider; no address makes it take a film.
+    // The provider checks the type of media at a URL, but no URL makes it accept video.
     let at = |mime| refused(Part::Document(Media::url("https://example.org/a").with_mime(mime)));
     assert!(at("application/json").is_ok() && at("video/mp4").is_err());
 }

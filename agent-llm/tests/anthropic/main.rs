@@ -33,7 +33,7 @@ fn origin() -> Origin {
     Origin::new("anthropic-messages", "acme", "another-model")
 }
 
-/// The body of an answer with this content.
+/// Returns the body of an answer with this content.
 fn answer(content: &Value, stop_reason: &str) -> String {
     json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": content,
@@ -42,7 +42,7 @@ fn answer(content: &Value, stop_reason: &str) -> String {
     .to_string()
 }
 
-/// The stream of these events, begun and ended as every stream is.
+/// Returns the stream of these events, with the usual first and last events.
 fn stream_of(events: &[Value]) -> String {
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": [],
@@ -85,7 +85,7 @@ fn stop(index: u32) -> Value {
     json!({"type": "content_block_stop", "index": index})
 }
 
-/// What a stream of these events makes.
+/// Decodes a stream of these events.
 fn read_stream(events: &[Value]) -> (ModelResponse, Vec<Chunk>) {
     streamed(&codec(), &stream_of(events)).expect("an answer")
 }
@@ -98,12 +98,12 @@ fn req_of(history: History) -> ModelRequest {
     ModelRequest::new(detached_run(history).cx().clone())
 }
 
-/// The messages that are sent for this history.
+/// Returns the encoded messages of this history.
 fn messages(history: History) -> Value {
     encoded(&codec(), &req_of(history))["messages"].clone()
 }
 
-/// What goes back of `message` after a user's word, followed by results of its calls.
+/// Returns the encoding of `message` after a user message, followed by results of its calls.
 fn sent_back(codec: &AnthropicCodec, message: &AssistantMessage) -> Value {
     let results = message
         .calls()

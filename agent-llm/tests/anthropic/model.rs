@@ -1,4 +1,4 @@
-//! The model over a provider in memory.
+//! The model with an in-process provider.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ async fn call(provider: &Provider, model: &str, req: ModelRequest) -> Result<Mod
     acme.model(model).transport(provider.clone()).retries(0).build()?.call(req).await
 }
 
-/// A conversation with thinking: a turn that ended with a call, and one of nothing but thinking.
+/// A conversation with thinking: a turn that ended with a call, and one that only contains
+/// thinking.
 fn thoughtful() -> History {
     let raw = |json: &Value| {
         Raw::from_value(Origin::new("anthropic-messages", "acme", "m"), &json!({"role": "assistant", "content": json}))

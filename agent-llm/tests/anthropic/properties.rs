@@ -1,4 +1,4 @@
-//! What holds of every answer.
+//! Properties of every answer.
 
 use agent_core::{Block, Chunk, model::MessageBuilder};
 use agent_llm::{Codec, RequestReader};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{answer, codec, common::streamed, delta, raw, sent_back, start, stop, stream_of};
 
-/// One block in all its parts, and how it is cut into deltas.
+/// One block with all its parts, and the split into deltas.
 #[derive(Clone, Debug)]
 enum Said {
     Text(Vec<String>, usize),
@@ -107,7 +107,7 @@ fn events(said: &[Said]) -> Vec<Value> {
     said.iter().enumerate().flat_map(|(at, block)| block.events(at)).collect()
 }
 
-/// Any event, of blocks that are few enough to meet again.
+/// Any event, with few enough block indices to collide.
 fn any_event() -> impl Strategy<Value = Value> {
     let index = || prop_oneof![Just(json!(0)), Just(json!(1)), Just(json!(2)), Just(Value::Null)];
     let block = prop_oneof![
@@ -150,7 +150,7 @@ proptest! {
         let (streamed, _) = streamed(&codec(), &stream_of(&events(&said))).expect("an answer");
         let answered = codec().decode(answer(&whole(&said), "end_turn").as_bytes()).expect("an answer");
         prop_assert_eq!(raw(&streamed.message), raw(&answered.message));
-        // Fields of raw JSON may be in another order.
+        // The order of fields in raw JSON may differ.
         let blocks = |blocks: &[Block]| serde_json::to_value(blocks).expect("serialises");
         prop_assert_eq!(blocks(streamed.message.blocks()), blocks(answered.message.blocks()));
         prop_assert_eq!((&streamed.finish, &streamed.usage, &streamed.details), (&answered.finish, &answered.usage, &answered.details));

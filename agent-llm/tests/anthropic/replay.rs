@@ -1,4 +1,4 @@
-//! What goes back of what a model said.
+//! Encoding of the model's turns.
 
 use agent_core::{
     AssistantMessage, Block, History, Media, Message, ToolMessage,
@@ -135,7 +135,7 @@ fn ids_that_the_api_refuses_are_mapped_in_calls_and_results_alike() {
     assert_eq!(mapped, ["id_functions_2ef_3a0", "id_functions_2ef_3a1", "plain-1_a", "id__c3_a9"]);
     assert_eq!(seen(&sent[1]["content"], "tool_use_id"), mapped);
 
-    // A server's own ids are its own business.
+    // A server's own ids are unrestricted.
     let content = json!([{"type": "tool_use", "id": "functions.f:0", "name": "f", "input": {}}]);
     let mut history = History::default();
     history.push_turn(read(&content), results[..1].to_vec()).expect("a turn");

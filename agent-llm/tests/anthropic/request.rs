@@ -1,4 +1,4 @@
-//! How requests are read, and written again.
+//! Round trip of requests: decoding and encoding.
 
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::Cache, model::Effort, testing::detached_run,
@@ -16,7 +16,7 @@ fn written(parsed: ParsedRequest) -> Value {
     encoded(&codec(), &parsed.into_request(detached_run(History::default()).cx().clone()))
 }
 
-/// A request in all its parts, as clients write them.
+/// A request with all features, as clients write it.
 fn everything() -> Value {
     json!({
         "model": "claude-opus-4-6", "max_tokens": 99, "temperature": 0, "top_p": 0.5, "top_k": 5, "stream": true,

@@ -1,4 +1,4 @@
-//! How streamed answers are read.
+//! Decoding of streamed answers.
 
 use agent_core::{Block, Chunk, ErrorKind, FinishReason, model::MessageBuilder};
 use agent_llm::{Codec, Progress};
@@ -46,7 +46,8 @@ fn tool_use(id: &str, name: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": {}})
 }
 
-/// The content of the message that these events make. Its chunks make the same blocks, and each ends once.
+/// Returns the content of the message that these events produce. Its chunks produce the same
+/// blocks, and each block ends once.
 fn content(events: &[Value]) -> Value {
     let (response, chunks) = read_stream(events);
     let mut heard = MessageBuilder::default();

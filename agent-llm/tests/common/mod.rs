@@ -1,4 +1,4 @@
-//! A provider in memory, and requests to ask it with.
+//! In-process provider, and requests to it.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
@@ -17,11 +17,11 @@ use futures::{StreamExt, stream};
 use http::{Request, Response};
 use serde_json::Value;
 
-/// One thing that a body does.
+/// One step of a body.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Say(Bytes),
-    /// Says it after that time.
+    /// Sends the bytes after the delay.
     Late(Duration, Bytes),
     Break,
     Stall,
@@ -55,7 +55,7 @@ impl Answer {
     }
 }
 
-/// Gives answers in order and keeps the requests.
+/// Returns answers in order and records the requests.
 #[derive(Clone, Default)]
 pub(crate) struct Provider {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -106,7 +106,7 @@ impl Transport for Provider {
     }
 }
 
-/// A completion of one choice.
+/// A completion with one choice.
 pub(crate) fn completion(message: &str, finish: &str) -> String {
     let choice = format!(r#"{{"index":0,"message":{message},"finish_reason":"{finish}"}}"#);
     format!(r#"{{"id":"r1","model":"m-1","choices":[{choice}],"usage":{{"prompt_tokens":10,"completion_tokens":5}}}}"#)
@@ -127,7 +127,7 @@ pub(crate) fn finish(reason: &str) -> String {
 
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-/// A run over these messages. It must outlive its requests' hold of it.
+/// A run with these messages. It must outlive its requests.
 pub(crate) fn run(messages: impl IntoIterator<Item = Message>) -> RunDriver {
     detached_run(History::from_messages(messages).expect("paired messages"))
 }
@@ -146,7 +146,7 @@ pub(crate) fn request(messages: impl IntoIterator<Item = Message>) -> ModelReque
     ModelRequest::new(run(messages).cx().clone())
 }
 
-/// Listens to the chunks of `req`.
+/// Records the chunks of `req`.
 pub(crate) fn listen(req: &mut ModelRequest) -> Arc<Mutex<Vec<Chunk>>> {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = heard.clone();
@@ -158,12 +158,12 @@ pub(crate) fn codec() -> OpenAiChatCodec {
     OpenAiChatCodec::new("m", Profile::compatible("acme", "http://acme.test/v1")).expect("a codec")
 }
 
-/// What the codec makes of `req`.
+/// Encodes `req` with the codec.
 pub(crate) fn encoded(codec: &impl Codec, req: &ModelRequest) -> Value {
     serde_json::from_slice(codec.encode(req).expect("encodes").body()).expect("a JSON body")
 }
 
-/// The JSON text in which `message` goes back after a user message.
+/// Returns the JSON text of `message` as encoded after a user message.
 pub(crate) fn sent_back(codec: &impl Codec, message: &AssistantMessage) -> String {
     let history = History::import([Message::user("u"), Message::Assistant(message.clone())]).0;
     let req = ModelRequest::new(detached_run(history).cx().clone());
@@ -174,7 +174,7 @@ pub(crate) fn sent_back(codec: &impl Codec, message: &AssistantMessage) -> Strin
     values.next().expect("a message").expect("JSON").get().to_owned()
 }
 
-/// The message that a stream of these events makes, with the chunks that it made.
+/// Decodes a stream of these events; returns the response and its chunks.
 pub(crate) fn streamed(codec: &impl Codec, body: &str) -> Result<(agent_core::ModelResponse, Vec<Chunk>)> {
     let (mut decoder, mut chunks) = (codec.decoder(true), Vec::new());
     let mut splitter = agent_llm::SseSplitter::default();

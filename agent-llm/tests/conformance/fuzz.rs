@@ -1,7 +1,8 @@
-//! What holds of data that nobody should send: real streams, bodies and requests, damaged at random.
+//! Properties of invalid data: real streams, bodies and requests, mutated at random.
 //!
-//! `AGENT_FUZZ_ITERATIONS` sets how many are made in all (default 100,000, some seconds), `AGENT_FUZZ_SEED` the first seed
-//! (default 0), `AGENT_FUZZ_WIRE` the only wire that is tried. A failure names the settings that make it again.
+//! `AGENT_FUZZ_ITERATIONS` sets the total number of mutations (default 100,000, a few seconds),
+//! `AGENT_FUZZ_SEED` the first seed (default 0), `AGENT_FUZZ_WIRE` restricts the test to one wire.
+//! A failure prints the settings that reproduce it.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -20,7 +21,7 @@ use serde::de::IgnoredAny;
 
 use crate::samples::ROWS;
 
-/// One wire, ready to be damaged.
+/// One wire with its data to mutate.
 struct Target {
     wire: &'static str,
     codec: Arc<dyn RequestReader>,
@@ -31,7 +32,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Runs `body` for every seed; this is one part in `share` of all.
+/// Runs `body` for every seed; it takes one part in `share` of all iterations.
 fn for_every_seed(what: &str, share: u64, body: impl Fn(&mut Mutator, &Target)) {
     let only = std::env::var("AGENT_FUZZ_WIRE").ok();
     let rows = ROWS.iter().filter(|row| only.as_ref().is_none_or(|only| only == row.wire));
@@ -50,7 +51,7 @@ fn for_every_seed(what: &str, share: u64, body: impl Fn(&mut Mutator, &Target)) 
     println!("{what}: {times} times from seed {first}");
 }
 
-/// The events that the splitter finds in the pieces.
+/// Returns the events that the splitter finds in the pieces.
 fn split<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(String, String)> {
     let (mut splitter, mut events) = (SseSplitter::default(), Vec::new());
     let mut take = |event: agent_llm::SseEvent<'_>| {
@@ -77,12 +78,12 @@ fn the_splitter_finds_the_same_events_however_bytes_are_cut() {
             rest = more;
         }
         assert_eq!(split(pieces), whole);
-        // A byte that is not UTF-8 becomes three.
+        // An invalid UTF-8 byte becomes three bytes.
         assert!(whole.iter().map(|(_, data)| data.len()).sum::<usize>() <= 3 * bytes.len(), "nothing is made up");
     });
 }
 
-/// What a splitter finds in the pieces, and how that ends.
+/// Returns the events that a splitter finds in the pieces, and its final error.
 fn split_by(framing: Framing, pieces: &[&[u8]]) -> (Vec<String>, Option<ErrorKind>) {
     let (mut splitter, mut events) = (framing.splitter(), Vec::new());
     let mut take = |event: &str| {
@@ -146,7 +147,7 @@ fn a_damaged_stream_is_one_answer_to_all_or_one_error() {
     });
 }
 
-/// Whatever was read can be sent: a request with it is JSON.
+/// Checks that a request with the decoded response is valid JSON.
 fn goes_back(codec: &dyn Codec, response: ModelResponse) {
     let history = History::import([Message::user("go"), Message::Assistant(response.message)]).0;
     let request = ModelRequest::new(detached_run(history).cx().clone());
@@ -155,7 +156,7 @@ fn goes_back(codec: &dyn Codec, response: ModelResponse) {
 
 fn is_json(codec: &dyn Codec, request: &ModelRequest) {
     match codec.encode(request) {
-        // A number that no `Value` holds goes back as it came.
+        // A number that `Value` cannot represent is sent back unchanged.
         Ok(sent) => drop(serde_json::from_slice::<IgnoredAny>(sent.body()).expect("JSON")),
         Err(error) => assert_ne!(error.kind(), ErrorKind::Unexpected, "{error:?}"),
     }

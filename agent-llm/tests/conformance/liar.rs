@@ -1,4 +1,4 @@
-//! The suite itself: codecs that break a claim are found out.
+//! The suite itself: it detects codecs that break a claim.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use http::{HeaderMap, Request, StatusCode};
 
 use crate::samples::ROWS;
 
-/// What is wrong with a codec.
+/// Defect of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     Nothing,
-    /// A stream that ends early is an answer.
+    /// Accepts a truncated stream as an answer.
     TakesCutStreams,
     /// Ends each block twice.
     EndsTwice,
-    /// Answers that come whole have one block at most.
+    /// Keeps at most one block of a non-streamed answer.
     KeepsOneBlock,
-    /// Keeps nothing of the provider's own JSON.
+    /// Drops the provider's own JSON.
     DropsRaw,
-    /// Writes every request without its second message.
+    /// Omits the second message of every request.
     DropsMessage,
-    /// Reads no parameters of requests.
+    /// Drops the parameters of decoded requests.
     DropsParams,
-    /// Knows no class of errors.
+    /// Does not classify errors.
     Shrugs,
-    /// Panics at what is no JSON.
+    /// Panics on invalid JSON.
     Panics,
 }
 
@@ -112,7 +112,7 @@ impl Decoder for LyingDecoder {
     }
 }
 
-/// The claims that the suite finds broken.
+/// Returns the claims that the suite reports as broken.
 fn broken(lie: Lie) -> Vec<&'static str> {
     check(Liar(lie, (ROWS[0].codec)()), &(ROWS[0].samples)()).broken().map(|(claim, _)| claim).collect()
 }

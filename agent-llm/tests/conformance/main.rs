@@ -1,4 +1,4 @@
-//! What holds of all wires.
+//! Properties of all wires.
 
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -17,7 +17,7 @@ fn every_wire_conforms() {
     assert!(reports.iter().all(Report::is_clean), "\n{}", reports.iter().map(ToString::to_string).collect::<String>());
 }
 
-/// A recording, or another program, may have left such a message where it was taken.
+/// Such a message may come from a recording, or from another program.
 #[test]
 fn a_user_message_that_says_nothing_is_written_so_that_every_wire_takes_it() {
     let nothing = [Vec::new(), vec![Part::text("")], vec![Part::text(""), Part::text("")]];

@@ -1,4 +1,4 @@
-//! What holds for embedders of all families.
+//! Properties of embedders of all families.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::{
 
 const KEY: &str = "sk-a-secret-of-ours";
 
-/// A vector from which one can tell the text.
+/// Returns a vector that identifies the text.
 fn vector(text: &str) -> Vec<f32> {
     vec![text.len() as f32, text.bytes().map(f32::from).sum()]
 }
 
-/// Answers as the family does.
+/// Answers in the family's format.
 fn answers(family: &'static Family) -> impl Fn(usize, &Value) -> Answer + Send + Sync {
     move |_, json| {
         let vectors: Vec<_> = (family.texts)(json).iter().map(|text| vector(text)).collect();

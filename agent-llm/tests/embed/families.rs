@@ -1,22 +1,22 @@
-//! The families of embedders, each with an independent reading of what it is asked and what it answers.
+//! Families of embedders, each with an independent description of its requests and answers.
 
 use serde_json::{Value, json};
 
-/// How one provider is asked for vectors.
+/// Embedding API of one provider.
 pub(crate) struct Family {
-    /// The embedder's name.
+    /// Name of the embedder.
     pub(crate) name: &'static str,
-    /// Where it is asked.
+    /// URL of the requests.
     pub(crate) uri: &'static str,
-    /// The header that holds the key, and what stands before it.
+    /// Header with the key, and the prefix of its value.
     pub(crate) key: (&'static str, &'static str),
-    /// The most texts of one call.
+    /// Maximum number of texts per call.
     pub(crate) most: usize,
-    /// The whole request for the query "hi" with 2 numbers.
+    /// The whole request for the query "hi" with 2 dimensions.
     pub(crate) asked: fn() -> Value,
-    /// The texts of a request.
+    /// Extracts the texts of a request.
     pub(crate) texts: fn(&Value) -> Vec<String>,
-    /// The answer with these vectors, which used 7 tokens.
+    /// Builds the answer with these vectors and a usage of 7 tokens.
     pub(crate) answer: fn(&[Vec<f32>]) -> Value,
 }
 
@@ -26,7 +26,7 @@ fn list(texts: &Value) -> Vec<String> {
 
 fn openai(vectors: &[Vec<f32>]) -> Value {
     let item = |(index, embedding)| json!({"object": "embedding", "index": index, "embedding": embedding});
-    // The order of the list is not promised.
+    // The order of the list is not guaranteed.
     let data: Vec<_> = vectors.iter().enumerate().map(item).rev().collect();
     json!({"object": "list", "data": data, "model": "m", "usage": {"prompt_tokens": 7, "total_tokens": 7}})
 }

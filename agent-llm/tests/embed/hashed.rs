@@ -1,4 +1,4 @@
-//! What the embedded embedder is worth, on this project's own book.
+//! Quality of the hashed embedder, measured on this project's book.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -10,7 +10,7 @@ use agent_core::{
 use agent_llm::embed::HashedEmbedder;
 use proptest::prelude::*;
 
-/// Questions in words of their own, each with the pages that answer it.
+/// Questions phrased independently, each with the pages that answer it.
 const QUESTIONS: [(&str, &[&str]); 40] = [
     ("What must be installed before the first agent runs?", &["start"]),
     ("Which types should a newcomer know?", &["concepts"]),
@@ -54,7 +54,7 @@ const QUESTIONS: [(&str, &[&str]); 40] = [
     ("which file holds the scheduling of tool batches", &["architecture"]),
 ];
 
-/// The sections of all pages of the book: the page's name, and the text with its heading.
+/// Returns the sections of all pages of the book: the page's name, and the text with its heading.
 fn sections() -> Vec<(String, String)> {
     let mut sections = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")];
@@ -76,7 +76,7 @@ fn sections() -> Vec<(String, String)> {
     sections
 }
 
-/// Of how many questions the right page is among the first five sections.
+/// Counts the questions whose page is among the first five sections.
 fn recall(order: impl Fn(&str) -> Vec<usize>, sections: &[(String, String)]) -> usize {
     let found = |(question, pages): &&(&str, &[&str])| {
         order(question).into_iter().take(5).any(|at| pages.contains(&&*sections[at].0))
@@ -92,7 +92,7 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The same questions, by vectors of this length.
+/// Counts the same questions, with vectors of this length.
 async fn recall_of(dimensions: usize, sections: &[(String, String)]) -> usize {
     let embedder = HashedEmbedder::new().with_dimensions(dimensions);
     let texts = sections.iter().map(|(_, text)| text.as_str());
@@ -121,7 +121,7 @@ async fn it_finds_in_the_book_what_its_documentation_says_that_it_finds() {
     let (bm25, usual, long) =
         (recall(by_words, &sections), recall_of(512, &sections).await, recall_of(2_048, &sections).await);
     println!("{} sections: BM25 {bm25}, 512: {usual}, 2048: {long}", sections.len());
-    // The book changes; what is said of the figures must not become a tale.
+    // The book changes; the published numbers must stay true.
     assert!(usual >= 24 && long >= 28, "of 40 questions, 512 numbers find {usual}, 2,048 {long}, and BM25 {bm25}");
 }
 

@@ -28,7 +28,7 @@ use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
 
 use crate::provider::{Answer, Provider};
 
-/// Makes vectors of lengths: slowly, and not at once.
+/// Embeds texts by their length, with latency.
 #[derive(Clone, Default)]
 struct Lengths {
     texts: Arc<AtomicUsize>,
@@ -37,7 +37,7 @@ struct Lengths {
     most_open: Arc<AtomicUsize>,
     fails: usize,
     fails_as: Option<ErrorKind>,
-    /// How many calls have no end, the first ones.
+    /// Number of calls, from the first, that never complete.
     hangs: usize,
     takes: Duration,
 }

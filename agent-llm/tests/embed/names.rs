@@ -1,4 +1,4 @@
-//! Embedders and rerankers by their names, and their rows in the guide.
+//! Embedders and rerankers by name, and their rows in the guide.
 
 use agent_core::{
     ErrorKind,
@@ -72,7 +72,7 @@ async fn the_embedded_one_needs_nothing() {
     assert_eq!((vectors[0].len(), hashed.info().dimensions), (64, Some(64)));
 }
 
-/// The row of a provider in the guide.
+/// Returns the row of a provider in the guide.
 fn row(provider: &Provider) -> String {
     let tried = |recorded| if recorded { "recorded" } else { "nobody has tried it" };
     let embed = provider.embed.as_ref().map_or_else(

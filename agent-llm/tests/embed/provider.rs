@@ -1,4 +1,4 @@
-//! A provider in memory.
+//! In-process provider.
 
 use std::{
     sync::{
@@ -16,12 +16,12 @@ use serde_json::Value;
 
 type Answers = dyn Fn(usize, &Value) -> Answer + Send + Sync;
 
-/// What it says to one request.
+/// Answer to one request.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
-    /// How long it thinks.
+    /// Latency.
     pub(crate) after: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// Answers by what it is asked, and counts.
+/// Answers requests with a function, and counts them.
 #[derive(Clone)]
 pub(crate) struct Provider {
     answers: Arc<Answers>,
@@ -53,7 +53,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// `answers` is told how many calls there were before.
+    /// `answers` receives the number of earlier calls.
     pub(crate) fn new(answers: impl Fn(usize, &Value) -> Answer + Send + Sync + 'static) -> Self {
         Self { answers: Arc::new(answers), seen: Arc::default(), open: Arc::default(), most_open: Arc::default() }
     }
@@ -62,7 +62,7 @@ impl Provider {
         self.seen.lock().expect("lock").len()
     }
 
-    /// How many calls are under way, and how many were at most.
+    /// Returns the number of concurrent calls, and its maximum.
     pub(crate) fn open(&self) -> (usize, usize) {
         (self.open.load(Ordering::SeqCst), self.most_open.load(Ordering::SeqCst))
     }
@@ -82,7 +82,7 @@ impl Provider {
     }
 }
 
-/// A call that is under way.
+/// A call in progress.
 struct Open(Arc<AtomicUsize>);
 
 impl Drop for Open {

@@ -13,7 +13,8 @@ use crate::provider::{Answer, Provider};
 
 const KEY: &str = "sk-a-secret-of-ours";
 
-/// How one provider is asked: its name, its address, the whole request for two of three documents, and an answer.
+/// Reranking API of one provider: its name, its URL, the whole request for two of three documents,
+/// and an answer.
 struct Family {
     name: &'static str,
     uri: &'static str,

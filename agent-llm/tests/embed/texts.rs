@@ -1,4 +1,4 @@
-//! Texts that are too long, prices, and what differs between purposes.
+//! Texts that are too long, prices, and differences between purposes.
 
 use agent_core::{
     ErrorKind,

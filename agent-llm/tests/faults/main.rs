@@ -1,5 +1,6 @@
-//! What goes wrong between a provider and its reader, for every wire: each fault becomes a typed error of the right retry
-//! class, or the answer that is still there; and nothing of a failed attempt is glued to the next.
+//! Faults between a provider and its client, on every wire: each fault becomes a typed error with
+//! the right retry hint, or the answer that can still be read; and nothing of a failed attempt
+//! leaks into the next.
 
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -22,7 +23,7 @@ use crate::{
     table::{Expect, FAULTS, Fault, Said},
 };
 
-/// The longest silence that the models of these tests bear.
+/// Idle timeout of the models in these tests.
 const SILENCE: Duration = Duration::from_secs(30);
 
 fn model(said: &Said, fault: &Fault, provider: &Provider) -> LayeredModel {
@@ -30,7 +31,7 @@ fn model(said: &Said, fault: &Fault, provider: &Provider) -> LayeredModel {
     builder.idle_timeout(SILENCE).max_answer(fault.most).retries(0).build().expect("a model")
 }
 
-/// Each wire with each fault that its answers may have.
+/// Returns each wire with each fault that can happen to its answers.
 fn cases() -> impl Iterator<Item = (Said, &'static Fault)> {
     FAULTS
         .iter()
@@ -38,7 +39,7 @@ fn cases() -> impl Iterator<Item = (Said, &'static Fault)> {
         .filter(|(said, fault)| said.may_meet(fault))
 }
 
-/// A request, and what is heard of its answer.
+/// Returns a request, and the recorder of its chunks.
 fn ask(fault: &Fault) -> (ModelRequest, Arc<std::sync::Mutex<Vec<Chunk>>>) {
     let history = agent_core::History::from_messages([Message::user("hi")]).expect("paired");
     let mut req = ModelRequest::new(agent_core::testing::detached_run(history).cx().clone());
@@ -49,7 +50,7 @@ fn ask(fault: &Fault) -> (ModelRequest, Arc<std::sync::Mutex<Vec<Chunk>>>) {
     (req, heard)
 }
 
-/// The message that who listened has in the end.
+/// Returns the message that a listener has in the end.
 fn heard_message(chunks: &[Chunk]) -> Vec<agent_core::Block> {
     let mut heard = MessageBuilder::default();
     chunks.iter().for_each(|chunk| heard.push(chunk));
@@ -64,7 +65,7 @@ async fn call_once(said: &Said, fault: &Fault) -> (Result<ModelResponse>, Vec<Ch
     (result, heard)
 }
 
-/// What is wrong with the error of a fault.
+/// Returns what is wrong with the error of a fault.
 fn wrong(error: &Error, expect: &Expect) -> Option<String> {
     let Expect::Error(kind, retry) = expect else { return Some(format!("an answer, not {error:?}")) };
     let is_right = error.kind() == *kind && error.retry() == *retry && !error.message().is_empty();
@@ -103,7 +104,7 @@ async fn nothing_of_a_failed_attempt_is_glued_to_the_next() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// Calls a provider that fails once and then answers, behind a layer that tries again.
+/// Calls a provider that fails once and then answers, behind a retry layer.
 async fn retried(said: &Said, fault: &Fault) -> Result<(), String> {
     let good = if fault.streams { said.stream() } else { Attempt::whole(&said.text) };
     let provider = Provider::new([(fault.attempt)(said), good]);

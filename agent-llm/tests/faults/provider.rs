@@ -14,23 +14,23 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::Response;
 
-/// How a body ends.
+/// End of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// As it should, or too early.
+    /// Normal end, or too early.
     Closed,
     /// The connection breaks.
     Reset,
-    /// Nothing comes any more.
+    /// No more data, while the connection stays open.
     Silence,
-    /// The last piece comes again and again.
+    /// The last piece repeats for ever.
     Never,
 }
 
-/// One answer of the provider.
+/// One response of the provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
-    /// None if not even that comes.
+    /// `None` if not even a head is sent.
     status: Option<u16>,
     headers: Vec<(&'static str, &'static str)>,
     pieces: Vec<Bytes>,
@@ -38,12 +38,12 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// No answer at all.
+    /// No response at all.
     pub(crate) fn nothing() -> Self {
         Self { status: None, headers: Vec::new(), pieces: Vec::new(), end: End::Silence }
     }
 
-    /// An answer of this status.
+    /// A response with this status.
     pub(crate) fn of(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self {
             status: Some(status),
@@ -94,7 +94,7 @@ fn reset() -> Error {
     Error::new(ErrorKind::Transport, "the connection was reset").with_retry(Retry::Temporary(None))
 }
 
-/// Gives its attempts in order.
+/// Returns its attempts in order.
 #[derive(Clone)]
 pub(crate) struct Provider {
     attempts: Arc<Mutex<VecDeque<Attempt>>>,

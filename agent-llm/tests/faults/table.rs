@@ -1,4 +1,4 @@
-//! The faults, and what becomes of each.
+//! Faults and their expected outcomes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ use crate::{
     samples::{Row, text_of},
 };
 
-/// One way in which an answer goes wrong.
+/// One fault of an answer.
 pub(crate) struct Fault {
     pub(crate) name: &'static str,
     pub(crate) attempt: fn(&Said) -> Attempt,
     pub(crate) expect: Expect,
-    /// Whether a stream was asked for.
+    /// True if a stream is requested.
     pub(crate) streams: bool,
-    /// Whether text is heard before it goes wrong.
+    /// True if text is emitted before the fault.
     pub(crate) speaks: bool,
-    /// The most bytes that the answer may have.
+    /// Maximum size of the answer, in bytes.
     pub(crate) most: usize,
-    /// The only framing in which it happens.
+    /// The only framing in which the fault can happen.
     only: Option<Framing>,
 }
 
-/// What a fault becomes.
+/// Expected outcome of a fault.
 pub(crate) enum Expect {
     Error(ErrorKind, Retry),
-    /// An answer, of which this says what is wrong.
+    /// An answer, with a function that returns what is wrong with it.
     Answer(fn(&Said, &ModelResponse) -> Option<String>),
 }
 
 const AGAIN: Retry = Retry::Temporary(None);
 
-/// A stream of which nothing is heard before it fails.
+/// A stream that fails before it emits anything.
 const STREAM: Fault = Fault {
     name: "",
     attempt: |_| Attempt::nothing(),
@@ -183,7 +183,7 @@ pub(crate) const FAULTS: &[Fault] = &[
         expect: Expect::Answer(|said, response| {
             let good = said.good(&said.text).message.text();
             let text = response.message.text();
-            // Some wires say the text again at the end.
+            // Some wires repeat the text at the end.
             let is_right = text.replace('\u{fffd}', "") == good;
             (!is_right).then(|| format!("{good:?}, perhaps with a replacement character, not {text:?}"))
         }),
@@ -279,7 +279,7 @@ fn is_the_text(said: &Said, response: &ModelResponse) -> Option<String> {
     (response.message.text() != good).then(|| format!("{good:?}, not {response:?}"))
 }
 
-/// What the servers of one wire say.
+/// Responses of one wire's servers.
 pub(crate) struct Said {
     row: &'static Row,
     pub(crate) codec: Arc<dyn RequestReader>,
@@ -287,9 +287,9 @@ pub(crate) struct Said {
     pub(crate) text: Answer,
     /// An answer with two calls.
     calls: Answer,
-    /// The event by which an overloaded server says that it is.
+    /// Event with which an overloaded server reports its state.
     overloaded: String,
-    /// The first event that says text, and the text.
+    /// Index of the first event with text, and the text.
     word: (usize, String),
 }
 
@@ -308,17 +308,17 @@ impl Said {
         self.row.wire
     }
 
-    /// What an answer is that came whole.
+    /// Decodes a non-streamed answer.
     pub(crate) fn good(&self, answer: &Answer) -> ModelResponse {
         self.codec.decode(answer.whole().as_bytes()).expect("the sample is good")
     }
 
-    /// True if this may happen to an answer of the wire.
+    /// Returns true if this fault can happen to an answer of the wire.
     pub(crate) fn may_meet(&self, fault: &Fault) -> bool {
         fault.only.is_none_or(|only| only == self.codec.framing())
     }
 
-    /// These events as the wire's servers send them.
+    /// Encodes these events in the wire's framing.
     fn framed<E: AsRef<str>>(&self, events: impl IntoIterator<Item = E>) -> Bytes {
         framed(self.codec.framing(), events).into()
     }
@@ -342,12 +342,12 @@ impl Said {
         self.framed(&self.text.events()[..=self.word.0])
     }
 
-    /// The event that says the first word.
+    /// The event with the first word.
     fn spoken(&self) -> Bytes {
         self.framed([&self.text.events()[self.word.0]])
     }
 
-    /// The event that says the first word, with one bit changed.
+    /// The event with the first word, with one bit flipped.
     fn with_changed_byte(&self, place: fn(usize) -> usize) -> Bytes {
         let mut bytes = self.spoken().to_vec();
         let at = place(bytes.len());
@@ -355,7 +355,7 @@ impl Said {
         bytes.into()
     }
 
-    /// The stream of text with a byte after its first word that is not UTF-8.
+    /// The stream of text, with an invalid UTF-8 byte after its first word.
     fn with_bad_byte(&self) -> Bytes {
         let (stream, word) = (self.text.stream(), &self.word.1);
         let at = stream.find(word).expect("the word stands in the stream as it is") + word.len();

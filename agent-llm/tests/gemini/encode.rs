@@ -1,4 +1,4 @@
-//! What the contents of requests look like.
+//! Encoding of contents.
 
 use std::sync::Arc;
 

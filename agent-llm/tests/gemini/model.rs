@@ -1,4 +1,4 @@
-//! The model that users build, over a transport.
+//! The model as built by users, over a transport.
 
 use agent_core::{ErrorKind, Model};
 use agent_llm::LayeredModel;

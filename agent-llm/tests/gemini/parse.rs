@@ -1,4 +1,4 @@
-//! How requests are read, and written again.
+//! Round trip of requests: decoding and encoding.
 
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice, message::MediaSource, model::Effort, testing::detached_run,

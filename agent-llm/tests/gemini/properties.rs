@@ -1,4 +1,4 @@
-//! What holds of every answer.
+//! Properties of every answer.
 
 use agent_core::{Chunk, ModelResponse};
 use agent_llm::{Codec, RequestReader, SseSplitter};
@@ -32,7 +32,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<Value>>> {
     prop::collection::vec(prop::collection::vec(part(), 0..3), 1..8)
 }
 
-/// Any JSON, with the names of the API's fields.
+/// Any JSON, with names of the API's fields.
 fn noise() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -86,7 +86,7 @@ fn noise() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The parts as they would have come whole, put together in the plainest way.
+/// Returns the parts as in a non-streamed response, assembled in the simplest way.
 fn whole(pieces: &[Vec<Value>]) -> Vec<Value> {
     let is_plain = |part: &Value| {
         part["text"].is_string()

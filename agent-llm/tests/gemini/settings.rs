@@ -1,4 +1,4 @@
-//! What else requests hold: parameters and tools.
+//! Encoding of parameters and tools.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Codecs, and answers in the provider's form.
+//! Codecs, and answers in the provider's format.
 
 use agent_core::{
     AssistantMessage, Block, Chunk, History, Message, ModelRequest, ModelResponse, Result, ToolMessage,
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::common::{encoded, streamed};
 
-/// A codec of a model that cannot look into results.
+/// A codec of a model that does not support media in results.
 pub(crate) fn codec() -> GeminiCodec {
     GeminiCodec::new("gemini-2.5-flash", GeminiProfile::compatible("acme", "http://acme.test/v1beta")).expect("a codec")
 }
 
-/// A codec of a model that wants signatures.
+/// A codec of a model that requires signatures.
 pub(crate) fn newer() -> GeminiCodec {
     GeminiCodec::new("gemini-3-flash", GeminiProfile::compatible("acme", "http://acme.test/v1beta")).expect("a codec")
 }
@@ -46,7 +46,7 @@ pub(crate) fn call(name: &str, args: Value) -> Value {
     json!({"functionCall": {"name": name, "args": args}})
 }
 
-/// A response of one candidate.
+/// A response with one candidate.
 pub(crate) fn response(parts: &[Value], finish: Option<&str>) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if let Some(finish) = finish {
@@ -70,7 +70,7 @@ pub(crate) fn events(frames: &[Value]) -> String {
     frames.iter().map(|frame| format!("data: {frame}\r\n\r\n")).collect()
 }
 
-/// A stream of these frames, each with the parts of one.
+/// A stream of frames, each with these parts.
 pub(crate) fn frames(pieces: &[Vec<Value>]) -> Vec<Value> {
     let last = pieces.len().saturating_sub(1);
     let frames = pieces.iter().enumerate();
@@ -95,7 +95,7 @@ pub(crate) fn raw(response: &ModelResponse) -> Value {
     response.message.raw().expect("raw").to_value()
 }
 
-/// The contents of a request over this history.
+/// Returns the encoded contents of this history.
 pub(crate) fn contents(codec: &impl Codec, history: History) -> Value {
     encoded(codec, &ModelRequest::new(detached_run(history).cx().clone()))["contents"].clone()
 }
@@ -107,7 +107,7 @@ pub(crate) fn turn(message: &AssistantMessage) -> History {
     History::import([Message::user("u"), Message::Assistant(message.clone())].into_iter().chain(results)).0
 }
 
-/// The content in which `message` goes back.
+/// Returns the encoded content of `message`.
 pub(crate) fn sent_back(codec: &impl Codec, message: &AssistantMessage) -> Value {
     contents(codec, turn(message))[1].clone()
 }

@@ -1,4 +1,4 @@
-//! Providers that misbehave in the bytes of HTTP/1.1.
+//! Providers with invalid HTTP/1.1 traffic.
 
 use agent_core::{ErrorKind, Model, ModelResponse, Result};
 use agent_llm::model;

@@ -1,4 +1,5 @@
-//! What else providers and what is before them were seen to do, over real sockets, on both versions of HTTP.
+//! Further behaviour observed at providers and their gateways, over real sockets, on both versions
+//! of HTTP.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +12,7 @@ use crate::{
     modes::{Answer, End, answered, call, events, json, refusal, refused},
 };
 
-/// A stream that says `hello`, of these events.
+/// A stream of these events, with the text `hello`.
 fn said(events: &[&str]) -> String {
     events.concat() + &finish("stop") + DONE
 }
@@ -73,7 +74,8 @@ async fn answers_without_an_end_end_at_the_limit() {
     refused("garbage", json("{\"choices\": [{]"), ErrorKind::Protocol).await;
 }
 
-/// Some servers send blanks until there is an answer, so that these are no silence; how long a call may take is its caller's to say.
+/// Some servers send white space until the answer is ready, which is no idle time; the caller
+/// limits the duration of the call.
 #[tokio::test]
 async fn a_body_that_drips_lasts_as_long_as_its_caller_bears_it() {
     for is_http2 in [false, true] {

@@ -1,4 +1,4 @@
-//! A server that writes HTTP/2 frame by frame: also what no library sends.
+//! A server that writes HTTP/2 frame by frame, including frames that no library sends.
 
 use std::io;
 
@@ -25,11 +25,11 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The head of an answer with status 200.
+/// The head of a response with status 200.
 pub(crate) fn head(stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).expect("a short text")], text.as_bytes()].concat();
     let field = |(name, value): &(&str, &str)| [vec![0], text(name), text(value)].concat();
-    let status = vec![0x88]; // the eighth line of HPACK's table
+    let status = vec![0x88]; // entry 8 of HPACK's static table
     let fields: Vec<u8> = [status].into_iter().chain(fields.iter().map(field)).flatten().collect();
     frame(HEADERS, END_HEADERS, stream, &fields)
 }
@@ -38,40 +38,40 @@ pub(crate) fn data(stream: u32, bytes: &[u8]) -> Vec<u8> {
     frame(DATA, 0, stream, bytes)
 }
 
-/// The last bytes of an answer.
+/// The last bytes of a response.
 pub(crate) fn end(stream: u32, bytes: &[u8]) -> Vec<u8> {
     frame(DATA, END_STREAM, stream, bytes)
 }
 
-/// A whole answer.
+/// A whole response.
 pub(crate) fn whole(stream: u32, body: &[u8]) -> Vec<u8> {
     [head(stream, &[]), end(stream, body)].concat()
 }
 
-/// Nothing was done with this stream's request.
+/// A refusal of this stream's request, unprocessed.
 pub(crate) fn refusal(stream: u32) -> Vec<u8> {
     frame(RESET, 0, stream, &REFUSED_STREAM.to_be_bytes())
 }
 
-/// What goes on for ever: pieces of a head that nothing ends.
+/// An endless sequence of header fragments.
 pub(crate) fn endless_head(stream: u32) -> Vec<u8> {
     let field = [&[0, 6][..], b"x-more", &[0x7f, 0x81, 0x07], &[b'a'; 1_024]].concat();
     let begin = frame(HEADERS, 0, stream, &[&[0x88], &field[..]].concat());
     [begin, frame(CONTINUATION, 0, stream, &field).repeat(2_000)].concat()
 }
 
-/// An answer to what nobody asked: the server's own request on the stream `promised`.
+/// A push promise: the server's own request on the stream `promised`.
 pub(crate) fn promise(stream: u32, promised: u32) -> Vec<u8> {
     let get = [0x82, 0x86, 0x84, 0x41, 1, b'h']; // GET http://h/
     frame(PROMISE, END_HEADERS, stream, &[&promised.to_be_bytes()[..], &get].concat())
 }
 
-/// No stream after `last` is looked at any more.
+/// A GOAWAY frame: streams after `last` are not processed.
 pub(crate) fn goodbye(last: u32) -> Vec<u8> {
     frame(GOODBYE, 0, 0, &[last.to_be_bytes(), 0_u32.to_be_bytes()].concat())
 }
 
-/// A connection of a client.
+/// A client's connection.
 pub(crate) struct Frames(TcpStream);
 
 impl Frames {
@@ -84,12 +84,12 @@ impl Frames {
         Self(stream)
     }
 
-    /// The stream of the next request, when all of it has come.
+    /// Returns the stream of the next complete request.
     pub(crate) async fn request(&mut self) -> u32 {
         self.next().await.expect("a request")
     }
 
-    /// As [`request`](Self::request); an error when the client has gone.
+    /// As [`request`](Self::request); an error once the client has disconnected.
     pub(crate) async fn next(&mut self) -> io::Result<u32> {
         loop {
             let mut head = [0; 9];
@@ -107,7 +107,7 @@ impl Frames {
         self.0.write_all(frames).await.expect("writes");
     }
 
-    /// Sends what the client may not want to hear to its end.
+    /// Sends frames that the client may stop reading.
     pub(crate) async fn press(&mut self, frames: &[u8]) {
         let _ = self.0.write_all(frames).await;
     }

@@ -1,4 +1,4 @@
-//! Providers that misbehave in the frames of HTTP/2, as [`abuse`](crate::abuse) has it for HTTP/1.1.
+//! Providers with invalid HTTP/2 frames; [`abuse`](crate::abuse) covers HTTP/1.1.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     frames::{Frames, data, end, endless_head, frame, head, promise, whole},
 };
 
-/// A model whose provider sends to each request the frames that `answer` makes of the request's stream.
+/// A model whose provider answers each request with the frames that `answer` makes for its stream.
 async fn answering(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + 'static) -> LayeredModel {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
@@ -35,7 +35,7 @@ async fn call(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + 'static, is_strea
     answering(answer).await.call(if is_streamed { ask_to_stream() } else { ask() }).await
 }
 
-/// The error says which part failed, may have passed at the next try, and shows no key.
+/// Asserts that the error names the failed part, is temporary, and shows no key.
 async fn failed(what: &str, part: &str, is_streamed: bool, answer: impl Fn(u32) -> Vec<u8> + Clone + Send + 'static) {
     let error = call(answer, is_streamed).await.expect_err(what);
     assert!(matches!(error.kind(), ErrorKind::Transport | ErrorKind::Truncated), "{what}: {error}");
@@ -76,10 +76,11 @@ async fn a_body_of_another_length_than_its_head_said_is_no_answer() {
     assert_eq!(call(said(0), false).await.expect("an answer").message.text(), "hello");
 }
 
-/// Frames beside those of a stream, which say something else.
+/// Frames in addition to those of a stream.
 type More = fn(u32, &[u8]) -> Vec<u8>;
 
-/// What comes after an answer, or on a stream that nobody opened, is refused: with the connection, if it comes to that.
+/// Frames after an answer, or on a stream that was not opened, are refused, if necessary by closing
+/// the connection.
 #[tokio::test]
 async fn what_was_not_asked_for_is_nobodys_answer() {
     let evil = || hello().replace("hello", "EVIL!").into_bytes();

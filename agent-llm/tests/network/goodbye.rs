@@ -1,4 +1,4 @@
-//! What becomes of calls on a connection of HTTP/2 whose server says goodbye, or refuses one of them.
+//! Calls on an HTTP/2 connection whose server sends GOAWAY, or refuses one of them.
 
 use agent_core::ErrorKind;
 use agent_llm::HttpTransport;
@@ -9,7 +9,7 @@ use crate::{
     server::ask,
 };
 
-/// Where a server listens, and what calls it.
+/// Returns a listener, and a transport and a URL to call it.
 async fn place() -> (TcpListener, HttpTransport, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));

@@ -26,20 +26,20 @@ use crate::server::{Never, Server, ask, read_request};
 
 type Answer = Result<Response<BoxBody<Bytes, Never>>, std::io::Error>;
 
-/// What a server does with its connections.
+/// Behaviour of a server.
 #[derive(Clone, Default)]
 struct Plan {
-    /// Calls at once on one connection.
+    /// Maximum number of concurrent streams per connection.
     most: Option<u32>,
-    /// Connections so far.
+    /// Number of connections so far.
     connections: Arc<AtomicUsize>,
-    /// Tells all connections to end.
+    /// Sends GOAWAY on all connections.
     goodbye: Arc<Notify>,
-    /// Breaks all connections off, with whatever is under way on them.
+    /// Breaks all connections, along with their calls.
     breaks: Arc<Notify>,
 }
 
-/// Answers in five pieces; `/reset` not at all; `/stall` with a piece and nothing more.
+/// Answers in five pieces; `/reset` not at all; `/stall` with one piece and nothing more.
 async fn answer(request: Request<Incoming>) -> Answer {
     let pieces = stream::iter(0..5).then(|n: u8| async move {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! How many connections there are, and for how long.
+//! Number and lifetime of connections.
 
 use std::{
     sync::{
@@ -19,7 +19,8 @@ use crate::server::{ask, read_request};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
 
-/// Answers each request; gives its address, and counts its connections and those that are closed.
+/// Starts a server that answers each request; returns its URL, and counters of opened and closed
+/// connections.
 async fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
@@ -44,7 +45,7 @@ async fn serve() -> (String, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     (url, counts.0, counts.1)
 }
 
-/// Waits until so many are counted.
+/// Waits until the counter reaches `wanted`.
 async fn reaches(count: &AtomicUsize, wanted: usize) {
     let counted = async {
         while count.load(Ordering::Relaxed) < wanted {

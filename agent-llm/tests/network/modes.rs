@@ -1,4 +1,4 @@
-//! Every way in which a provider was seen to misbehave, over real sockets, on both versions of HTTP.
+//! Failure modes observed at providers, over real sockets, on both versions of HTTP.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -18,19 +18,19 @@ use tokio::net::TcpListener;
 
 use crate::common::{DONE, ask, ask_to_stream, completion, delta, finish, hello};
 
-/// How a body ends.
+/// End of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     Whole,
     /// The server breaks off.
     Cut,
-    /// Nothing comes any more.
+    /// No more data, while the connection stays open.
     Silent,
-    /// Not even a head comes.
+    /// Not even a head is sent.
     NoHead,
-    /// The last piece comes again and again.
+    /// The last piece repeats for ever.
     Never,
-    /// One byte comes from time to time, for ever.
+    /// One byte arrives from time to time, for ever.
     Drip,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
-    /// The most bytes that come at once.
+    /// Maximum number of bytes per chunk.
     pub(crate) piece: usize,
     pub(crate) end: End,
 }
@@ -67,7 +67,7 @@ fn body(answer: &Answer) -> UnsyncBoxBody<Bytes, std::io::Error> {
     let last = pieces.last().cloned().unwrap_or_default();
     let pieces = stream::iter(pieces).map(|piece| Ok(Frame::data(piece)));
     let end = match answer.end {
-        // Not at once, so that what is before it is sent.
+        // Delayed, so that the data before it is sent.
         End::Cut => stream::once(async {
             tokio::task::yield_now().await;
             Err(std::io::Error::other("broken off"))
@@ -120,7 +120,7 @@ pub(crate) async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse
     let is_streamed = answer.headers[0].1 == "text/event-stream";
     let transport = HttpTransport::builder().no_proxy();
     let transport = if is_http2 { transport.http2_prior_knowledge() } else { transport };
-    // Where something is to come, a busy machine may take its time.
+    // Where data is expected, a busy machine may take long.
     let is_silent = matches!(answer.end, End::Silent | End::NoHead);
     let idle = Duration::from_millis(if is_silent { 200 } else { 60_000 });
     let url = serve(answer, is_http2).await;
@@ -129,12 +129,13 @@ pub(crate) async fn call(answer: Answer, is_http2: bool) -> Result<ModelResponse
     model.build().expect("a model").call(if is_streamed { ask_to_stream() } else { ask() }).await
 }
 
-/// Neither version of HTTP makes another error of it, and no error shows the key.
+/// Asserts that both versions of HTTP produce the same kind of error, and that no error shows the
+/// key.
 pub(crate) async fn refused(what: &str, answer: Answer, kind: ErrorKind) {
     refused_as(what, answer, &[kind]).await;
 }
 
-/// What is cut was cut or broken, as the protocol can tell.
+/// Asserts that truncation is reported as truncated or broken, depending on the protocol.
 pub(crate) async fn cut(what: &str, answer: Answer) {
     refused_as(what, Answer { end: End::Cut, ..answer }, &[ErrorKind::Truncated, ErrorKind::Transport]).await;
 }
@@ -214,7 +215,7 @@ async fn odd_answers_are_read_as_far_as_they_go() {
     let bytes = hello().replace("hello", "he\u{1}llo").into_bytes();
     let not_utf8: Vec<_> = bytes.into_iter().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
     let tokens = |count: &str| with("\"prompt_tokens\":10", &format!("\"prompt_tokens\":{count}"));
-    // Read or refused, but with what was said, and the program goes on.
+    // Accepted or rejected, but with the text, and without a crash.
     for answer in [with("\"usage\"", &depth), json(not_utf8), tokens("1e400"), tokens("-5")] {
         for is_http2 in [false, true] {
             match call(answer.clone(), is_http2).await {

@@ -1,4 +1,4 @@
-//! Proxies that others wrote, and the ways to servers through them.
+//! Third-party proxies, and connections through them.
 
 use std::{
     io::Write,
@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::server::Server;
 
-/// A proxy from a package, on this machine, for `me` with the password `s3cret`.
+/// A locally installed proxy, with the user `me` and the password `s3cret`.
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     _process: Child,
@@ -25,7 +25,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// One for HTTP; none if it is not installed.
+    /// An HTTP proxy; `None` if it is not installed.
     pub(crate) async fn tinyproxy() -> Option<Self> {
         let started = |command: &mut Command, port: u16, place: &Path| {
             let settings = place.join("tinyproxy.conf");
@@ -36,7 +36,7 @@ impl Proxy {
         Self::start("tinyproxy", started).await
     }
 
-    /// One for SOCKS, version 5; none if it is not installed.
+    /// A SOCKS5 proxy; `None` if it is not installed.
     pub(crate) async fn microsocks() -> Option<Self> {
         let started = |command: &mut Command, port: u16, _: &Path| {
             command.args(["-i", "127.0.0.1", "-u", "me", "-P", "s3cret", "-p"]).arg(port.to_string());
@@ -65,23 +65,23 @@ impl Proxy {
 fn program(name: &str) -> Option<PathBuf> {
     let found = ["/usr/bin", "/usr/sbin"].map(|dir| Path::new(dir).join(name)).into_iter().find(|path| path.exists());
     if found.is_none() {
-        // Not with `eprintln`, which the test harness keeps to itself.
+        // `eprintln` is captured by the test harness.
         let _ = writeln!(std::io::stderr(), "skipped: no {name}");
     }
     found
 }
 
-/// A proxy's address, and what is behind it.
+/// A proxy's URL, and its processes.
 pub(crate) struct Way {
     pub(crate) scheme: &'static str,
     port: u16,
-    /// What speaks TLS in front of the proxy.
+    /// TLS terminator in front of the proxy.
     front: Option<Arc<Server>>,
     _proxy: Proxy,
 }
 
 impl Way {
-    /// Ways of all kinds through the proxies that are installed.
+    /// Returns connections of all kinds through the installed proxies.
     pub(crate) async fn all() -> Vec<Self> {
         let mut ways = Vec::new();
         for scheme in ["http", "https", "socks5", "socks5h"] {
@@ -99,7 +99,7 @@ impl Way {
         format!("{}://me:{password}@localhost:{}", self.scheme, self.port)
     }
 
-    /// `transport`, with this way for all that it is asked.
+    /// Configures `transport` to use this proxy for all requests.
     pub(crate) fn of(&self, transport: HttpTransportBuilder, password: &str) -> HttpTransportBuilder {
         let transport = transport.proxy(self.url(password));
         match &self.front {
@@ -109,7 +109,7 @@ impl Way {
     }
 }
 
-/// A server with TLS before what listens at `port`.
+/// Starts a TLS server in front of the one that listens at `port`.
 async fn front(port: u16) -> Arc<Server> {
     let front = Arc::new(Server::start().await);
     let listening = front.clone();

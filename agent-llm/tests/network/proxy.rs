@@ -20,7 +20,7 @@ use crate::{
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
 
-/// Reads a request, says `answer`, and closes the connection.
+/// Reads a request, sends `answer`, and closes the connection.
 async fn answer_with_tls(server: &Server, answer: &[u8]) {
     let mut stream = server.accept().await.expect("a client");
     read_request(&mut stream).await;
@@ -135,7 +135,8 @@ async fn a_proxy_that_accepts_and_then_is_silent_is_named() {
     }
 }
 
-/// A SOCKS proxy for one connection, which wants `me` and `s3cret`; gives the kind of address that it was told.
+/// A SOCKS proxy for one connection, which requires `me` and `s3cret`; returns the address type of
+/// the request.
 async fn socks(listener: TcpListener) -> u8 {
     let (mut stream, _) = listener.accept().await.expect("a client");
     let mut greeting = [0; 3];

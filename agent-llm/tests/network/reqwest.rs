@@ -1,4 +1,4 @@
-//! A client of reqwest as the transport.
+//! A reqwest client as the transport.
 
 use agent_core::{ErrorKind, Model};
 use agent_llm::model;

@@ -1,4 +1,4 @@
-//! Servers that the tests talk to.
+//! Servers for the tests.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -26,7 +26,7 @@ impl Identity {
         Self(rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate"))
     }
 
-    /// Whose certificate was good until the year 2001.
+    /// A certificate that expired in 2001.
     pub(crate) fn expired(name: &str) -> Self {
         let mut params = rcgen::CertificateParams::new([name.to_owned()]).expect("a name");
         params.not_after = rcgen::date_time_ymd(2001, 1, 1);
@@ -40,7 +40,7 @@ impl Identity {
     }
 }
 
-/// A server with a certificate of its own.
+/// A TLS server with its own certificate.
 pub(crate) struct Server {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -52,12 +52,12 @@ impl Server {
         Self::with(None, &[]).await
     }
 
-    /// With a certificate that is not good any more.
+    /// A server with an expired certificate.
     pub(crate) async fn expired() -> Self {
         Self::of(Identity::expired("localhost"), None, &[]).await
     }
 
-    /// Offers these protocols; asks for `client`'s certificate.
+    /// Offers these protocols; requests `client`'s certificate.
     pub(crate) async fn with(client: Option<&Identity>, protocols: &[&str]) -> Self {
         Self::of(Identity::of("localhost"), client, protocols).await
     }
@@ -86,30 +86,30 @@ impl Server {
         self.listener.local_addr().expect("an address").port()
     }
 
-    /// The next connection; an error if the client did not want it.
+    /// Accepts the next connection; an error if the client rejected it.
     pub(crate) async fn accept(&self) -> std::io::Result<TlsStream<TcpStream>> {
         self.acceptor.accept(self.listener.accept().await?.0).await
     }
 
-    /// Settings of a transport that trusts this server and nobody else.
+    /// Settings of a transport that trusts only this server.
     pub(crate) fn trusted(&self) -> HttpTransportBuilder {
         HttpTransport::builder().no_proxy().no_system_roots().add_roots(self.identity.0.cert.pem())
     }
 
-    /// Sends `body` there and gives the body of the answer.
+    /// Sends `body` to this server and returns the body of the answer.
     pub(crate) async fn ask(&self, transport: &HttpTransport, body: impl Into<Bytes>) -> Result<Vec<u8>> {
         ask(transport, &format!("https://localhost:{}/v1", self.port()), body).await
     }
 }
 
-/// Sends `body` to `url` and gives the body of the answer.
+/// Sends `body` to `url` and returns the body of the answer.
 pub(crate) async fn ask(transport: &HttpTransport, url: &str, body: impl Into<Bytes>) -> Result<Vec<u8>> {
     let request = Request::post(url).body(body.into()).expect("a request");
     let pieces: Vec<Bytes> = transport.send(request).await?.into_body().try_collect().await?;
     Ok(pieces.concat())
 }
 
-/// Reads a request and gives its head and its body.
+/// Reads a request and returns its head and its body.
 pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> (String, Vec<u8>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -122,7 +122,7 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> (Stri
     (head, body)
 }
 
-/// Says to each connection what `answer` makes of its number; gives the address.
+/// Answers each connection with the result of `answer` for its number; returns the URL.
 pub(crate) async fn answering(answer: impl Fn(usize) -> Vec<u8> + Send + 'static) -> String {
     use tokio::io::AsyncWriteExt;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -134,14 +134,14 @@ pub(crate) async fn answering(answer: impl Fn(usize) -> Vec<u8> + Send + 'static
             tokio::spawn(async move {
                 read_request(&mut stream).await;
                 let _ = stream.write_all(&answer).await;
-                let _ = stream.read_u8().await; // until the client goes
+                let _ = stream.read_u8().await; // until the client disconnects
             });
         }
     });
     url
 }
 
-/// Says `answer` to one connection, and closes it; gives the address.
+/// Sends `answer` on one connection, and closes it; returns the URL.
 pub(crate) async fn answering_once(answer: Vec<u8>) -> String {
     use tokio::io::AsyncWriteExt;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -1,4 +1,4 @@
-//! Certificates, of servers and of ours.
+//! Server and client certificates.
 
 use std::time::Duration;
 

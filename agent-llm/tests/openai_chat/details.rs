@@ -1,4 +1,4 @@
-//! What a provider says beside the message.
+//! Provider-specific fields beside the message.
 
 use agent_core::{Block, ModelResponse, Text};
 use agent_llm::Codec;

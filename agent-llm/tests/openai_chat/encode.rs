@@ -1,4 +1,4 @@
-//! What requests of OpenAI Chat Completions look like.
+//! Encoding of requests.
 
 use std::sync::Arc;
 

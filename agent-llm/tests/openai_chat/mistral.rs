@@ -1,4 +1,4 @@
-//! What is Mistral's own on the wire.
+//! Mistral's dialect.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn with_parts(parts: Vec<Part>) -> ModelRequest {
     request([Message::User(UserMessage::new(parts))])
 }
 
-/// The ids of two calls as they are written, and those of their results.
+/// Returns the encoded ids of two calls, and those of their results.
 fn ids(turn: AssistantMessage) -> [Vec<Value>; 2] {
     let results = turn.calls().map(|call| ToolMessage::text(call.id.clone(), "look", "there", false)).collect();
     let mut history = History::from_messages([Message::user("u")]).expect("paired");

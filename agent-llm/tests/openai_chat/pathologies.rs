@@ -1,4 +1,4 @@
-//! Streams as no server should send them, and some do.
+//! Malformed streams that some servers send.
 
 use agent_core::{AssistantMessage, Block, Chunk, ErrorKind, ModelResponse, model::MessageBuilder};
 use agent_llm::Codec;
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::common::{DONE, codec, completion, delta, finish, sent_back, streamed};
 
-/// What is read of these deltas, and heard; the two are the same message, and each of its blocks ends once.
+/// Decodes these deltas; response and chunks are the same message, and each of its blocks ends
+/// once.
 fn read(deltas: &[&str]) -> (ModelResponse, Vec<Chunk>) {
     let body = deltas.iter().map(|piece| delta(piece)).collect::<String>() + &finish("stop") + DONE;
     let (response, chunks) = streamed(&codec(), &body).expect("an answer");

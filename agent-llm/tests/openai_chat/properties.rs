@@ -1,4 +1,4 @@
-//! What holds of every answer.
+//! Properties of every answer.
 
 use agent_core::{Block, Chunk, History, ModelResponse, model::MessageBuilder, testing::detached_run};
 use agent_llm::{Codec, RequestReader, conformance::json::differences};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::common::{DONE, codec, completion, delta, encoded, finish, sent_back, streamed};
 
-/// A message in all its parts, and how it is cut into deltas.
+/// A message with all its parts, and the split into deltas.
 #[derive(Clone, Debug)]
 struct Said {
     reasoning: Option<(&'static str, Vec<String>)>,
@@ -99,7 +99,7 @@ fn read_whole(said: &Said) -> ModelResponse {
     codec().decode(completion(&said.whole().to_string(), said.finish).as_bytes()).expect("an answer")
 }
 
-/// The blocks without the raw JSON, whose order of fields may differ.
+/// Returns the blocks without raw JSON, whose order of fields may differ.
 fn words(blocks: &[Block]) -> Vec<Block> {
     let mut blocks = blocks.to_vec();
     for block in &mut blocks {
@@ -113,7 +113,7 @@ fn words(blocks: &[Block]) -> Vec<Block> {
     blocks
 }
 
-/// Any JSON, small.
+/// Any small JSON.
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -130,7 +130,7 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A part of a content: one that is known, with or without a field that is not, or anything with a type.
+/// A content part: a known one, with or without an unknown field, or anything with a type.
 fn part() -> impl Strategy<Value = Value> {
     let known = prop_oneof![
         "[a-zä😀 ]{0,6}".prop_map(|text| json!({"type": "text", "text": text})),
@@ -146,7 +146,7 @@ fn part() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A request with fields that are understood, half understood and not understood at all.
+/// A request with known, partly known and unknown fields.
 fn request() -> impl Strategy<Value = Value> {
     let content = prop_oneof![
         "[a-zä😀\"\n]{0,6}".prop_map(Value::from),

@@ -1,4 +1,4 @@
-//! How requests are read back, and that they are written again as they came.
+//! Round trip of requests: decoding and encoding.
 
 use agent_core::{
     Block, ErrorKind, History, Message, Part, ToolChoice,
@@ -15,7 +15,7 @@ fn read(codec: &OpenAiChatCodec, body: &Value) -> ParsedRequest {
     codec.decode_request(body.to_string().as_bytes()).expect("a request")
 }
 
-/// The request of these messages, read and written again.
+/// Decodes and encodes the request of these messages.
 fn again(codec: &OpenAiChatCodec, body: &Value) -> Value {
     encoded(codec, &read(codec, body).into_request(detached_run(History::default()).cx().clone()))
 }
@@ -30,7 +30,7 @@ fn asked(messages: Value) -> Value {
     json!({"model": "m", "messages": messages})
 }
 
-/// A question with this field beside it.
+/// A question with this additional field.
 fn with(field: &str, value: Value) -> Value {
     let mut body = asked(json!([{"role": "user", "content": "hi"}]));
     body[field] = value;

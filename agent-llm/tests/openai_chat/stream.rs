@@ -1,4 +1,4 @@
-//! How streamed answers are read.
+//! Decoding of streamed answers.
 
 use agent_core::{Block, Chunk, ErrorKind, FinishReason, ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, Progress};

@@ -1,4 +1,4 @@
-//! How requests are written.
+//! Encoding of requests.
 
 use std::sync::Arc;
 

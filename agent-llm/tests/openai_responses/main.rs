@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const WIRE: &str = "openai-responses";
 
-/// A codec that says nothing of storage.
+/// A codec without storage settings.
 fn codec() -> OpenAiResponsesCodec {
     codec_of("m", |profile| profile.responses.stateless = false)
 }
@@ -40,7 +40,7 @@ fn body(output: &Value) -> String {
     json!({"id": "r1", "object": "response", "model": "m-1", "status": "completed", "output": output}).to_string()
 }
 
-/// The response of a body with this output.
+/// Decodes a body with this output.
 fn read(output: &Value) -> ModelResponse {
     codec().decode(body(output).as_bytes()).expect("an answer")
 }
@@ -60,7 +60,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Value {
     json!({"id": item, "type": "function_call", "status": "completed", "arguments": arguments, "call_id": call, "name": name})
 }
 
-/// What the blocks say, without their JSON.
+/// Returns the blocks' content, without their JSON.
 fn words(blocks: &[Block]) -> Vec<String> {
     let word = |block: &Block| match block {
         Block::Text(text) => format!("text {}", text.text),

@@ -1,4 +1,4 @@
-//! What holds of every answer.
+//! Properties of every answer.
 
 use agent_core::{ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, RequestReader, conformance::event_stream};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{body, call, codec, common::streamed, message, read, reasoning, words};
 
-/// An item, and the texts by which it comes.
+/// An item, and the texts that it is streamed as.
 #[derive(Clone, Debug)]
 enum Said {
     Thought(Vec<Vec<String>>),
@@ -27,7 +27,7 @@ fn said() -> impl Strategy<Value = Vec<Said>> {
     prop::collection::vec(one, 1..5)
 }
 
-/// What a server leaves out.
+/// Events that a server omits.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     begins: bool,
@@ -82,7 +82,7 @@ fn events(at: usize, said: &Said, manner: Manner) -> Vec<Value> {
 
 fn manner() -> impl Strategy<Value = Manner> {
     let all = (any::<bool>(), any::<bool>(), any::<bool>());
-    // Somewhere, a server must say what its items are.
+    // A server must identify its items in at least one event.
     all.prop_map(|(begins, ends, repeats)| Manner { begins: begins || !(ends || repeats), ends, repeats })
 }
 

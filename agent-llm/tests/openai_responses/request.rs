@@ -1,4 +1,4 @@
-//! How requests are read back.
+//! Decoding of requests.
 
 use agent_core::{Block, ErrorKind, History, Message, Part, ToolChoice, model::Effort, testing::detached_run};
 use agent_llm::{ParsedRequest, RequestReader, conformance::json::not_kept};

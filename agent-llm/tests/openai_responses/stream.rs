@@ -1,4 +1,4 @@
-//! How streamed answers are read.
+//! Decoding of streamed answers.
 
 use agent_core::{Block, Chunk, ErrorKind, FinishReason, ModelResponse, model::MessageBuilder};
 use agent_llm::{Codec, Progress, conformance::event_stream};
@@ -30,7 +30,7 @@ fn completed(output: &Value) -> Value {
     json!({"type": "response.completed", "response": serde_json::from_str::<Value>(&body(output)).expect("JSON")})
 }
 
-/// An item before anything of it has come.
+/// An item without content so far.
 fn begun(item: &Value) -> Value {
     let mut item = item.clone();
     let empty =
@@ -51,7 +51,7 @@ fn hear(events: &[Value]) -> (ModelResponse, Vec<Chunk>) {
     (response, chunks)
 }
 
-/// What listeners are told, one word each.
+/// Returns the emitted chunks, one word each.
 fn told(chunks: &[Chunk]) -> Vec<String> {
     let word = |chunk: &Chunk| match chunk {
         Chunk::Text { index, delta } => format!("{index} text {delta}"),

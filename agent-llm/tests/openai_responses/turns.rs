@@ -1,4 +1,4 @@
-//! What goes back of what the provider said.
+//! Encoding of the provider's turns.
 
 use agent_core::{AssistantMessage, Block};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     message, read, reasoning,
 };
 
-/// The items in which `said` goes back.
+/// Returns the encoded items of `said`.
 fn back(said: &AssistantMessage) -> Value {
     let results =
         said.calls().map(|call| agent_core::ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));

@@ -1,4 +1,4 @@
-//! Many callers of a provider that takes few.
+//! Many callers of a provider with a low rate limit.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -56,7 +56,7 @@ fn too_fast(delay: u64) -> Error {
     Error::new(ErrorKind::RateLimited, "slow down").with_retry(Retry::Temporary(Some(seconds(delay))))
 }
 
-/// A model that answers with what `answer` makes of the number of the call, from 1.
+/// A model that answers with the result of `answer` for the number of the call, from 1.
 fn answers(answer: impl Fn(usize) -> Result<ModelResponse> + Send + Sync + 'static) -> ModelService {
     let (answer, calls) = (Arc::new(answer), Arc::new(AtomicUsize::new(0)));
     ModelService::new(service_fn(move |_: ModelRequest| {
@@ -69,7 +69,7 @@ fn done() -> ModelResponse {
     ModelResponse::new("done").with_usage(Usage::new(90, 10))
 }
 
-/// The values of the limiter's events in a run.
+/// Records the values of the limiter's events in a run.
 fn reports(run: &RunDriver) -> Arc<Mutex<Vec<Value>>> {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let sink = reports.clone();
@@ -83,7 +83,7 @@ fn reports(run: &RunDriver) -> Arc<Mutex<Vec<Value>>> {
     reports
 }
 
-/// Fifty agents, each with a layer of its own, make four calls each, one after the other.
+/// Fifty agents, each with its own layer, make four sequential calls each.
 async fn fifty_agents(limiter: &RateLimiter, provider: &Provider) {
     let agents = (0..50).map(|n| {
         let stack = stack(&limiter.layer(), provider);
@@ -246,7 +246,7 @@ async fn a_steady_stream_of_urgent_calls_starves_nobody() {
         let mut calls = Vec::new();
         for _ in 0..30 {
             calls.push(tokio::spawn(call(&urgent, "urgent")));
-            sleep(seconds(20)).await; // three times as many as there are turns
+            sleep(seconds(20)).await; // three times as many as can be admitted
         }
         join_all(calls).await;
     };
@@ -275,7 +275,7 @@ async fn a_refused_call_keeps_its_place() {
     assert_eq!(provider.order()[1..], ["0", "1", "2", "3", "4"]);
 }
 
-// --- giving up ---
+// --- cancellation and timeouts ---
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_frees_its_place() {
@@ -355,7 +355,7 @@ async fn a_limiter_learns_what_the_prompts_of_its_model_have() {
     let stack = ModelService::new(limiter.layer().layer(service));
     let began = Instant::now();
     for _ in 0..3 {
-        call(&stack, "a").await.expect("an answer"); // four tokens by guess
+        call(&stack, "a").await.expect("an answer"); // four tokens by estimate
     }
     assert_eq!((began.elapsed().as_secs(), limiter.status().tokens), (0, 90), "settled with what was reported");
     call(&stack, "a").await.expect("an answer");
@@ -387,7 +387,7 @@ async fn only_refusals_for_the_rate_are_the_limiters_to_handle() {
     }
 }
 
-// --- with others ---
+// --- combination with other layers ---
 
 #[tokio::test(start_paused = true)]
 async fn a_call_refused_in_the_middle_of_its_answer_is_tried_again_by_the_layer_that_can_take_it_back() {
@@ -507,7 +507,8 @@ fn a_limit_of_nothing_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Calls come and are dropped at random: the provider never refuses one, and in the end nothing is left of them.
+    /// Calls arrive and are dropped at random: the provider never refuses one, and in the end no
+    /// permit is left.
     #[test]
     fn permits_are_conserved_under_random_cancellation(
         calls in prop::collection::vec((0_u64..120, 0_u64..200, -1_i8..2), 1..60), most in 1_u64..12,

@@ -14,23 +14,23 @@ use tower::service_fn;
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// How the provider counts a minute.
+/// Accounting of a minute by the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Minute {
     /// Any sixty seconds.
     Sliding,
     /// From one full minute to the next.
     Fixed,
-    /// A bucket of so many requests that is filled steadily.
+    /// A token bucket of this capacity, refilled steadily.
     Bucket(u64),
 }
 
-/// Clones are one provider.
+/// Clones share one provider.
 #[derive(Clone)]
 pub(crate) struct Provider {
     limit: u64,
     minute: Minute,
-    /// Whether refusals say how long to wait.
+    /// True if refusals contain a delay.
     says_delay: bool,
     latency: Duration,
     books: Arc<Mutex<Books>>,
@@ -38,7 +38,7 @@ pub(crate) struct Provider {
 
 #[derive(Default)]
 pub(crate) struct Books {
-    /// When requests were taken, and whose.
+    /// Times of accepted requests, and their callers.
     pub(crate) taken: Vec<(Instant, String)>,
     pub(crate) refused: usize,
 }
@@ -58,7 +58,7 @@ impl Provider {
         self
     }
 
-    /// The provider as what stands below the layers.
+    /// Returns the provider as a service below the layers.
     pub(crate) fn service(&self) -> ModelService {
         let provider = self.clone();
         ModelService::new(service_fn(move |req: ModelRequest| {
@@ -71,12 +71,13 @@ impl Provider {
         self.books.lock().expect("nobody panics with the books")
     }
 
-    /// Who was taken, in order.
+    /// Returns the callers of accepted requests, in order.
     pub(crate) fn order(&self) -> Vec<String> {
         self.books().taken.iter().map(|(_, who)| who.clone()).collect()
     }
 
-    /// The part of the allowance that was used from the first request to the last, each of whole minutes.
+    /// Returns the used fraction of the allowance from the first request to the last, in whole
+    /// minutes.
     pub(crate) fn utilisation(&self) -> f64 {
         let taken = &self.books().taken;
         let took = taken[taken.len() - 1].0 - taken[0].0;
@@ -88,7 +89,7 @@ impl Provider {
     }
 
     async fn answer(&self, req: &ModelRequest) -> Result<ModelResponse> {
-        sleep(Duration::from_millis(50)).await; // on the way
+        sleep(Duration::from_millis(50)).await; // network latency
         self.take(Instant::now(), req.messages.last().map(Message::text).unwrap_or_default())?;
         sleep(self.latency).await;
         Ok(ModelResponse::new("done").with_usage(Usage::new(90, 10)))
@@ -106,7 +107,7 @@ impl Provider {
         Err(Error::new(ErrorKind::RateLimited, "slow down").with_retry(Retry::Temporary(delay)))
     }
 
-    /// How long a request that comes now would have to wait, if it has to.
+    /// Returns the time that a new request would have to wait, if any.
     fn wait(&self, taken: &[Instant], now: Instant) -> Option<Duration> {
         let first = *taken.first()?;
         match self.minute {
@@ -131,7 +132,7 @@ impl Provider {
     }
 }
 
-/// A run whose only message says who it is, and a call of it. The run must outlive the call.
+/// A run whose only message names the caller, and a call of it. The run must outlive the call.
 pub(crate) fn caller(who: &str) -> (RunDriver, ModelRequest) {
     let run = detached_run(History::from_messages([Message::user(who)]).expect("paired"));
     let request = ModelRequest::new(run.cx().clone());

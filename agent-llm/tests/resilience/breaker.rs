@@ -1,4 +1,4 @@
-//! Leaving a failing model alone.
+//! Circuit breaker.
 
 use agent_core::{ErrorKind, EventKind, Model, ModelInfo, Retry, event::CircuitState};
 use agent_llm::{CircuitBreaker, Failover, LayeredModel, ScriptedModel, Turn, breaker::BreakerLayer};
@@ -13,7 +13,7 @@ fn around(turns: impl IntoIterator<Item = Turn>, layer: BreakerLayer) -> (Script
     (model.clone(), LayeredModel::new(model, layer))
 }
 
-/// The kinds of the next calls' errors, none for an answer.
+/// Returns the error kinds of the next calls, `None` for an answer.
 async fn outcomes(model: &impl Model, calls: usize) -> Vec<Option<ErrorKind>> {
     let mut kinds = Vec::new();
     for _ in 0..calls {

@@ -1,4 +1,4 @@
-//! Asking another model when one fails.
+//! Failover to another model.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn named(name: &str, turns: impl IntoIterator<Item = Turn>) -> ScriptedModel {
     ScriptedModel::new(turns).with_info(ModelInfo::new(name).with_provider("acme"))
 }
 
-/// Calls a failover of two models, of which the first fails with `kind`.
+/// Calls a failover of two models, the first of which fails with `kind`.
 async fn after(kind: ErrorKind, change: impl FnOnce(FailoverBuilder) -> FailoverBuilder) -> Result<ModelResponse> {
     let models = [named("a", [fails(kind)]), named("b", [Turn::text("from b")])];
     change(of(&models)).build().expect("builds").call(ask()).await
@@ -181,7 +181,7 @@ async fn a_cancelled_run_asks_nobody_else() {
     assert_eq!((error.kind(), calls(&models)), (ErrorKind::Cancelled, [1, 0]));
 }
 
-/// Two models that answer whatever is asked, but for the first's failures.
+/// Two models that answer everything, apart from the first's failures.
 fn pair(fails_first: usize) -> [ScriptedModel; 2] {
     let failing = (0..fails_first).map(|_| fails(ErrorKind::Overloaded));
     let well = || (0..9).map(|_| Turn::text("ok"));

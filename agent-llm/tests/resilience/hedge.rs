@@ -1,4 +1,4 @@
-//! Making a slow call a second time.
+//! Hedging of slow calls.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::{
     error, fails, observed, secs, texts,
 };
 
-/// A turn whose chunks come this many seconds after each other.
+/// A turn whose chunks are this many seconds apart.
 fn slow(text: &str, seconds: u64) -> Turn {
     Turn::text(text).delay(secs(seconds))
 }
@@ -39,7 +39,8 @@ async fn a_call_that_answers_in_time_is_made_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_call_is_made_again_and_the_faster_answer_wins() {
-    // Both are a word and the end of the block: the first at 20 s and 40 s, the second at 5 + 3 s and 5 + 6 s.
+    // Each emits a word and the end of the block: the first at 20 s and 40 s, the second at 5 + 3 s
+    // and 5 + 6 s.
     let (model, hedged) = hedged([slow("first", 20), slow("second", 3)]);
     let (_run, req, reports) = observed();
     let began = Instant::now();
@@ -69,7 +70,8 @@ async fn who_has_spoken_is_not_slow_however_long_the_answer_is() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_chunks_of_the_call_that_speaks_first_are_heard() {
-    // The first would speak at 10 s and be complete at 20 s, the second speaks at 5 + 4 s and is complete at 5 + 16 s.
+    // The first would emit at 10 s and complete at 20 s, the second emits at 5 + 4 s and completes
+    // at 5 + 16 s.
     let (model, hedged) = hedged([slow("late", 10), slow("soon but long", 4)]);
     let mut req = ask_to_stream();
     let heard = listen(&mut req);
@@ -83,7 +85,7 @@ async fn only_the_chunks_of_the_call_that_speaks_first_are_heard() {
     assert_eq!(texts(&heard), ["soon ", "but ", "long"]);
 }
 
-/// Speaks from a task of its own, which outlives the call.
+/// Emits chunks from a separate task, which outlives the call.
 struct Stray(AtomicUsize);
 
 #[async_trait]

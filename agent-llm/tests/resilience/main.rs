@@ -1,4 +1,4 @@
-//! Layers that keep a model reliable: alone, with each other, and over real wires.
+//! Layers for reliability: alone, combined, and over real wires.
 
 mod breaker;
 #[path = "../common/mod.rs"]
@@ -19,12 +19,12 @@ use std::{
 use agent_core::{Chunk, Error, ErrorKind, Event, EventKind, Message, ModelRequest, Retry, engine::RunDriver};
 use agent_llm::Turn;
 
-/// An error that may pass.
+/// A temporary error.
 fn error(kind: ErrorKind) -> Error {
     Error::new(kind, "why").with_retry(Retry::Temporary(None))
 }
 
-/// A turn that fails before it says anything.
+/// A turn that fails before it emits anything.
 fn fails(kind: ErrorKind) -> Turn {
     Turn::error(move || error(kind))
 }
@@ -33,7 +33,7 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A run, a request of it, and what it reports.
+/// A run, a request of it, and its reported events.
 fn observed() -> (RunDriver, ModelRequest, Reports) {
     let run = common::run([Message::user("hi")]);
     let reports = Reports::default();
@@ -52,7 +52,7 @@ impl Reports {
     }
 }
 
-/// The texts among chunks, and `|` for a restart.
+/// Returns the texts among chunks, and `|` for a restart.
 fn texts(heard: &Mutex<Vec<Chunk>>) -> Vec<String> {
     let text = |chunk: &Chunk| match chunk {
         Chunk::Text { delta, .. } => Some(delta.clone()),

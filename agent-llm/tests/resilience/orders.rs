@@ -1,4 +1,4 @@
-//! Layers together, in the order that is right and in the one that is not.
+//! Combined layers, in the recommended order and in the wrong one.
 
 use agent_core::{ErrorKind, Model};
 use agent_llm::{CircuitBreaker, Failover, HedgeLayer, LayeredModel, RetryLayer, ScriptedModel, Turn};
@@ -13,7 +13,7 @@ use crate::{
 
 const DOWN: ErrorKind = ErrorKind::Overloaded;
 
-/// One more attempt after a second.
+/// One retry after a second.
 fn once() -> RetryLayer {
     RetryLayer::new().retries(1).jitter(0.0)
 }
@@ -29,7 +29,7 @@ async fn with_the_retry_inside_a_hiccup_does_not_change_the_model() {
     let began = Instant::now();
     let response = all.build().expect("builds").call(ask()).await.expect("an answer");
     assert_eq!((response.message.text().as_str(), began.elapsed()), ("a", secs(1)));
-    // Who is down is left after its attempts, and the next has attempts of its own.
+    // A model that is down is abandoned after its attempts, and the next has attempts of its own.
     let (a, b) = (model([fails(DOWN), fails(DOWN)]), model([fails(DOWN), Turn::text("b")]));
     let all = Failover::builder(LayeredModel::new(a.clone(), once())).fallback(LayeredModel::new(b.clone(), once()));
     let began = Instant::now();
@@ -71,12 +71,12 @@ async fn a_breaker_belongs_outside_a_retry() {
     let breaker = CircuitBreaker::new().failures(2).open_for(secs(20));
     let turns = || [fails(DOWN), fails(DOWN), Turn::text("ok")];
     let retry = || RetryLayer::new().retries(2).jitter(0.0);
-    // Right: a call with all its attempts counts once, here not at all.
+    // Right: a call with all its attempts counts once; here it counts as no failure.
     let right = model(turns());
     let began = Instant::now();
     LayeredModel::new(right.clone(), (breaker.layer("right"), retry())).call(ask()).await.expect("an answer");
     assert_eq!((right.calls(), began.elapsed()), (3, secs(1 + 2)));
-    // Wrong: the second attempt opens the circuit, and the retry runs into it.
+    // Wrong: the second attempt opens the circuit, which refuses the retry.
     let wrong = model(turns());
     let layers = (retry(), breaker.layer("wrong"));
     let error = LayeredModel::new(wrong.clone(), layers).call(ask()).await.expect_err("the third is refused");
@@ -88,11 +88,11 @@ async fn a_timeout_belongs_inside_a_breaker_and_inside_a_retry() {
     let stuck = || model([Turn::text("late").delay(secs(60)), Turn::text("ok")]);
     let breaker = CircuitBreaker::new().failures(1);
     let ten = || TimeoutLayer::new(secs(10));
-    // Right: the call that hangs is a failure, and is made again.
+    // Right: the call that hangs is a failure, and is retried.
     LayeredModel::new(stuck(), (once(), ten())).call(ask()).await.expect("the second attempt is fast");
     LayeredModel::new(stuck(), (breaker.layer("right"), ten())).call(ask()).await.expect_err("too slow");
     assert_eq!(breaker.state("right"), agent_core::event::CircuitState::Open);
-    // Wrong: all attempts together have the time, and the breaker does not see what was dropped.
+    // Wrong: all attempts share the timeout, and the breaker does not see the dropped call.
     let error = LayeredModel::new(stuck(), (ten(), once())).call(ask()).await.expect_err("too slow");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     LayeredModel::new(stuck(), (ten(), breaker.layer("wrong"))).call(ask()).await.expect_err("too slow");

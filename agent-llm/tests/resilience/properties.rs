@@ -1,4 +1,4 @@
-//! What holds for every script of failures.
+//! Properties for every script of failures.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     observed, secs,
 };
 
-/// Runs on a clock that jumps ahead whenever everybody waits.
+/// Runs on a paused clock, which advances whenever all tasks wait.
 fn on_paused_clock<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("starts").block_on(test)
@@ -30,7 +30,7 @@ const KINDS: [ErrorKind; 6] = [
     ErrorKind::Unexpected,
 ];
 
-/// A failure: its kind, and whether it may be tried again.
+/// A failure: its kind, and its retry hint.
 type Failure = (ErrorKind, Retry);
 
 fn failure() -> impl Strategy<Value = Failure> {
@@ -43,7 +43,7 @@ fn failure() -> impl Strategy<Value = Failure> {
     (select(&KINDS[..]), retry)
 }
 
-/// Some words, then perhaps a failure.
+/// Some words, then optionally a failure.
 #[derive(Clone, Debug)]
 struct Scripted {
     words: String,

@@ -1,4 +1,4 @@
-//! Trying model calls again.
+//! Retries of model calls.
 
 use std::{
     sync::{
@@ -172,14 +172,14 @@ async fn a_kind_of_error_can_have_a_way_of_its_own() {
     assert_eq!(calls(vec![fails(ErrorKind::Timeout), Turn::text("ok")]).await, (Err(ErrorKind::Timeout), 1, 0));
     let unknown = Turn::error(|| error(ErrorKind::Unexpected).with_retry(Again::Unknown));
     assert_eq!(calls(vec![unknown, Turn::text("ok")]).await, (Ok("ok".into()), 2, 10));
-    // All failed attempts count, and the last one's kind says how many there may be.
+    // All failed attempts count, and the kind of the last one determines the maximum.
     let mixed = vec![limited(), limited(), fails(ErrorKind::Overloaded), Turn::text("ok")];
     assert_eq!(calls(mixed).await, (Err(ErrorKind::Overloaded), 3, 10 + 20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_that_is_used_up_ends_all_new_attempts_until_answers_fill_it_again() {
-    // One new attempt per ten answers, none in reserve.
+    // One retry per ten answers, without a reserve.
     let layer = RetryLayer::new().budget(TpsBudget::new(secs(60), 0, 0.1)).jitter(0.0);
     let answers = (0..10).map(|_| Turn::text("ok"));
     let turns = [fails(ErrorKind::Overloaded)].into_iter().chain(answers);

@@ -1,4 +1,4 @@
-//! Picking a model for each call.
+//! Routing of calls to models.
 
 use agent_core::{
     EventKind, History, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part, Result, State, StateField,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::observed;
 
-/// A model that says the name by which it was asked.
+/// A model that answers with its own name.
 struct Named(&'static str);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! From one provider's wire to another's, within one conversation.
+//! Switching from one provider's wire to another's within one conversation.
 
 use std::sync::Arc;
 
@@ -7,20 +7,21 @@ use agent_llm::Failover;
 
 use crate::common::{Answer, Provider, Step, ask_to_stream, listen, say};
 
-/// What a provider says beside what the framework understands: it must go back to it, and to nobody else.
+/// Provider-specific content: it must be sent back to its provider, and to no other.
 const PRIVATE: &str = "only-for-its-own-provider";
 
 /// One provider behind some wire.
 struct Wire {
     name: &'static str,
     model: fn(Provider) -> Arc<dyn Model>,
-    /// An answer that says "Let me look." and calls `weather` with the id `ID` and Oslo, with `PRIVATE` somewhere in it.
+    /// An answer that says "Let me look." and calls `weather` with the id `ID` and Oslo, with
+    /// `PRIVATE` somewhere in it.
     turn: &'static str,
     /// The beginning of a stream that says "Half an" and breaks off.
     half: &'static str,
 }
 
-/// To cover another wire, add a line.
+/// Add a line to cover another wire.
 const WIRES: [Wire; 2] = [
     Wire { name: "chat at acme", model: |provider| openai_chat("acme", provider), turn: CHAT_TURN, half: CHAT_HALF },
     Wire {
@@ -42,14 +43,14 @@ const CHAT_TURN: &str = r#"{"choices":[{"index":0,"finish_reason":"tool_calls","
 
 const CHAT_HALF: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Half an\"}}]}\n\n";
 
-/// Each wire with each other.
+/// Returns all pairs of wires.
 fn pairs() -> impl Iterator<Item = (&'static Wire, &'static Wire)> {
     let others = |i: usize| WIRES.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, wire)| wire);
     WIRES.iter().enumerate().flat_map(move |(i, wire)| others(i).map(move |other| (wire, other)))
 }
 
 impl Wire {
-    /// Its turn with this call id.
+    /// Returns its turn with this call id.
     fn answer(&self, id: &str) -> Answer {
         Answer::json(200, self.turn.replace("PRIVATE", &self.private()).replace("ID", id))
     }
@@ -63,7 +64,7 @@ fn down() -> Answer {
     Answer::json(503, r#"{"error":{"message":"busy"}}"#)
 }
 
-/// Asks for the next turn of the conversation and answers its call.
+/// Requests the next turn of the conversation and answers its call.
 async fn go_on(model: &dyn Model, history: &mut History) {
     let response = model.call(ModelRequest::new(detached_run(history.clone()).cx().clone())).await.expect("an answer");
     let call = response.message.calls().next().expect("a call").clone();

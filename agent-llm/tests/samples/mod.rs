@@ -1,4 +1,4 @@
-//! What the servers of each wire say: one row a wire, for every test that is about all of them.
+//! Responses of each wire's servers: one row per wire, for every test that covers all wires.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 mod anthropic;
@@ -38,7 +38,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// An answer of one text, and nothing else.
+    /// An answer of one text only.
     pub(crate) fn text(&self) -> Answer {
         self.answer(|blocks| matches!(blocks, [Block::Text(_)]))
     }
@@ -48,7 +48,7 @@ impl Row {
         self.answer(|blocks| blocks.iter().filter(|block| matches!(block, Block::ToolCall(_))).count() == 2)
     }
 
-    /// The first answer that also comes as a stream and has such blocks.
+    /// The first answer that is also available as a stream and has such blocks.
     fn answer(&self, wanted: impl Fn(&[Block]) -> bool) -> Answer {
         let codec = (self.codec)();
         let is_wanted = |answer: &&Answer| {
@@ -58,7 +58,8 @@ impl Row {
         (self.samples)().answers().iter().find(is_wanted).expect("every wire has such a sample").clone()
     }
 
-    /// The number of the first event of `answer` whose chunks say something, and what they say.
+    /// Returns the index of the first event of `answer` for whose chunks `says` returns a text, and
+    /// the text.
     pub(crate) fn event(&self, answer: &Answer, says: fn(Chunk) -> Option<String>) -> Option<(usize, String)> {
         let (mut decoder, mut chunks) = ((self.codec)().decoder(true), Vec::new());
         answer.events().iter().enumerate().find_map(|(at, event)| {
@@ -68,12 +69,12 @@ impl Row {
     }
 }
 
-/// The text of a chunk.
+/// Returns the text of a chunk.
 pub(crate) fn text_of(chunk: Chunk) -> Option<String> {
     if let Chunk::Text { delta, .. } = chunk { Some(delta) } else { None }
 }
 
-/// The arguments in a chunk.
+/// Returns the arguments in a chunk.
 pub(crate) fn arguments_of(chunk: Chunk) -> Option<String> {
     if let Chunk::Arguments { delta, .. } = chunk { Some(delta) } else { None }
 }

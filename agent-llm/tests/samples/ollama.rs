@@ -64,7 +64,7 @@ fn calls_without_ids() -> Answer {
     answer("a call of an old server", &format!(r#"{{"role":"assistant",{calls}}}"#), "stop", &[calls])
 }
 
-/// `said` is what of the message each event holds. An answer ends with an event that says nothing.
+/// `said` holds the message fields of each event. The last event of an answer is empty.
 fn answer(name: &str, turn: &str, finish: &str, said: &[&str]) -> Answer {
     let head = r#"{"model":"m","created_at":"2026-01-02T03:04:05.678Z","message":"#;
     let end = format!(

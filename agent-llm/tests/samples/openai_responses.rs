@@ -12,7 +12,7 @@ use super::Row;
 
 pub(super) const ROW: Row = Row { wire: "openai-responses", codec, samples };
 
-/// It says nothing of storage, so that a request that does not either is written again as it was.
+/// A codec without storage settings, so that a request without them is encoded unchanged.
 fn codec() -> Arc<dyn RequestReader> {
     let mut profile = Profile::compatible("acme", "http://acme.test/v1");
     profile.responses.stateless = false;
