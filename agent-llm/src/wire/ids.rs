@@ -13,8 +13,9 @@ pub(crate) fn call_id(response: &str, at: usize) -> String {
 /// The tool of a call that names none. It is answered like any tool that is unknown, and providers refuse an empty name.
 pub(crate) const NAMELESS: &str = "unknown";
 
-/// Gives ids and names to the calls among `blocks` that have none; `before` is the number of calls before these. True if there
-/// were any: then results will name ids that the provider's own JSON does not have.
+/// Assigns ids and names to the calls in `blocks` that have none; `before` is the number of earlier
+/// calls. Returns true if there were any: then results will name ids that the provider's own JSON
+/// does not have.
 pub(crate) fn name_calls(blocks: &mut [Block], response: &str, before: usize) -> bool {
     let calls = blocks.iter_mut().filter_map(|block| match block {
         Block::ToolCall(call) => Some(call),

@@ -1,4 +1,4 @@
-//! The wires, one folder per protocol, and what they share.
+//! Wires, one folder per protocol, and their shared code.
 
 mod annotations;
 pub(crate) mod anthropic;

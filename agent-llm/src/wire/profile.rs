@@ -1,4 +1,4 @@
-//! What differs between servers that speak OpenAI's APIs.
+//! Profiles of servers with OpenAI's APIs.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::endpoint::{endpoint, place};
 use crate::{Auth, ResponsesProfile};
 
-/// What is particular to one server that speaks OpenAI's APIs: Chat Completions, Responses, or both.
+/// Profile of a server with OpenAI's APIs: Chat Completions, Responses, or both.
 ///
-/// It is a part of a [`Provider`](crate::Provider), whose table has those of many servers.
+/// It is part of a [`Provider`](crate::Provider), whose table contains those of many servers.
 ///
 /// ```
 /// use agent_llm::{Auth, Profile};
@@ -27,34 +27,41 @@ use crate::{Auth, ResponsesProfile};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Profile {
-    /// Who serves the models. What a provider sent goes back, in its own JSON, only to a provider of the same name. It is no
-    /// part of the JSON of a profile: there it is the name of the [`Provider`](crate::Provider).
+    /// Name of the provider. A provider's own JSON is sent back only to a provider of the same
+    /// name. Not part of a profile's JSON: there it is the name of the
+    /// [`Provider`](crate::Provider).
     #[serde(skip)]
     pub provider: String,
-    /// The address up to, and without, `/chat/completions` and `/responses`. May have places to be filled in: see [`with`](Self::with).
+    /// Base URL, without `/chat/completions` and `/responses`. It may have placeholders: see
+    /// [`with`](Self::with).
     pub base_url: String,
-    /// How the key is shown.
+    /// Placement of the key.
     pub auth: Auth,
-    /// The role of instructions.
+    /// Role of instructions.
     pub system_role: SystemRole,
-    /// Fields of a request for Chat Completions that this server calls otherwise than OpenAI once did (`max_tokens`,
-    /// `seed`, ..): its own name by the usual one. A field without a name is left out: the server refuses it.
+    /// Renamed fields of Chat Completions requests: the server's name by OpenAI's original one
+    /// (`max_tokens`, `seed`, ..). A field without a name is left out, because the server rejects
+    /// it.
     pub names: BTreeMap<String, Option<String>>,
-    /// Whether a streamed answer is asked to end with its usage (`stream_options`).
+    /// True to request usage at the end of streams (`stream_options`).
     pub include_usage: bool,
-    /// Whether fields of the server's own go back to it. False for servers that refuse in a request what they put in an
-    /// answer; reasoning still goes back.
+    /// True if the server accepts its own extra fields. False for servers that reject in a request
+    /// what they sent in an answer; reasoning is still sent back.
     pub verbatim: bool,
-    /// Whether parts and tools may be marked for the cache with `cache_control`. Others cache by themselves, or not at all.
+    /// True if parts and tools support cache markers (`cache_control`). Other servers cache
+    /// automatically, or not at all.
     pub cache_control: bool,
-    /// Whether the server takes a JSON Schema of the answer. One that does not is asked for any JSON.
+    /// True if the server supports a JSON Schema for the answer. Other servers are asked for any
+    /// JSON.
     pub json_schema: bool,
-    /// Whether it holds a model to the schema beside tools, and lets it call them: then its models
-    /// [say so](agent_core::ModelInfo::json_schema). Many servers refuse the two together, or let no tool be called.
+    /// True if it enforces the schema together with tools, without preventing calls: then its
+    /// models [report that](agent_core::ModelInfo::json_schema). Many servers reject the
+    /// combination, or prevent calls.
     pub json_schema_with_tools: bool,
-    /// The fields that ask for an effort, for each that is not `reasoning_effort` in the usual words.
+    /// Fields that request an effort, for each effort that is not a standard value of
+    /// `reasoning_effort`.
     pub effort: BTreeMap<Effort, Map<String, Value>>,
-    /// Fields of the server's own that each request for Chat Completions has, if it says nothing else of them: `safe_prompt` of
+    /// Default fields of each Chat Completions request, specific to the server: `safe_prompt` of
     /// Mistral, `provider` of OpenRouter.
     pub fields: Map<String, Value>,
     /// The only length that ids of calls may have, in letters and digits. Ids of another form that the server did not make are
@@ -64,40 +71,40 @@ pub struct Profile {
     pub documents: DocumentForm,
     /// Whether it knows efforts above `high`. One that does not is asked for that.
     pub above_high: bool,
-    /// The field in which it takes the most tokens that a model may think, and its place in others: `reasoning.max_tokens`.
-    /// Default: it is told no number.
+    /// Field for the thinking budget in tokens, as a path into nested objects:
+    /// `reasoning.max_tokens`. Default: no budget is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_tokens: Option<String>,
-    /// Whether it searches the web where Chat Completions say `web_search_options`.
+    /// True if it supports web search by `web_search_options` in Chat Completions.
     pub web_search_options: bool,
-    /// The fields of a request in which the server takes a name of the session, of a model that
-    /// [tells it](crate::ModelBuilder::tell_session): for Chat Completions and for Responses.
+    /// Fields that carry the session name, for a model with
+    /// [`tell_session`](crate::ModelBuilder::tell_session): in Chat Completions and in Responses.
     pub session_fields: Vec<String>,
-    /// What is particular to its Responses. (All other fields that are no facts of the server itself are about Chat
-    /// Completions, the role of instructions excepted.)
+    /// Settings of its Responses API. (All other fields about requests concern Chat Completions,
+    /// except the role of instructions.)
     pub responses: ResponsesProfile,
 }
 
-/// The role of instructions in a request.
+/// Role of instructions in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SystemRole {
-    /// `system`: understood everywhere.
+    /// `system`: supported everywhere.
     #[default]
     System,
-    /// `developer`: what newer models of OpenAI call it.
+    /// `developer`: the name in newer OpenAI models.
     Developer,
 }
 
-/// How a document is written in a request.
+/// Format of a document in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DocumentForm {
-    /// As a part `file`, as OpenAI's.
+    /// As a `file` part, as in OpenAI's API.
     #[default]
     File,
     /// As a part `document_url`, as Mistral's: the document's address, or its bytes in one.
@@ -114,22 +121,25 @@ impl SystemRole {
 }
 
 impl Profile {
-    /// Any server: a bearer token, and only fields that nearly all servers know.
+    /// Creates the profile of a compatible server: a bearer token, and only fields that nearly all
+    /// servers support.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self { provider: provider.into(), base_url: base_url.into(), ..Self::default() }
     }
 
-    /// Fills in the place `{name}` of the base URL: the `resource` of Azure, the `account` of Cloudflare.
+    /// Fills in the placeholder `{name}` of the base URL: the `resource` of Azure, the `account` of
+    /// Cloudflare.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.base_url = self.base_url.replace(&format!("{{{name}}}"), value);
         self
     }
 
-    /// The address of `path` at this server.
+    /// Returns the URI of `path` at this server.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is none, or has a place that is not filled in.
+    /// [`Config`](agent_core::ErrorKind::Config) if the base URL is invalid, or has an unset
+    /// placeholder.
     pub(crate) fn endpoint(&self, path: &str) -> Result<Uri> {
         let Self { provider, base_url, .. } = self;
         match place(base_url) {
@@ -140,12 +150,12 @@ impl Profile {
         }
     }
 
-    /// The fields that tell the server of the session.
+    /// Returns the fields that carry the session name.
     pub(crate) fn tell_session(&self, session: &str) -> Map<String, Value> {
         self.session_fields.iter().map(|field| (field.clone(), session.into())).collect()
     }
 
-    /// The effort to ask the server for, in place of one that it does not know.
+    /// Returns the effort to send: `High` in place of higher ones that the server does not support.
     pub(crate) fn known(&self, effort: Effort) -> Effort {
         match effort {
             Effort::XHigh | Effort::Max if !self.above_high && !self.effort.contains_key(&effort) => Effort::High,
@@ -153,14 +163,14 @@ impl Profile {
         }
     }
 
-    /// What the server calls the field `usual`; none if it refuses it.
+    /// Returns the server's name of the field `usual`; `None` if the server rejects it.
     pub(crate) fn name_of<'a>(&'a self, usual: &'a str) -> Option<&'a str> {
         self.names.get(usual).map_or(Some(usual), Option::as_deref)
     }
 }
 
 impl Default for Profile {
-    /// A [`compatible`](Self::compatible) server without a name or an address.
+    /// A [`compatible`](Self::compatible) server without a name or a URL.
     fn default() -> Self {
         Self {
             provider: String::new(),

@@ -1,8 +1,8 @@
-//! Conversations of two roles, as Anthropic's and Amazon's APIs have them.
+//! Conversations with alternating roles, as in Anthropic's and Amazon's APIs.
 //!
-//! What tools and users say between two turns of the assistant is one message: its results first, then the words. What is
-//! written of a message depends on the message before it, and never on those after it, so that it can be kept: each says how
-//! the one before it ends.
+//! All tool results and user messages between two turns of the assistant form one message: first
+//! the results, then the texts. The encoding of a message depends on the message before it, and
+//! never on later ones, so that it can be reused: each message closes the one before it.
 
 pub(crate) mod fold;
 #[cfg(feature = "requests")]
@@ -29,35 +29,35 @@ use super::{
 #[cfg(feature = "requests")]
 use super::{lenient::Str, two_roles::reading::Answer};
 
-/// How a wire of two roles says what is said.
+/// Block format of a wire with alternating roles.
 pub(crate) trait TwoRoles {
-    /// A block of a message, as it is written.
+    /// An encoded block.
     type Block<'a>: Serialize;
 
-    /// A block of the assistant's, read. What is not understood is kept as it came.
+    /// Decodes a block of the assistant. Unknown blocks are kept raw.
     fn read(json: &RawValue, origin: &Origin) -> Block;
 
-    /// A block in the provider's own JSON.
+    /// Wraps a block in the provider's own JSON.
     fn own(json: &RawValue) -> Self::Block<'_>;
 
-    /// Words without anything else, up to which the prompt is cached, if blocks are marked themselves.
+    /// Encodes a plain text, with a cache marker if the API marks blocks.
     fn plain(text: Cow<'_, str>, cache: Option<Cache>) -> Self::Block<'_>;
 
-    /// The block that says that the prompt is cached up to it, of an API that has such blocks.
+    /// Returns the block that marks the end of a cached prefix, if the API has such blocks.
     fn mark<'a>(_cache: Cache) -> Option<Self::Block<'a>> {
         None
     }
 
-    /// A text; none if it says nothing.
+    /// Encodes a text; `None` if it is empty.
     fn text<'a>(origin: &Origin, text: &'a Text) -> Option<Self::Block<'a>>;
 
-    /// What these parts of the message at `at` say.
+    /// Encodes these parts of the message at `at`.
     fn parts<'a>(origin: &Origin, at: usize, parts: &'a [Part]) -> Vec<Self::Block<'a>>;
 
-    /// Thinking, without its own JSON.
+    /// Encodes reasoning without its own JSON.
     fn reasoning(reasoning: &Reasoning) -> Self::Block<'_>;
 
-    /// False for thinking that the API does not take, though the provider said it.
+    /// Returns false for reasoning that the API rejects even from itself.
     fn is_sendable(_: &Block) -> bool {
         true
     }
@@ -72,12 +72,12 @@ pub(crate) trait TwoRoles {
     #[cfg(feature = "requests")]
     fn read_parts(content: &[&RawValue], origin: &Origin) -> Vec<Part>;
 
-    /// The result that this block is, read; none if it is no result.
+    /// Decodes a result block; `None` for any other block.
     #[cfg(feature = "requests")]
     fn read_result(json: &RawValue, origin: &Origin) -> Option<Answer>;
 }
 
-/// What stands where something must.
+/// Returns the placeholder for content that must not be empty.
 fn nothing<'a, W: TwoRoles>() -> W::Block<'a> {
     W::plain(EMPTY.into(), None)
 }
@@ -102,10 +102,10 @@ struct Spoken<'a> {
     content: Option<Content<'a>>,
 }
 
-/// The blocks of the assistant's message, or of its messages in a list.
+/// Decodes the blocks of the assistant's message, or of its messages in a list.
 ///
 /// # Errors
-/// If it is no message.
+/// If the JSON is not a message.
 fn read_turn<W: TwoRoles>(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
     let messages: Vec<Spoken<'_>> =
         if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
@@ -117,7 +117,7 @@ fn read_turn<W: TwoRoles>(json: &str, origin: &Origin) -> serde_json::Result<Vec
     Ok(blocks.filter(|block| !says_nothing(block)).collect())
 }
 
-/// True for a text without words, which APIs send and do not take back, and for thinking without anything.
+/// Returns true for an empty text, which APIs send but do not accept, and for empty reasoning.
 fn says_nothing(block: &Block) -> bool {
     match block {
         Block::Text(text) => text.text.is_empty() && text.citations.is_empty(),
@@ -126,7 +126,7 @@ fn says_nothing(block: &Block) -> bool {
     }
 }
 
-/// Why an answer ended, which is `message`.
+/// Maps the stop reason of `message`.
 pub(crate) fn finish(reason: &str, message: &AssistantMessage) -> FinishReason {
     match reason {
         "" | "end_turn" | "tool_use" if message.has_calls() => FinishReason::ToolCalls,
@@ -139,12 +139,12 @@ pub(crate) fn finish(reason: &str, message: &AssistantMessage) -> FinishReason {
     }
 }
 
-/// How a message is written.
+/// Encoding of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As an object of its own.
+    /// As a separate object.
     Apart,
-    /// As blocks of the user's message, which the next may go on with.
+    /// As blocks of the user's message, which the next message may continue.
     Joined,
 }
 
@@ -162,12 +162,14 @@ pub(crate) fn write_messages<W: TwoRoles>(history: &History, origin: &Origin, ou
     out.push(b']');
 }
 
-/// Instructions inside the conversation as the user's words: not all models take them elsewhere.
+/// Encodes instructions inside the conversation as a user's text, since not all models support
+/// other positions.
 fn instructions(message: &SystemMessage) -> String {
     format!("<system>\n{}\n</system>", message.text())
 }
 
-/// How long instructions inside the conversation are kept: as their last text that says so.
+/// Returns the cache marker of instructions inside the conversation: that of their last text with
+/// one.
 fn mark(message: &SystemMessage) -> Option<Cache> {
     message.parts().iter().rev().find_map(|part| match part {
         Part::Text(text) => text.cache,
@@ -235,7 +237,8 @@ impl<W: TwoRoles> Messages<'_, W> {
         out.extend(raw.iter().flat_map(|raw| raw.json().as_bytes()));
     }
 
-    /// The first message of several has something to say, whatever it is; the others may have nothing.
+    /// Writes a message's blocks. The first of several joined messages must not be empty; the
+    /// others may be.
     fn write_blocks(&self, at: usize, message: &Message, goes_on: bool, out: &mut Vec<u8>) {
         let mut blocks = self.blocks(at, message);
         if blocks.is_empty() && !goes_on {

@@ -1,4 +1,4 @@
-//! How answers that come whole are read.
+//! Decoding of non-streamed answers.
 
 use agent_core::{Block, ErrorKind, FinishReason, Retry, message::MediaSource};
 use agent_llm::Codec;

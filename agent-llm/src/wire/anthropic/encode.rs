@@ -1,4 +1,4 @@
-//! Writing requests: the system prompt, the conversation and the tools.
+//! Encoding of requests: the system prompt, the conversation and the tools.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ pub(super) fn encode(req: &ModelRequest, settings: &Fields<'_>, codec: &Anthropi
     out.push(b'}');
 }
 
-/// A system prompt that says nothing is left out: the API takes no empty text.
+/// Writes the system prompt. An empty one is left out, because the API rejects empty texts.
 fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
     let content = match own(origin, system.raw()) {
         Some(own) => Some(Content::Raw(own)),
@@ -57,7 +57,7 @@ fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
 pub(super) enum ToolJson<'a> {
     Raw(&'a RawValue),
     Function(Fields<'static>),
-    /// The provider's own JSON with a cache mark, or of a tool that it has itself.
+    /// The provider's own JSON with a cache marker, or a provider-side tool.
     Marked(Value),
 }
 
@@ -67,7 +67,7 @@ fn write_tools(origin: &Origin, claude: &Claude, specs: &[ToolSpec]) -> Vec<u8> 
     serde_json::to_vec(&tools).expect("keys are texts")
 }
 
-/// The tool in this API's form; none if another provider runs it.
+/// Encodes a tool; `None` if another provider runs it.
 fn tool_json<'a>(origin: &Origin, claude: &Claude, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
     match own(origin, spec.raw.as_ref()) {
         Some(raw) if spec.cache.is_some() && spec.cache != read::cache(raw) => {
@@ -87,7 +87,7 @@ fn tool_json<'a>(origin: &Origin, claude: &Claude, spec: &'a ToolSpec) -> Option
     }
 }
 
-/// A tool of the caller's.
+/// Encodes a tool of the application.
 pub(super) fn function(spec: &ToolSpec) -> ToolJson<'_> {
     let mut fields = Fields::default();
     fields.say("name", Some(&spec.name));
@@ -97,7 +97,7 @@ pub(super) fn function(spec: &ToolSpec) -> ToolJson<'_> {
     ToolJson::Function(fields)
 }
 
-/// The API insists on hearing that arguments are an object.
+/// Adds the type `object`, which the API requires.
 pub(crate) fn input_schema(parameters: &Value) -> Cow<'_, Value> {
     match parameters {
         Value::Object(fields) if !fields.contains_key("type") => {

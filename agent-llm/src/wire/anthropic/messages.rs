@@ -1,4 +1,4 @@
-//! Messages, as they are written and read.
+//! Encoding and decoding of messages.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::wire::two_roles::reading::Answer;
 use crate::wire::{cache_control::CacheControl, content::Input, two_roles::TwoRoles};
 
-/// The wire.
+/// The wire, as a type parameter.
 #[derive(Debug)]
 pub(super) struct Messages;
 
@@ -53,7 +53,7 @@ impl TwoRoles for Messages {
         }
     }
 
-    /// Reasoning without a signature is sent to nobody.
+    /// Reasoning without a signature is never sent.
     fn is_sendable(block: &Block) -> bool {
         !matches!(block, Block::Reasoning(r) if r.signature.is_none() && r.encrypted.is_none())
     }

@@ -1,4 +1,4 @@
-//! Content, as the API writes it, and the media that it takes.
+//! Encoding of content, and supported media.
 
 use std::borrow::Cow;
 
@@ -59,12 +59,12 @@ pub(super) enum BlockJson<'a> {
     },
     #[serde(untagged)]
     Raw(&'a RawValue),
-    /// The provider's own JSON with another cache mark.
+    /// The provider's own JSON with a different cache marker.
     #[serde(untagged)]
     Marked(Value),
 }
 
-/// The content of a tool's result, or of a system prompt.
+/// Content of a tool result, or of a system prompt.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
@@ -74,7 +74,7 @@ pub(super) enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// None if there is none; a text alone needs no block.
+    /// Returns the content of these blocks; `None` if there are none. A single text needs no block.
     pub(super) fn of(mut blocks: Vec<BlockJson<'a>>) -> Option<Self> {
         Some(match blocks.pop()? {
             BlockJson::Text { text, cache_control: None } if blocks.is_empty() => Self::Text(text),
@@ -86,7 +86,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Where a medium is.
+/// Source of media.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Source<'a> {
@@ -97,11 +97,11 @@ pub(super) enum Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// `usual` is the type of what does not say its own.
+    /// `usual` is the default media type.
     fn of(media: &'a Media, usual: &'a str) -> Self {
         let media_type = media.mime.as_deref().unwrap_or(usual);
         match &media.source {
-            // In base64 the API takes pages and pictures alone.
+            // The API accepts base64 only for PDFs and images.
             MediaSource::Base64(data) if media_type.starts_with("text/") => match BASE64_STANDARD.decode(data) {
                 Ok(text) => Self::Text { media_type: "text/plain", data: String::from_utf8_lossy(&text).into_owned() },
                 Err(_) => Self::Base64 { media_type, data },
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The part in this API's form; none if it says nothing, or is another provider's and means nothing here.
+/// Encodes a part; `None` if it is empty, or another provider's content that means nothing here.
 pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson<'a>> {
     let media = match part {
         Part::Text(text) => return text_json(origin, text),
@@ -137,7 +137,7 @@ pub(super) fn part_json<'a>(origin: &Origin, part: &'a Part) -> Option<BlockJson
     })
 }
 
-/// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
+/// Encodes a text, with the provider's own JSON if it still matches. The API rejects blank texts.
 pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
     if let Some(raw) = own(origin, text.raw.as_ref())
         && let Part::Text(was) = read::part(raw, origin)
@@ -149,12 +149,12 @@ pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson
     (!text.text.trim().is_empty()).then(|| BlockJson::Text { text: Cow::Borrowed(&text.text), cache_control })
 }
 
-/// The provider's own JSON, with the cache mark that is wanted now.
+/// Returns the provider's own JSON, with the current cache marker.
 fn with_mark<'a>(raw: &'a RawValue, was: Option<Cache>, wanted: Option<Cache>) -> BlockJson<'a> {
     if was == wanted { BlockJson::Raw(raw) } else { BlockJson::Marked(marked(raw, wanted)) }
 }
 
-/// The JSON of a block or a tool with another cache mark.
+/// Returns the JSON of a block or a tool with a different cache marker.
 pub(super) fn marked(raw: &RawValue, cache: Option<Cache>) -> Value {
     let mut fields: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
     fields.remove("cache_control");
@@ -162,12 +162,12 @@ pub(super) fn marked(raw: &RawValue, cache: Option<Cache>) -> Value {
     Value::Object(fields)
 }
 
-/// Checks that the API has a form for every medium of the conversation. What is at an address or at the provider is what the
-/// provider finds there, but for sound and film.
+/// Checks that the API supports every medium of the conversation. Media at a URL or at the provider
+/// are only rejected if they are audio or video.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for media that it does not take, such as sound and film, with
-/// those that it does.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for unsupported media, such as audio
+/// and video; the error lists the supported ones.
 pub(super) fn check(history: &History, origin: &Origin) -> Result<()> {
     check_media(history, origin, |part, media, _| {
         let mime = media.mime.as_deref()?;

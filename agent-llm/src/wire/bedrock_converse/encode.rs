@@ -1,4 +1,4 @@
-//! Writing requests.
+//! Encoding of requests.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, origin: &Orig
     out.push(b'}');
 }
 
-/// Begins a field of an object, which may be its first.
+/// Begins a field of an object, possibly its first.
 fn begin(field: &str, out: &mut Vec<u8>) {
     if out.last() != Some(&b'{') {
         out.push(b',');
@@ -41,7 +41,7 @@ fn begin(field: &str, out: &mut Vec<u8>) {
     out.push(b':');
 }
 
-/// A system prompt that says nothing is left out: the API takes no empty text.
+/// Writes the system prompt. An empty one is left out, because the API rejects empty texts.
 fn write_system(origin: &Origin, system: &SystemMessage, out: &mut Vec<u8>) {
     if let Some(own) = own(origin, system.raw()) {
         begin("system", out);
@@ -83,7 +83,8 @@ fn write_tool_config(
     }
 }
 
-/// True if no tool may be called. The API says so by having none, which it does not take of a conversation with calls.
+/// Returns true if no tool may be called. The API expresses that by the absence of tools, which it
+/// rejects for a conversation with calls.
 fn is_barred(req: &ModelRequest) -> bool {
     let has_calls = |message: &Message| message.as_assistant().is_some_and(AssistantMessage::has_calls);
     req.params.tool_choice == Some(ToolChoice::None) && !req.messages.iter().any(has_calls)

@@ -1,4 +1,4 @@
-//! Messages, as they are written and read.
+//! Encoding and decoding of messages.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::wire::{
     two_roles::TwoRoles,
 };
 
-/// The wire.
+/// The wire, as a type parameter.
 #[derive(Debug)]
 pub(super) struct Converse;
 

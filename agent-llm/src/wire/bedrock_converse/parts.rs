@@ -1,4 +1,4 @@
-//! Content, as the API writes it.
+//! Encoding of content.
 
 use std::borrow::Cow;
 
@@ -60,7 +60,7 @@ pub(super) struct ResultJson<'a> {
     pub(super) status: Option<&'static str>,
 }
 
-/// Asks for the prompt to be cached up to here.
+/// Marks the end of a prefix to cache.
 #[derive(Serialize)]
 pub(super) struct CachePoint {
     r#type: &'static str,
@@ -74,8 +74,8 @@ impl From<Cache> for CachePoint {
     }
 }
 
-/// The parts in this API's form, each with its cache point behind it. What says nothing, or is another provider's and means
-/// nothing here, is left out. `place` is part of the names of documents that have none, which must not be the same.
+/// Encodes the parts, each followed by its cache point. Empty parts, and other providers' content
+/// that means nothing here, are left out. `place` makes the generated names of documents unique.
 pub(super) fn parts_json<'a>(origin: &Origin, place: usize, parts: &'a [Part]) -> Vec<BlockJson<'a>> {
     let mut blocks = Vec::new();
     for (nth, part) in parts.iter().enumerate() {
@@ -93,7 +93,7 @@ pub(super) fn parts_json<'a>(origin: &Origin, place: usize, parts: &'a [Part]) -
     blocks
 }
 
-/// The text, in the provider's own JSON if that still says the same. The API takes no text that is blank.
+/// Encodes a text, with the provider's own JSON if it still matches. The API rejects blank texts.
 pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson<'a>> {
     if let Some(raw) = own(origin, text.raw.as_ref())
         && read::text_of(raw, origin)
@@ -104,7 +104,7 @@ pub(super) fn text_json<'a>(origin: &Origin, text: &'a Text) -> Option<BlockJson
     (!text.text.trim().is_empty()).then(|| BlockJson::Text(text.text.as_str().into()))
 }
 
-/// The cache mark that this block is, if it is no more than that.
+/// Decodes a block that is only a cache marker.
 #[cfg(feature = "requests")]
 pub(super) fn mark_of(json: &RawValue) -> Option<Cache> {
     let json: serde_json::Value = serde_json::from_str(json.get()).ok()?;

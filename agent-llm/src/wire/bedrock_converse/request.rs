@@ -1,4 +1,4 @@
-//! Reading requests.
+//! Decoding of requests.
 
 use agent_core::{Result, ToolSpec, ToolSpecs, message::Origin};
 use serde_json::{Value, value::RawValue};
@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// Reads a request; the raw JSON of its messages and tools, and `extra`, keep what is not understood. Its model and whether it
-/// is streamed are said by its address.
+/// Decodes a request; the raw JSON of its messages and tools, and `extra`, keep unknown content.
+/// The URL, not the body, contains the model and whether the answer is streamed.
 pub(super) fn decode_request(body: &str, origin: &Origin, family: &Family) -> Result<ParsedRequest> {
     parsed(body, origin, family).map_err(|e| no_request("a request of Converse", e))
 }
@@ -68,7 +68,7 @@ open_struct! {
     SystemTool { name: Str<'a> = "name", }
 }
 
-/// The result that this block is.
+/// Decodes a tool result block.
 pub(super) fn result(json: &RawValue, origin: &Origin) -> Option<Answer> {
     let said = serde_json::from_str::<BlockSaid<'_>>(json.get()).ok()?.result?;
     let parts = read::parts(&said.content.unwrap_or_default(), origin);
@@ -76,8 +76,8 @@ pub(super) fn result(json: &RawValue, origin: &Origin) -> Option<Answer> {
     Some((said.id.unwrap_or_default().0.into_owned(), parts, is_error))
 }
 
-/// The tools, each with its JSON unless it is written just so. A cache point is the mark of the tool before it. What is no
-/// tool of the caller's runs at the provider.
+/// Decodes the tools, each of which keeps its JSON if its encoding differs from it. A cache point
+/// marks the tool before it. Unknown tools run at the provider.
 fn tools(tools: &[&RawValue], origin: &Origin) -> serde_json::Result<ToolSpecs> {
     let mut specs: Vec<ToolSpec> = Vec::new();
     for json in tools {

@@ -1,4 +1,4 @@
-//! Writing the tools on offer.
+//! Encoding of tools.
 
 use std::borrow::Cow;
 
@@ -77,7 +77,7 @@ pub(super) fn system_tool(tool: &ServerTool) -> Option<&'static str> {
     }
 }
 
-/// What the model has no word for of a tool.
+/// Returns the feature of a tool that the model does not support, if any.
 pub(super) fn lack(tool: &ServerTool, family: &Family) -> Option<Lack> {
     match tool {
         _ if *family != Family::Nova || system_tool(tool).is_none() => Some(Lack::Tool),

@@ -1,30 +1,33 @@
 //! Cohere's Chat, version 2.
 //!
-//! Its messages, its tools and its turns have the form of Chat Completions, and are written and read as these are; its
-//! settings, its events, its usage and its citations are its own. A `tool_plan` is reasoning.
+//! Its messages, tools and turns have the format of Chat Completions, and share their encoding and
+//! decoding; its settings, events, usage and citations are its own. A `tool_plan` is reasoning.
 //!
-//! # What goes back to the provider
+//! # Round trip
 //!
-//! An unedited assistant message goes back as its provider sent it, with its plan and its citations. "Its provider" is a
-//! server with the same [`CohereProfile::provider`]; the model does not matter. A streamed message is put together in the
-//! shape in which it would have come whole.
+//! An unedited assistant message is sent back unchanged, with its plan and its citations. "Its
+//! provider" is a server with the same [`CohereProfile::provider`]; the model does not matter. A
+//! streamed message is assembled in the shape of a non-streamed response.
 //!
 //! # Documents
 //!
-//! What the model is to answer from is a field of the request: `documents` in
-//! [`ModelParams::extra`](agent_core::ModelParams), as `safety_mode`, `strict_tools` and all others that only Cohere has.
-//! What the model cites of them, and of results of tools, is in the [`citations`](agent_core::Text) of its text.
+//! Source documents are a field of the request: `documents` in
+//! [`ModelParams::extra`](agent_core::ModelParams), as are `safety_mode`, `strict_tools` and all
+//! other fields specific to Cohere. Citations of documents and of tool results are in the
+//! [`citations`](agent_core::Text) of the text.
 //!
-//! # What the wire cannot say
+//! # Limitations
 //!
-//! * A message holds no documents: one that does is an error.
-//! * That one tool must be called: it alone is offered, and some tool must be called.
-//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
-//! * A form has neither a name nor a description, and there is none beside tools: the provider refuses the two together.
-//! * An effort is a budget of tokens: 256, 1,024 or 4,096 up to [`Medium`](agent_core::model::Effort), and without bounds
-//!   above.
-//! * As in Chat Completions, images of a tool's result follow all results in one user message, and only the text of a
-//!   failed result says that it failed.
+//! * A message with documents is an error.
+//! * To force one tool, only that tool is offered, and the model must call some tool.
+//! * Parallel calls cannot be disabled: [`parallel_tool_calls`](agent_core::ModelParams) is not
+//!   sent.
+//! * An output format has neither a name nor a description, and the provider rejects it together with
+//!   tools.
+//! * An effort is a token budget: 256, 1,024 or 4,096 up to [`Medium`](agent_core::model::Effort),
+//!   and unlimited above.
+//! * As in Chat Completions, images of a tool's result follow all results in one user message, and
+//!   only the text of a failed result indicates the failure.
 
 mod answer;
 mod citations;
@@ -56,10 +59,10 @@ use crate::{
     },
 };
 
-/// The wire's name in an [`Origin`].
+/// Name of the wire in an [`Origin`].
 const WIRE: &str = "cohere-chat";
 
-/// The [`Codec`] of Cohere's Chat, version 2.
+/// [`Codec`] of Cohere's Chat, version 2.
 ///
 /// ```
 /// use agent_core::{ModelRequest, History, Message, testing::detached_run};
@@ -82,10 +85,10 @@ pub struct CohereCodec {
 }
 
 impl CohereCodec {
-    /// A codec for `model`, as served by a server of this profile.
+    /// Creates a codec for `model` on a server with this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: CohereProfile) -> Result<Self> {
         let uri = endpoint(&profile.base_url, "/chat")?;
         let key = WireKey::new(&(WIRE, &profile.provider));

@@ -1,4 +1,4 @@
-//! Writing requests: the system prompt and the tools, around the conversation.
+//! Encoding of requests: the system prompt and the tools, around the conversation.
 
 use agent_core::{ModelRequest, SystemMessage, ToolSpec};
 use serde::Serialize;
@@ -21,13 +21,13 @@ use crate::wire::{
     schema::open_api::open_api,
 };
 
-/// The names of the field that holds the system prompt.
+/// Spellings of the field with the system prompt.
 pub(super) const SYSTEM: [&str; 2] = ["systemInstruction", "system_instruction"];
 
-/// The names of the list in a tool.
+/// Spellings of the list in a tool.
 pub(super) const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
-/// Writes the request's body to `out`. What `extra` holds is not written from elsewhere.
+/// Writes the request's body to `out`. Fields in `extra` replace those generated from elsewhere.
 pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     let extra = &req.params.extra;
     out.push(b'{');
@@ -53,7 +53,7 @@ pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     let calls = req.tools.iter().any(|spec| !spec.is_server_side()) || extra.contains_key("tools");
     let is_native = |tool| server_tools::tool(tool, codec.profile.exclude_domains).is_ok();
     let has_native = req.tools.iter().any(|spec| spec.server.as_ref().is_some_and(is_native) && spec.raw.is_none());
-    // Needed where functions are called beside the provider's own tools.
+    // Required if functions are combined with provider-side tools.
     let shows_work = has_native && calls && codec.generation == GeminiGeneration::Gemini3;
     let mut settings = json!(settings(&req.params, calls, shows_work, codec));
     lay_spelled(&mut settings, extra);
@@ -64,7 +64,7 @@ pub(super) fn encode(req: &ModelRequest, codec: &GeminiCodec, out: &mut Draft) {
     out.push(b'}');
 }
 
-/// Writes a field with a comma after it.
+/// Writes a field, followed by a comma.
 fn write_field(name: &str, value: impl Serialize, out: &mut Vec<u8>) {
     write_json(&name, out);
     out.push(b':');
@@ -74,7 +74,8 @@ fn write_field(name: &str, value: impl Serialize, out: &mut Vec<u8>) {
 
 /// Writes the system prompt with the name of its field.
 ///
-/// A provider's own JSON of it is the field's value, or an object with nothing but that field, which keeps its spelling.
+/// A provider's own JSON of it is the field's value, or an object with only that field, which keeps
+/// its spelling.
 fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) {
     if let Some(own) = own(&codec.origin, system.raw()) {
         let fields: wrapper::Fields<'_> = lenient(own);
@@ -84,17 +85,18 @@ fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) 
     }
     let parts = PartJson::all(&codec.origin, system.parts());
     if !parts.is_empty() {
-        // The API refuses one without parts.
+        // The API rejects an empty list of parts.
         write_field(SYSTEM[0], ContentJson { rest: None, role: None, parts }, out);
     }
 }
 
-/// Writes the tools; nothing if there are none.
+/// Writes the tools; empty if there are none.
 ///
-/// Functions are declared together. The provider's own JSON of a function is its declaration, or a whole tool, which the
-/// functions after it then join. A tool that runs at another provider is not told of.
+/// Functions are declared together. The provider's own JSON of a function is its declaration, or a
+/// whole tool, which the following functions then join. A tool that runs at another provider is
+/// omitted.
 fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
-    // With each tool, whether its declarations are still open.
+    // Each tool, and whether its declarations are still open.
     let mut tools: Vec<(String, bool)> = Vec::new();
     for spec in specs {
         let own = own(&codec.origin, spec.raw.as_ref());

@@ -1,4 +1,4 @@
-//! Writing the conversation.
+//! Encoding of the conversation.
 
 use agent_core::{AssistantMessage, History, Message, Part, ToolMessage, message::Raw};
 use serde_json::value::RawValue;
@@ -15,21 +15,21 @@ use crate::wire::{
     json::{Object, own, write as write_json},
 };
 
-/// The name of the list in a content.
+/// Name of the list in a content.
 pub(super) const PARTS: [&str; 1] = ["parts"];
 
 const OPEN: &[u8] = br#"{"role":"user","parts":["#;
 const CLOSE: &[u8] = b"]},";
 
-/// Writes the messages of one history, each with a comma after it.
+/// Encodes the messages of one history, each followed by a comma.
 ///
-/// All results of a turn are in one content. A result leaves it open, and the message after it goes on with it or closes
-/// it: so what is written of a message depends on those before it alone.
+/// All results of a turn are in one content. A result leaves it open, and the next message
+/// continues or closes it: so the encoding of a message depends only on earlier messages.
 ///
 /// A provider's own JSON of a result or of a user message is
 ///
 /// * a content, which then begins with it;
-/// * a list of parts, which goes on with the content that is open;
+/// * a list of parts, which continues the open content;
 /// * for a result: a part, which does the same.
 pub(super) struct Messages<'a> {
     pub(super) codec: &'a GeminiCodec,
@@ -41,7 +41,7 @@ impl Messages<'_> {
         own(&self.codec.origin, raw)
     }
 
-    /// Writes `message`, which stands at `at` in the history.
+    /// Writes `message`, at index `at` in the history.
     pub(super) fn write(&self, at: usize, message: &Message, out: &mut Vec<u8>) {
         let raw = match message {
             Message::Tool(m) => self.own(m.raw()),
@@ -64,7 +64,7 @@ impl Messages<'_> {
             (Message::Assistant(m), _) => turn::write(self.codec, m, out),
             (Message::Tool(m), None) => self.write_result(at, m, out),
             (Message::User(m), own) if !is_joined => self.write_spoken(own, m.parts(), out),
-            // The API has no such role within a conversation: the user says it.
+            // The API has no such role inside a conversation: it becomes a user message.
             (Message::System(m), own) => self.write_spoken(own, m.parts(), out),
             (Message::Tool(_) | Message::User(_), own) => {
                 out.extend(own.iter().flat_map(|own| inner(own).unwrap_or(own).bytes()));
@@ -72,8 +72,8 @@ impl Messages<'_> {
         }
     }
 
-    /// Closes the content that the message before `at` left open. Models that cannot look into results are shown in a content of
-    /// its own what those of the turn hold besides text.
+    /// Closes the content that the message before `at` left open. For models that do not support
+    /// media in results, the media of the turn's results follow in a separate content.
     pub(super) fn close(&self, at: usize, out: &mut Vec<u8>) {
         if !self.is_open(at) {
             return;
@@ -93,12 +93,13 @@ impl Messages<'_> {
         }
     }
 
-    /// True if the message before `at` left its content open.
+    /// Returns true if the message before `at` left its content open.
     fn is_open(&self, at: usize) -> bool {
         at.checked_sub(1).and_then(|before| self.history.get(before)).is_some_and(|before| self.is_joined(before))
     }
 
-    /// True if the message goes on with the content of the results before it: a result, or parts that followed one.
+    /// Returns true if the message continues the content of the results before it: a result, or
+    /// parts that followed one.
     fn is_joined(&self, message: &Message) -> bool {
         match message {
             Message::Tool(_) => true,
@@ -128,20 +129,20 @@ impl Messages<'_> {
         write_json(&PartJson::FunctionResponse { id, name, response, parts }, out);
     }
 
-    /// The id of the call that the result at `at` answers, if the provider gave it one.
+    /// Returns the id of the call that the result at `at` answers, if the provider assigned one.
     fn given_id(&self, at: usize, result: &ToolMessage) -> Option<&str> {
         let before = (0..at).rev().filter_map(|at| self.history.get(at)?.as_assistant());
         let call = before.take(1).flat_map(AssistantMessage::calls).find(|call| *call.id == *result.call_id())?;
         given_id(&self.codec.origin, call)
     }
 
-    /// What the result holds besides text, as far as it can be shown.
+    /// Returns the result's content other than text, as far as it can be encoded.
     fn media<'r>(&self, result: &'r ToolMessage) -> Vec<PartJson<'r>> {
         PartJson::all(&self.codec.origin, result.parts().iter().filter(|part| part.as_text().is_none()))
     }
 }
 
-/// Writes what the user says. The API refuses a content without parts.
+/// Writes a user content. The API rejects an empty list of parts.
 fn write_content(parts: Vec<PartJson<'_>>, out: &mut Vec<u8>) {
     if !parts.is_empty() {
         write_json(&ContentJson { rest: None, role: Some("user"), parts }, out);

@@ -1,24 +1,27 @@
-//! Gemini's `generateContent`, as the Gemini API, Vertex AI and proxies of both speak it.
+//! Gemini's `generateContent`, as implemented by the Gemini API, Vertex AI and proxies of both.
 //!
-//! # What goes back to the provider
+//! # Round trip
 //!
-//! An unedited turn of the model goes back as its provider sent it, with all signatures in place. "Its provider" is a server
-//! with the same [`GeminiProfile::provider`]; the model does not matter. A streamed turn is put together in the shape in
-//! which it would have come whole: texts that follow each other are one part, and so are thoughts, unless one is signed; a
-//! part with a signature stays as it came, and parts without a word are left out.
+//! An unedited turn of the model is sent back unchanged, with all signatures in place. "Its
+//! provider" is a server with the same [`GeminiProfile::provider`]; the model does not matter. A
+//! streamed turn is assembled in the shape of a non-streamed response: consecutive texts are one
+//! part, and so is consecutive reasoning, unless one is signed; a part with a signature is
+//! unchanged, and empty parts are left out.
 //!
-//! The API gives the arguments of a call as an object, not as the model wrote them: their text is made here, and is the same
-//! for equal objects.
+//! The API sends the arguments of a call as an object, not as the model's text: they are serialised
+//! here, equally for equal objects.
 //!
-//! Calls go back with the ids that the provider gave them. It often gives none; those that were made up here stay here.
+//! Calls are sent back with the provider's ids. It often assigns none; generated ids are not sent.
 //!
-//! # What the wire cannot say
+//! # Limitations
 //!
-//! * Instructions within a conversation are said by the user.
-//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
-//! * A tool's result must be an object: JSON of one goes as it is, any other text as `{"result": ..}`, and that of a failed
-//!   call as `{"error": ..}`. Arguments of another model's call that are no object go as `{"arguments": ..}`.
-//! * The provider caches by itself: [`Cache`](agent_core::message::Cache) marks are not sent.
+//! * Instructions inside a conversation are sent as user messages.
+//! * Parallel calls cannot be disabled: [`parallel_tool_calls`](agent_core::ModelParams) is not
+//!   sent.
+//! * A tool's result must be an object: a JSON object is sent unchanged, any other text as
+//!   `{"result": ..}`, and that of a failed call as `{"error": ..}`. Arguments of another model's
+//!   call that are not an object are sent as `{"arguments": ..}`.
+//! * The provider caches automatically: [`Cache`](agent_core::message::Cache) markers are not sent.
 
 mod answer;
 mod citations;
@@ -56,10 +59,10 @@ use crate::{
     },
 };
 
-/// The wire's name in an [`Origin`].
+/// Name of the wire in an [`Origin`].
 const WIRE: &str = "gemini-generate";
 
-/// The [`Codec`] of Gemini's `generateContent` and `streamGenerateContent`.
+/// [`Codec`] of Gemini's `generateContent` and `streamGenerateContent`.
 ///
 /// ```
 /// use agent_core::{ModelRequest, History, Message, testing::detached_run};
@@ -84,11 +87,11 @@ pub struct GeminiCodec {
 }
 
 impl GeminiCodec {
-    /// A codec for `model`, as served by a server of this profile. A name with a slash in it, such as `tunedModels/mine`,
-    /// stands in the address as it is; any other below `models/`.
+    /// Creates a codec for `model` on a server with this profile. A name with a slash, such as
+    /// `tunedModels/mine`, is used in the URL unchanged; any other is placed below `models/`.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: GeminiProfile) -> Result<Self> {
         let model = model.into();
         let path = if model.contains('/') { format!("/{model}") } else { format!("/models/{model}") };
@@ -100,7 +103,7 @@ impl GeminiCodec {
         Ok(Self { whole, streamed, profile, origin, generation, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &GeminiProfile {
         &self.profile
     }
@@ -136,7 +139,7 @@ impl Codec for GeminiCodec {
 
 #[cfg(feature = "requests")]
 impl crate::RequestReader for GeminiCodec {
-    /// The body does not say whether the answer is to be streamed: the address does.
+    /// The URL, not the body, tells whether the answer is streamed.
     fn decode_request(&self, body: &[u8]) -> Result<crate::ParsedRequest> {
         request::decode_request(&text_of(body), self)
     }

@@ -1,21 +1,25 @@
-//! Ollama's own chat.
+//! Ollama's native chat API.
 //!
-//! What a provider sent goes back to it as it came, thoughts included; what was streamed, as it would have come whole.
+//! A provider's messages are sent back unchanged, including reasoning; streamed ones as in a
+//! non-streamed response.
 //!
-//! # The window
+//! # Context window
 //!
-//! A server gives a model less room than the model could use, unless it is told `num_ctx` in
-//! [`options`](OllamaProfile::options), and leaves out what does not fit, in silence.
-//! [`truncate`](OllamaProfile::truncate) says whether it may.
+//! A server loads a model with a smaller window than the model supports, unless `num_ctx` is set in
+//! [`options`](OllamaProfile::options), and silently drops what does not fit.
+//! [`truncate`](OllamaProfile::truncate) controls whether it may.
 //!
-//! # What the wire cannot say
+//! # Limitations
 //!
-//! * That a tool must be called: the tools that may be are offered, of which the model is free to call none.
-//! * Nothing forbids the model several calls at once: [`parallel_tool_calls`](agent_core::ModelParams) is not sent.
-//! * A form has neither a name nor a description, and beside tools it keeps the model from calling them.
-//! * The least effort is a low one.
-//! * Images are sent as Base64, not as addresses; there are no documents.
-//! * Nothing marks a failed tool result: its text has to say so.
+//! * A tool call cannot be forced: only the permitted tools are offered, and the model may call
+//!   none of them.
+//! * Parallel calls cannot be disabled: [`parallel_tool_calls`](agent_core::ModelParams) is not
+//!   sent.
+//! * An output format has neither a name nor a description, and prevents tool calls if there are
+//!   tools.
+//! * The lowest effort is `low`.
+//! * Images are sent as base64, not as URLs; documents are not supported.
+//! * A failed tool result is not marked: its text has to say so.
 
 mod answer;
 mod encode;
@@ -46,10 +50,10 @@ use crate::{
     },
 };
 
-/// The wire's name in an [`Origin`].
+/// Name of the wire in an [`Origin`].
 const WIRE: &str = "ollama-chat";
 
-/// The [`Codec`] of Ollama's own chat.
+/// [`Codec`] of Ollama's native chat API.
 ///
 /// ```
 /// use agent_core::{ModelRequest, History, Message, testing::detached_run};
@@ -73,10 +77,10 @@ pub struct OllamaCodec {
 }
 
 impl OllamaCodec {
-    /// A codec for `model`, as served by a server of this profile.
+    /// Creates a codec for `model` on a server with this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: OllamaProfile) -> Result<Self> {
         let uri = endpoint(profile::server(&profile.base_url), "/api/chat")?;
         let key = WireKey::new(&(WIRE, &profile.provider));
@@ -109,7 +113,7 @@ impl Codec for OllamaCodec {
         answer::decode(&text_of(body), self.origin())
     }
 
-    /// A model that is not there is an error that says how to get it.
+    /// The error for a model that is not installed says how to pull it.
     fn decode_error(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
         let said = ProviderError::from_response(status, headers, body);
         let is_missing = said.message.starts_with("model ") && said.message.contains("not found");

@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is one event.
+//! Decoding of answers. A non-streamed answer is a single event.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -42,19 +42,20 @@ open_struct! {
 }
 
 open_struct! {
-    /// What is said of a choice. An event may hold the whole message beside a delta: it repeats what the deltas said.
+    /// Fields of a choice. An event may contain the whole message beside a delta: it repeats the
+    /// deltas.
     Choice {
         index: u64 = "index",
         delta: Delta<'a> = "delta",
         message: &'a RawValue = "message",
         finish_reason: Str<'a> = "finish_reason",
-        // Some servers have the usage here.
+        // Some servers put the usage here.
         usage: &'a RawValue = "usage",
         error: &'a RawValue = "error",
     }
 }
 
-/// The choices of an event. The first costs no list: hardly an event has another.
+/// Choices of an event. The first needs no list: events rarely have more.
 #[derive(Debug, Default)]
 pub(super) struct Choices<'a> {
     first: Option<Choice<'a>>,
@@ -90,11 +91,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
 pub(super) struct Answer {
     origin: Origin,
     is_heard: bool,
-    /// It came whole: what stands there as a delta says nothing.
+    /// True if the answer is not streamed: a delta in it is ignored.
     is_whole: bool,
     id: Option<Arc<str>>,
     model: Option<Arc<str>>,
-    /// The newest account: it is read at the end.
+    /// Newest usage object, which is decoded at the end.
     usage: String,
     details: Details,
     /// The choices that have begun, by their numbers. That of number 0 is the answer; what the others say is told beside it.
@@ -198,7 +199,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// What is told of the choice beside the answer.
+    /// Returns the choice as a detail beside the answer.
     fn into_value(mut self, index: u64, response: &str) -> Value {
         let message = self.fold.json(response).ok().and_then(|json| parse(&json)).unwrap_or_default();
         let mut fields = self.details.into_fields(&Details::default());

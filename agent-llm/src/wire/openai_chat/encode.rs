@@ -1,4 +1,5 @@
-//! Writing requests: of this wire, and of those that have their messages and their tools in lists of the same names.
+//! Encoding of requests: for this wire, and for those whose messages and tools are in lists of the
+//! same names.
 
 use agent_core::{
     History, Message, ModelRequest, SystemMessage, ToolSpec,
@@ -19,31 +20,32 @@ use crate::wire::{
     server_tools::Lack,
 };
 
-/// What the codec of such a wire says in its own words.
+/// Wire-specific parts of the encoding.
 pub(in crate::wire) trait Words {
     fn manner(&self) -> &Manner;
 
-    /// True if the tool is offered, of those that the server is told of. Default: it is.
+    /// Returns true if the tool is offered. Default: true.
     fn offers(&self, req: &ModelRequest, spec: &ToolSpec) -> bool {
         let _ = (req, spec);
         true
     }
 
-    /// Writes an object of everything but the messages and the tools.
+    /// Writes an object with everything but the messages and the tools.
     fn write_settings(&self, req: &ModelRequest, has_tools: bool, out: &mut Vec<u8>);
 
-    /// Writes the instructions. Default: as Chat Completions do.
+    /// Writes the instructions. Default: as in Chat Completions.
     fn write_system(&self, system: &SystemMessage, out: &mut Vec<u8>) {
         write_spoken(self.manner(), self.manner().system_role(), system.raw(), system.parts(), out);
     }
 
-    /// Writes `message`, which stands at `at` in the history, with a comma after it. Default: as Chat Completions do.
+    /// Writes `message`, at index `at` in the history, followed by a comma. Default: as in Chat
+    /// Completions.
     fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
         write_message(self.manner(), history, at, message, out);
     }
 }
 
-/// Writes the request's body to `out`; what is made of its tools is kept under `key`.
+/// Writes the request's body to `out`; the encoded tools are cached under `key`.
 pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireKey, out: &mut Draft) {
     let (extra, manner, mut tools) = (&req.params.extra, words.manner(), None);
     if !req.tools.is_empty() && !extra.contains_key("tools") {
@@ -62,7 +64,7 @@ pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireK
             words.write_system(system, out);
             out.push(b',');
         }
-        // Each has a comma after it, so that what is written of one does not depend on whether another follows.
+        // Each message has a comma after it, so that its encoding does not depend on the next.
         out.messages(&req.messages, |at, message, out| words.write_message(&req.messages, at, message, out));
         out.pop_if(|last| *last == b',');
         out.push(b']');
@@ -81,7 +83,7 @@ impl Words for OpenAiChatCodec {
 
     fn write_settings(&self, req: &ModelRequest, has_tools: bool, out: &mut Vec<u8>) {
         let (model, params) = (self.manner.origin.model(), &req.params);
-        // The last search of the web among the tools holds.
+        // The last web search among the tools applies.
         let search = req.tools.iter().rev().find_map(|spec| match &spec.server {
             Some(ServerTool::WebSearch(search)) if spec.raw.is_none() && spec.is_server_side() => Some(search),
             _ => None,
@@ -91,7 +93,8 @@ impl Words for OpenAiChatCodec {
     }
 }
 
-/// The list of tools. Others than functions may be another provider's own, or a setting.
+/// Writes the list of tools. Tools other than functions may belong to another provider, or be a
+/// setting.
 fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&specs.iter().filter_map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
@@ -109,7 +112,7 @@ pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<
     own.or_else(|| (!spec.is_server_side()).then(function))
 }
 
-/// What the server has no word for of a tool.
+/// Returns the feature of a tool that the server does not support, if any.
 pub(super) fn lack(tool: &ServerTool, profile: &Profile) -> Option<Lack> {
     match tool {
         ServerTool::WebSearch(search) if profile.web_search_options => {

@@ -1,4 +1,4 @@
-//! Putting a message together from its deltas, in the shape in which it would have come whole.
+//! Accumulates a message from deltas, in the shape of a non-streamed response.
 
 use std::mem::take;
 
@@ -29,27 +29,28 @@ open_struct! {
     }
 }
 
-/// What of a message a block is of, and its place there: a text alone is the first part of the content.
+/// Field of the message that a block comes from, and its index there: a text alone is the first
+/// part of the content.
 type Key = (Field, usize);
 
 const REASONING: Key = (Field::Reasoning, 0);
 const TEXT: Key = (Field::Content, 0);
 
-/// A message under way.
+/// A message in progress.
 ///
-/// It has one text and one block of reasoning, however often the model goes back to one of them; only a content that is a
-/// list of parts may have more.
+/// It has one text and one block of reasoning, even if the model alternates between them; only a
+/// content that is a list of parts may have more.
 #[derive(Debug)]
 pub(super) struct Fold {
     origin: Origin,
     blocks: Blocks<Key>,
     /// The message, if it came whole.
     whole: Option<Box<RawValue>>,
-    /// A content came, if only an empty one. Its text is a block's.
+    /// True once a content was sent, even an empty one. Its text is stored in a block.
     has_content: bool,
-    /// A content that comes as a list; it then holds the text before it, too.
+    /// Content as a list, which then also contains the text before it.
     parts: Vec<Value>,
-    /// Servers that send reasoning in several fields say it twice: only the first is heard.
+    /// Field with the reasoning. Some servers repeat it in several fields: only the first is used.
     spelling: Option<&'static str>,
     calls: Vec<Call>,
     /// How many of the calls listeners know.
@@ -61,13 +62,13 @@ pub(super) struct Fold {
 /// A call under way.
 #[derive(Debug, Default)]
 struct Call {
-    /// The server's number for it, if it has one.
+    /// The server's index of the call, if any.
     index: Option<u64>,
     id: String,
     kind: String,
     name: String,
     arguments: String,
-    /// What else is said of the function, and of the call.
+    /// Other fields of the function, and of the call.
     function: Map<String, Value>,
     rest: Map<String, Value>,
 }
@@ -120,13 +121,13 @@ impl Fold {
         self.push_calls(delta.tool_calls.as_deref().unwrap_or_default(), out)
     }
 
-    /// More reasoning, if the field is one that has it.
+    /// Appends to the reasoning, if the field contains reasoning.
     fn think(&mut self, field: &str, said: &Value, out: &mut Vec<Chunk>) {
         let mut known = SPELLINGS.into_iter().chain([DETAILS]);
         let Some(field) = known.find(|known| *known == field) else { return };
         let more = plain(said);
         let is_heard = !more.is_empty() && *self.spelling.get_or_insert(field) == field;
-        // Thinking that only the provider can read has its place, too.
+        // Encrypted reasoning becomes a block, too.
         let is_sealed = field == DETAILS && *said != json!([]) && !self.blocks.has(REASONING);
         if is_heard || is_sealed {
             self.blocks.turn_to(REASONING, out);
@@ -141,7 +142,8 @@ impl Fold {
         }
     }
 
-    /// Goes on with the last part if it is of the same kind, and of a kind that comes in pieces. `block` is what it says.
+    /// Continues the last part if it has the same, streamable kind; else adds a part. `block` is
+    /// its content.
     fn push_part(&mut self, more: Value, block: Block, out: &mut Vec<Chunk>) {
         let text = self.blocks.said(TEXT);
         if self.parts.is_empty() && !text.is_empty() {
@@ -163,7 +165,8 @@ impl Fold {
         }
     }
 
-    /// A call is spoken of once it [can be](Call::can_be_spoken), and those before it were.
+    /// Applies deltas of calls. A call is emitted once it [can be](Call::can_be_spoken), after
+    /// those before it.
     fn push_calls(&mut self, deltas: &[CallSaid<'_>], out: &mut Vec<Chunk>) -> serde_json::Result<()> {
         for delta in deltas {
             let at = self.call_of(delta);
@@ -183,7 +186,7 @@ impl Fold {
         Ok(())
     }
 
-    /// The place of the call that `delta` belongs to; a new one where it begins a call.
+    /// Returns the index of the call that `delta` belongs to, adding a call if it begins one.
     fn call_of(&mut self, delta: &CallSaid<'_>) -> usize {
         let (id, index) = (text(&delta.id), delta.index.map(|index| index.0));
         let names = delta.function.as_ref().is_some_and(|function| !text(&function.name).is_empty());
@@ -191,7 +194,7 @@ impl Fold {
             // A server without ids that sends whole calls.
             ("", "") => names && !call.name.is_empty() && !call.arguments.is_empty(),
             ("", _) | (_, "") => false,
-            (id, known) => id != known, // a server that gives every call the same index
+            (id, known) => id != known, // a server that uses one index for all calls
         };
         let known = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
@@ -204,7 +207,7 @@ impl Fold {
         })
     }
 
-    /// The fields in the order in which they were heard.
+    /// Returns the fields in the order in which they were streamed.
     pub(super) fn order(&self) -> [Field; 5] {
         let mut order = ORDER;
         let heard: Vec<Field> = self.blocks.keys().map(|(field, _)| field).collect();
@@ -212,11 +215,11 @@ impl Fold {
         order
     }
 
-    /// The message as it came whole, or would have come in the response of this id, of which the ids are made that calls do
-    /// not have.
+    /// Returns the message as it came, or as in the non-streamed response with this id, from which
+    /// missing call ids are generated.
     ///
     /// # Errors
-    /// Never, but for a bug: its keys are texts and its numbers finite.
+    /// Only in case of a bug: its keys are strings and its numbers finite.
     pub(super) fn json(&mut self, response: &str) -> serde_json::Result<Box<RawValue>> {
         if let Some(whole) = self.whole.take() {
             return Ok(whole);
@@ -234,14 +237,15 @@ impl Fold {
         to_raw_value(&message)
     }
 
-    /// Ends the message, which `blocks` were read of.
+    /// Ends the message, which was decoded into `blocks`.
     pub(super) fn finish(self, blocks: Vec<Block>, out: &mut Vec<Chunk>) -> Vec<Block> {
         self.blocks.finish(blocks, out)
     }
 }
 
 impl Call {
-    /// True once its name and its id are known, and more has come than these: until then there may be more of the name.
+    /// Returns true once name and id are known, and later data has arrived: until then the name may
+    /// continue.
     fn can_be_spoken(&self, others_follow: bool) -> bool {
         !self.name.is_empty() && !self.id.is_empty() && (others_follow || !self.arguments.is_empty())
     }
@@ -253,7 +257,8 @@ impl Call {
             }
         }
         if let Some(said) = &delta.function {
-            // A name comes whole, in pieces before the arguments, or again with every piece of them.
+            // A name is sent whole, in pieces before the arguments, or repeated with every piece of
+            // them.
             let name = text(&said.name);
             if self.name.is_empty() || self.arguments.is_empty() && self.name != name {
                 self.name.push_str(name);
@@ -264,7 +269,8 @@ impl Call {
         merge_all(&mut self.rest, &delta.rest)
     }
 
-    /// The call as it would have come whole. One of another kind has what it says in a field of its kind.
+    /// Returns the call as in a non-streamed response. A call that is not a function has its
+    /// content in a field named after its type.
     fn into_value(self, id: impl FnOnce() -> String) -> Value {
         let Self { id: known, kind, name, arguments, mut function, rest: mut call, .. } = self;
         let kind = if kind.is_empty() { "function".into() } else { kind };

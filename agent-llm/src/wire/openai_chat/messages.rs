@@ -1,4 +1,4 @@
-//! Writing messages: everything but what the model itself said.
+//! Encoding of all messages that are not the model's.
 
 use std::borrow::Cow;
 
@@ -56,13 +56,13 @@ impl Manner {
         own(&self.origin, raw)
     }
 
-    /// The mark, if the server takes marks.
+    /// Returns the cache marker, if the server supports markers.
     pub(super) fn cache_control(&self, cache: Option<Cache>) -> Option<CacheControl> {
         cache.filter(|_| self.profile.cache_control).map(Into::into)
     }
 }
 
-/// A message of anybody but the model.
+/// A message that is not the model's.
 #[derive(Serialize)]
 pub(in crate::wire) struct Spoken<'a> {
     role: &'a str,
@@ -130,7 +130,7 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
     if let Some(own) = manner.own(raw) {
         return out.extend_from_slice(own.get().as_bytes());
     }
-    // Some servers refuse a message that says nothing.
+    // Some servers reject an empty message.
     let content = match content(manner, parts, |_| true) {
         Said::Text(text) if text.trim().is_empty() => Said::Text(EMPTY.into()),
         Said::Parts(parts) if parts.is_empty() => Said::Text(EMPTY.into()),

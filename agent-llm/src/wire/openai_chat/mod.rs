@@ -1,18 +1,20 @@
-//! OpenAI Chat Completions, as OpenAI and dozens of other servers speak it.
+//! OpenAI Chat Completions, as implemented by OpenAI and dozens of other servers.
 //!
-//! # What goes back to the provider
+//! # Round trip
 //!
-//! An unedited assistant message goes back as its provider sent it, byte for byte, with all fields that only the provider
-//! understands: providers take back what they sent, `null`s and empty lists included, and some insist on it (the
-//! reasoning of a turn with tool calls). "Its provider" is a server with the same [`Profile::provider`]; the model does not
-//! matter. A streamed message is put together in the shape in which it would have come whole. Servers that refuse
-//! fields of their own are those without [`Profile::verbatim`].
+//! An unedited assistant message is sent back unchanged, byte for byte, with all provider-specific
+//! fields: providers accept what they sent, including `null`s and empty lists, and some require it
+//! (the reasoning of a turn with tool calls). "Its provider" is a server with the same
+//! [`Profile::provider`]; the model does not matter. A streamed message is assembled in the shape
+//! of a non-streamed response. Servers that reject their own fields are those without
+//! [`Profile::verbatim`].
 //!
-//! # What the wire cannot say
+//! # Limitations
 //!
-//! * A tool result holds only text. Images and documents of a turn's results follow all of them, in one user message.
-//! * An assistant message holds no images: another provider's stands as `[image]`.
-//! * Nothing marks a failed tool result: its text has to say so.
+//! * A tool result contains only text. Images and documents of a turn's results follow all of them,
+//!   in one user message.
+//! * An assistant message contains no images: another provider's is sent as `[image]`.
+//! * A failed tool result is not marked: its text has to say so.
 
 mod answer;
 #[cfg(feature = "requests")]
@@ -44,10 +46,10 @@ use crate::{
     },
 };
 
-/// The wire's name in an [`Origin`].
+/// Name of the wire in an [`Origin`].
 const WIRE: &str = "openai-chat";
 
-/// The [`Codec`] of OpenAI Chat Completions.
+/// [`Codec`] of OpenAI Chat Completions.
 ///
 /// ```
 /// use agent_core::{ModelRequest, History, Message, testing::detached_run};

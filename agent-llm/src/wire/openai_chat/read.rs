@@ -1,4 +1,4 @@
-//! From the JSON of one assistant message to its blocks.
+//! Decoding of one assistant message into blocks.
 
 use agent_core::{
     AssistantMessage, Block, FinishReason, Media, ModelResponse, ToolCall,
@@ -21,7 +21,7 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// The message, as far as it is understood. What is not stays in the raw JSON that is kept beside the blocks.
+    /// A message's known fields. Unknown ones stay in the raw JSON that is kept beside the blocks.
     Said {
         _role: Str<'a> = "role",
         content: Content<'a> = "content",
@@ -38,7 +38,8 @@ open_struct! {
 }
 
 open_struct! {
-    /// One call, or a piece of one. What is called may be no function: some servers then say both kinds, and leave one empty.
+    /// One call, or a piece of one. It may be of another kind than a function: some servers then
+    /// send both kinds, one of them empty.
     CallSaid {
         index: Count = "index",
         id: Str<'a> = "id",
@@ -51,7 +52,7 @@ open_struct! {
     Called { name: Str<'a> = "name", arguments: &'a RawValue = "arguments" | "input", }
 }
 
-/// The fields of a message that blocks are made of.
+/// Fields of a message that become blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::wire) enum Field {
     Reasoning,
@@ -61,17 +62,17 @@ pub(in crate::wire) enum Field {
     Calls,
 }
 
-/// How a message that came whole is ordered: models think, then speak, then call.
+/// Order of the blocks of a non-streamed message: reasoning, content, calls.
 pub(in crate::wire) const ORDER: [Field; 5] =
     [Field::Reasoning, Field::Content, Field::Refusal, Field::Images, Field::Calls];
 
-/// The fields in which servers have a model's reasoning. Some send it in two of them.
+/// Names of the field with a model's reasoning. Some servers send two of them.
 pub(super) const SPELLINGS: [&str; 3] = ["reasoning_content", "reasoning", "tool_plan"];
 
-/// The field in which some servers have the reasoning once more, with what proves it.
+/// Field in which some servers repeat the reasoning, with its signature.
 pub(super) const DETAILS: &str = "reasoning_details";
 
-/// Reads the message `json`, whose fields were heard in this order.
+/// Decodes the message `json`, whose fields were streamed in this order.
 pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5]) -> serde_json::Result<Vec<Block>> {
     let mut said: Said<'_> = serde_json::from_str(json.get())?;
     let mut blocks = Vec::new();
@@ -101,13 +102,13 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
     let unknown = said.rest.iter().map(|(_, json)| *json).chain(said.audio).chain(said.annotations);
     let says_something = |json: &RawValue| json.get().starts_with(['"', '[', '{']) && json.get().len() > 2;
     if blocks.is_empty() && unknown.into_iter().any(says_something) {
-        // Nothing in it is understood, but something was said.
+        // All content is unknown.
         blocks.push(Block::Other(raw(json, origin)));
     }
     Ok(blocks)
 }
 
-/// The reasoning of a message: its text where it is said first, if it is said twice, and what proves it.
+/// Decodes the reasoning of a message: the text of the first field that has it, and its signature.
 fn reasoning(said: &Said<'_>, origin: &Origin) -> Option<Block> {
     let fields = [said.reasoning_content, said.reasoning, said.tool_plan, said.reasoning_details];
     let texts = fields.into_iter().flatten().map(|json| plain(&lenient(json)));
@@ -126,7 +127,7 @@ fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
     match said.content.take() {
         Some(Content::Parts(list)) => list.into_iter().for_each(|json| push_part(json, origin, blocks)),
         Some(Content::Text(text)) if !text.is_empty() => blocks.push(Block::text(text)),
-        // A spoken answer has its words in the transcript.
+        // The text of a spoken answer is its transcript.
         _ => {
             let audio: Value = said.audio.map(lenient).unwrap_or_default();
             blocks.extend(audio["transcript"].as_str().filter(|words| !words.is_empty()).map(Block::text));
@@ -134,7 +135,7 @@ fn content(said: &mut Said<'_>, origin: &Origin, blocks: &mut Vec<Block>) {
     }
 }
 
-/// Adds the block of a part, unless it says nothing.
+/// Adds the block of a part, unless it is empty.
 fn push_part(json: &RawValue, origin: &Origin, blocks: &mut Vec<Block>) {
     let block = part(json, origin);
     if !matches!(&block, Block::Text(text) if text.is_empty()) {
@@ -146,7 +147,8 @@ fn refusal(said: &str, origin: &Origin) -> Block {
     Block::Other(Raw::from_value(origin.clone(), &json!({"type": "refusal", "refusal": said})))
 }
 
-/// The sound of a spoken answer. Its form is not said: how it begins shows it.
+/// Decodes the audio of a spoken answer. Its format is not stated and is detected from its first
+/// bytes.
 fn speech(json: &RawValue) -> Option<Block> {
     let sound = sound(lenient::<Value>(json)["data"].as_str()?);
     let mime = match sound.get(..4)? {
@@ -160,13 +162,13 @@ fn speech(json: &RawValue) -> Option<Block> {
     Some(Block::Document(Media::base64(BASE64_STANDARD.encode(sound), mime)))
 }
 
-/// The bytes of base64 that came in pieces, each of which may have its own end.
+/// Decodes base64 that was sent in pieces, each of which may have its own padding.
 fn sound(data: &str) -> Vec<u8> {
     let pieces = data.split('=').filter(|piece| !piece.is_empty());
     pieces.flat_map(|piece| BASE64_STANDARD_NO_PAD.decode(piece).unwrap_or_default()).collect()
 }
 
-/// The call, which keeps its JSON if a [`ToolCall`] has no room for all of it.
+/// Decodes a call, which keeps its JSON if a [`ToolCall`] cannot represent all of it.
 pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolCall> {
     let CallSaid { id, function, rest, .. } = serde_json::from_str(json.get())?;
     let custom = rest.iter().find(|(name, _)| &**name == "custom").map(|(_, json)| lenient::<Called<'_>>(json));

@@ -1,5 +1,5 @@
-//! Reading requests back. What the framework's own terms do not say exactly is kept as it came: messages, parts and tools beside
-//! what was understood of them, and fields of the request in `extra`.
+//! Decoding of requests. Content that this framework's types cannot represent exactly is kept raw:
+//! messages, parts and tools beside their decoded form, and fields of the request in `extra`.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ open_struct! {
     }
 }
 
-/// Reads the body of a request.
+/// Decodes a request body.
 pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     let profile = &manner.profile;
     let mut body = read_body(body, manner)?;
@@ -49,8 +49,8 @@ pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedReques
     Ok(body.finish(written))
 }
 
-/// What of this request a server would be told by itself, which `said` this. Who asks in other words for a stream or for a
-/// limit says all of that.
+/// Returns the fields that the decoded settings of this request encode to. A client that sets
+/// streaming or limits in another way has all of those fields in `extra`.
 fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Value> {
     let mut written: Map<_, _> = settings.fields().into();
     if said.get("stream_options") != written.get("stream_options") {
@@ -62,17 +62,17 @@ fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Va
     written
 }
 
-/// A body with messages, and with tools of this API's form.
+/// Decodes a body with messages, and with tools in this API's format.
 pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &Manner) -> Result<Body<'a>> {
     Body::read(body, "messages", |json| read_tool(json, &manner.origin, |spec| tool_json(manner, spec)))
 }
 
-/// Reads the messages of one request, in order.
+/// Decodes the messages of one request, in order.
 pub(in crate::wire) struct Reader<'a> {
     manner: &'a Manner,
-    /// The assistant message whose calls are being answered.
+    /// Assistant message whose calls are being answered.
     asked: Option<AssistantMessage>,
-    /// What the message under the reader's eyes would be written as.
+    /// Buffer for the encoding of the current message.
     written: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Self { manner, asked: None, written: Vec::new() }
     }
 
-    /// Reads one message. It keeps its JSON if it would be written otherwise.
+    /// Decodes one message. It keeps its JSON if its encoding differs from it.
     pub(in crate::wire) fn read(&mut self, json: &RawValue) -> serde_json::Result<Message> {
         let Said { role, content, tool_call_id, .. } = serde_json::from_str(json.get())?;
         if text(&role) == "assistant" {
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
                 let name = call.map(|call| call.name.clone()).unwrap_or_default();
                 Message::Tool(ToolMessage::new(id, name, Arc::new(parts), false))
             }
-            // Whoever else speaks is not the model. (`function` answers calls of a kind that nobody makes any more.)
+            // All other roles become user messages. (`function` answers an obsolete kind of call.)
             _ => Message::User(UserMessage::new(parts)),
         };
         self.written.clear();
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A message of the model's. One that says nothing is kept as well: the model was shown it.
+/// Decodes a message of the model. An empty one is kept as well: the model saw it.
 fn assistant(manner: &Manner, json: &RawValue) -> serde_json::Result<AssistantMessage> {
     let mut blocks = read(json, &manner.origin, ORDER)?;
     let raw = raw(json, &manner.origin);

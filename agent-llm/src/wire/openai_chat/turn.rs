@@ -26,7 +26,7 @@ use crate::wire::{
 #[derive(Serialize)]
 struct Turn<'a> {
     role: &'static str,
-    /// `null` where nothing is said beside calls; left out for who leaves it out there.
+    /// `null` if there are only calls; absent if the provider's own message lacks it there.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Option<Said<'a>>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,13 +56,14 @@ type Sent = BTreeMap<String, Box<RawValue>>;
 
 /// Writes `message`:
 ///
-/// * as its provider sent it, if this is the provider and nobody edited it;
-/// * if it was edited, with the blocks for the fields that they speak of, and the provider's own for the others;
-/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
+/// * unchanged, if it is this provider's and unedited;
+/// * if it was edited, with the fields of its blocks, and the provider's own for the others;
+/// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
+///   its author accepts.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(&manner.origin, raw));
     match own {
-        // Speech goes back by its id.
+        // Audio is sent back by id.
         Some(raw) if manner.profile.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
             out.extend_from_slice(raw.json().as_bytes());
         }
@@ -102,7 +103,7 @@ impl<'a> Projection<'a> {
         }
         let all = lines(blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.text.as_str()),
-            // The API takes no images of the model's own: that there was one is said.
+            // The API accepts no images from the model: a placeholder is sent.
             Block::Image(_) if sends("images").is_none() => Some("[image]"),
             Block::Document(media) if !media.is_audio() => Some("[document]"),
             _ => None,
@@ -120,24 +121,25 @@ impl<'a> Projection<'a> {
         }
     }
 
-    /// The provider's own JSON, if it is a part of a content.
+    /// Returns the provider's own JSON, if it is a content part.
     fn own_part<'b>(&self, raw: Option<&'b Raw>) -> Option<&'b RawValue> {
         self.manner.own(raw).filter(|json| !kind(json).is_empty())
     }
 
-    /// Thinking that is a part, if it was not edited: its provider takes back only its own.
+    /// Returns reasoning that is a content part, if it was not edited: its provider accepts only
+    /// its own.
     fn thinking(&self, reasoning: &'a Reasoning) -> Option<&'a RawValue> {
         let own = self.own_part(reasoning.raw.as_ref())?;
         matches!(part(own, &self.manner.origin), Block::Reasoning(was) if was.text == reasoning.text).then_some(own)
     }
 
-    /// The fields beside the content and the calls that the provider sent, as the blocks say them now. One that refuses its own
-    /// takes back those of reasoning, images and speech.
+    /// Returns the provider's fields beside the content and the calls, updated from the blocks. A
+    /// provider that rejects its own fields still receives those of reasoning, images and audio.
     fn rest(&self, mut sent: Sent) -> Sent {
         let blocks = self.message.blocks();
         let thoughts = || blocks.iter().filter_map(|block| self.beside_content(block));
         let text: String = thoughts().map(|reasoning| reasoning.text.as_str()).collect();
-        // They say it once more, and prove what was said first.
+        // These details repeat and sign the reasoning.
         let details = thoughts().find_map(|reasoning| {
             self.manner.own(reasoning.raw.as_ref()).filter(|json| json.get().starts_with('[') && self.thought() == text)
         });
@@ -160,13 +162,13 @@ impl<'a> Projection<'a> {
         sent
     }
 
-    /// Reasoning that stands in a field of its own, and not among the parts of the content.
+    /// Returns reasoning that is in a separate field, not among the content parts.
     fn beside_content<'b>(&self, block: &'b Block) -> Option<&'b Reasoning> {
         let Block::Reasoning(reasoning) = block else { return None };
         Some(reasoning).filter(|reasoning| self.own_part(reasoning.raw.as_ref()).is_none())
     }
 
-    /// The reasoning as the provider sent it.
+    /// Returns the reasoning as the provider sent it.
     fn thought(&self) -> String {
         let was = self.own.and_then(|own| read(own.raw_value(), &self.manner.origin, ORDER).ok()).unwrap_or_default();
         was.iter().filter_map(|block| Some(self.beside_content(block)?.text.as_str())).collect()

@@ -1,4 +1,4 @@
-//! An answer under way. One that came whole is what the last event of a stream holds.
+//! Decoding of answers. A non-streamed answer equals the last event of a stream.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
 };
 
 open_struct! {
-    /// One event, as far as it matters.
+    /// Known fields of an event.
     Event {
         kind: Str<'a> = "type",
         response: &'a RawValue = "response",
@@ -36,7 +36,7 @@ open_struct! {
         item_id: Str<'a> = "item_id",
         index: Count = "output_index",
         nth: Count = "content_index" | "summary_index",
-        // A text in the events that are understood.
+        // Text in the events that are decoded.
         delta: &'a RawValue = "delta",
         whole: &'a RawValue = "text" | "refusal" | "arguments" | "input",
         _of_no_interest: IgnoredAny = "sequence_number" | "logprobs" | "obfuscation",
@@ -63,18 +63,18 @@ const REPEATED: &str = "background frequency_penalty include input instructions 
     prompt_cache_retention reasoning safety_identifier store temperature text tool_choice tools top_logprobs top_p \
     truncation user";
 
-/// Reads one streamed answer.
+/// Decoder of one streamed answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
     fold: Fold,
     id: Option<Arc<str>>,
     model: Option<Arc<str>>,
-    /// The whole answer, once its last event has come.
+    /// The whole answer, once its last event has arrived.
     ended: Option<ModelResponse>,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let unreadable = || not_the_protocol(origin.provider(), "the answer is no response", body);
     let said: ResponseSaid<'_> = serde_json::from_str(body).map_err(|e| unreadable().with_source(e))?;
@@ -128,7 +128,7 @@ impl Answer {
         Ok(())
     }
 
-    /// What is said of the response from the start.
+    /// Keeps the fields known from the start.
     fn head(&mut self, said: &ResponseSaid<'_>) {
         if let Some(id) = said.id.as_deref().filter(|id| !id.is_empty()) {
             self.id = Some(id.into());
@@ -138,7 +138,7 @@ impl Answer {
         }
     }
 
-    /// The response that ends with `said`; `json` is what `said` was read from.
+    /// Builds the response that ends with `said`, decoded from `json`.
     fn respond(&mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
@@ -168,7 +168,7 @@ impl Answer {
 }
 
 impl ResponseSaid<'_> {
-    /// True if it says that there is no answer.
+    /// Returns true if the response reports a failure.
     fn is_error(&self) -> bool {
         self.error.is_some() || self.status.as_deref() == Some("failed")
     }
@@ -186,18 +186,18 @@ impl ResponseSaid<'_> {
         }
     }
 
-    /// What else was said.
+    /// Returns all other fields.
     fn details(&self) -> Map<String, Value> {
         let said = self.rest.iter().filter(|(name, _)| !REPEATED.split(' ').any(|known| *known == **name));
         said.filter_map(|(name, json)| Some((name.to_string(), serde_json::from_str(json.get()).ok()?))).collect()
     }
 }
 
-/// The error in an object that is one, or holds one.
+/// Decodes an error object, or an object that contains one.
 fn provider_error(json: &str, origin: &Origin) -> Error {
     let mut said: Value = serde_json::from_str(json).unwrap_or_default();
     if let Some(fields) = said.as_object_mut() {
-        // The event's own type, which says no more than that there is an error.
+        // The event's own type only says that there is an error.
         fields.remove("type");
     }
     ProviderError::from_json(&said).into_error(origin.provider())

@@ -1,9 +1,10 @@
-//! OpenAI Responses, as OpenAI and the servers that follow it speak it.
+//! OpenAI Responses, as implemented by OpenAI and compatible servers.
 //!
 //! # Turns are lists of items
 //!
-//! What the model says in one answer is a list of items: reasoning, messages, calls, and what the server's own tools did. An
-//! [`AssistantMessage`](agent_core::AssistantMessage) is one such list (`output`), and its raw JSON is that list.
+//! A model's answer is a list of items: reasoning, messages, calls, and calls of provider-side
+//! tools. An [`AssistantMessage`](agent_core::AssistantMessage) is one such list (`output`), and
+//! its raw JSON is that list.
 //!
 //! | item | block |
 //! |---|---|
@@ -12,37 +13,40 @@
 //! | `function_call`, `custom_tool_call` | a tool call, whose id is the `call_id` |
 //! | `computer_call` | a tool call of `computer`; its result is a `computer_call_output` with the last image of it |
 //! | `image_generation_call` | an image |
-//! | `web_search_call`, `file_search_call`, `code_interpreter_call`, `mcp_call` | what a tool of the server's did |
+//! | `web_search_call`, `file_search_call`, `code_interpreter_call`, `mcp_call` | a call of a provider-side tool |
 //! | all others | `Other` |
 //!
-//! # Nothing is kept at the server
+//! # No state at the server
 //!
-//! By default a request says `store: false` and asks for sealed reasoning (`include: ["reasoning.encrypted_content"]`): the
-//! history says all there is to say, and every turn goes back with its reasoning.
-//! [`ResponsesProfile::stateless`] switches it off; `store`, `previous_response_id`, `conversation` and all other fields of
-//! the API can be set with [`ModelParams::extra`](agent_core::ModelParams::extra). Reasoning that was not sealed because the
-//! server kept it goes back only while it does: a history from there cannot go on with a codec that keeps nothing.
+//! By default a request sets `store: false` and asks for encrypted reasoning
+//! (`include: ["reasoning.encrypted_content"]`): the history is complete, and every turn is sent
+//! back with its reasoning. [`ResponsesProfile::stateless`] disables this; `store`,
+//! `previous_response_id`, `conversation` and all other fields of the API can be set with
+//! [`ModelParams::extra`](agent_core::ModelParams::extra). Reasoning that was not encrypted because
+//! the server stores it can only be sent back while the server does: such a history cannot be
+//! continued with a stateless codec.
 //!
-//! # What goes back to the provider
+//! # Round trip
 //!
-//! An unedited turn goes back as its provider sent it, item for item, with ids and states: the API takes back what it put in
-//! `output`, but for what its own types refuse: sources of a search that have no address, and log probabilities that are `null`.
-//! An edited turn goes back without the ids of its items, since the API compares those with each other and refuses a
-//! turn of which only some are left; its reasoning goes with it if it is sealed or can be read.
-//! Another provider's turn goes back as its texts and calls.
+//! An unedited turn is sent back unchanged, item for item, with ids and states: the API accepts its
+//! own `output`, except for parts that its types reject: search sources without a URL, and log
+//! probabilities that are `null`. An edited turn is sent back without the ids of its items, since
+//! the API compares them and rejects a turn of which only some are left; its reasoning is included
+//! if it is encrypted or readable. Another provider's turn is sent as its texts and calls.
 //!
-//! Items of the user's own that are no messages (`item_reference`, `computer_call_output`, `mcp_approval_response`) are
-//! [`Part::Other`](agent_core::Part::Other) of a user message.
+//! User items that are not messages (`item_reference`, `computer_call_output`,
+//! `mcp_approval_response`) are [`Part::Other`](agent_core::Part::Other) of a user message.
 //!
-//! # What the wire cannot say
+//! # Limitations
 //!
-//! * The API knows no stop sequences: a request with [`stop`](agent_core::ModelParams::stop) is an error. A server that
-//!   knows them is told in [`ModelParams::extra`](agent_core::ModelParams::extra).
-//! * A seed is not sent to OpenAI; other servers know it.
-//! * An assistant message holds no images: another provider's stands as `[image]`.
-//! * Nothing marks a failed tool result: its text has to say so.
-//! * Function tools are sent with `strict: false`, or else the API would rewrite their schemas:
-//!   [`ResponsesProfile::strict_tools`].
+//! * The API has no stop sequences: a request with [`stop`](agent_core::ModelParams::stop) is an
+//!   error. For a server that supports them, set them in
+//!   [`ModelParams::extra`](agent_core::ModelParams::extra).
+//! * A seed is not sent to OpenAI; other servers support it.
+//! * An assistant message contains no images: another provider's is sent as `[image]`.
+//! * A failed tool result is not marked: its text has to say so.
+//! * Function tools are sent with `strict: false`, because the API would otherwise rewrite their
+//!   schemas: [`ResponsesProfile::strict_tools`].
 
 mod answer;
 mod encode;
@@ -73,10 +77,10 @@ use crate::{
     },
 };
 
-/// The wire's name in an [`Origin`].
+/// Name of the wire in an [`Origin`].
 const WIRE: &str = "openai-responses";
 
-/// The [`Codec`] of OpenAI Responses.
+/// [`Codec`] of OpenAI Responses.
 ///
 /// ```
 /// use agent_core::{ModelRequest, History, Message, testing::detached_run};

@@ -1,4 +1,4 @@
-//! The fields of a request that say how to answer, in both directions.
+//! Request settings, in both directions.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use crate::wire::{
     settings::{form, said},
 };
 
-/// The settings that need no other form, by our names and by the API's.
+/// Settings with the same form, by this framework's name and by the API's.
 pub(super) const PLAIN: [(&str, &str); 4] =
     [("temperature", "temperature"), ("top_p", "top_p"), ("max_tokens", "max_output_tokens"), ("seed", "seed")];
 
-/// What a request says besides its input and its tools, which are written once and kept.
+/// Settings of a request besides its input and its tools, which are encoded once and cached.
 pub(super) struct Settings<'a> {
     pub(super) system: Option<&'a SystemMessage>,
     pub(super) specs: &'a [ToolSpec],
@@ -41,7 +41,7 @@ impl<'a> Settings<'a> {
         let reasoning = present(json!({"effort": effort, "summary": server.reasoning_summary}));
         fields.say("reasoning", Some(reasoning).filter(|reasoning| *reasoning != json!({})));
         fields.say("text", params.output.as_deref().map(|output| json!({"format": format(output)})));
-        // Servers refuse a word about tools where there are none.
+        // Servers reject a tool choice without tools.
         let has_tools = !self.specs.is_empty() || params.extra.contains_key("tools");
         let choice = params.tool_choice.as_ref().filter(|_| has_tools);
         fields.say("tool_choice", choice.map(|choice| self.choice(choice)));
@@ -57,12 +57,13 @@ impl<'a> Settings<'a> {
         let spec = self.specs.iter().find(|spec| spec.name == *name);
         match spec.and_then(|spec| tools::kind(spec, self.manner)).as_deref().unwrap_or("function") {
             kind @ ("function" | "custom") => json!({"type": kind, "name": name}),
-            // A tool of the server's own is known by its type.
+            // A provider-side tool is identified by its type.
             kind => json!({"type": kind}),
         }
     }
 
-    /// What of the answer is only told on demand: sealed reasoning, and what came of the server's own tools.
+    /// Returns the optional parts of the answer to request: encrypted reasoning, and results of
+    /// provider-side tools.
     fn include(&self) -> Vec<&'static str> {
         let server = &self.manner.profile.responses;
         let tools = self.specs.iter().filter(|spec| server.tool_results && spec.raw.is_none());

@@ -1,4 +1,4 @@
-//! Tools on offer, in both directions, the server's own among them: what those did.
+//! Tools in both directions, including provider-side tools and their calls.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,7 +17,7 @@ use crate::wire::{
     server_tools::Lack,
 };
 
-/// The list of tools. Another provider's own tools are left out.
+/// Writes the list of tools, without those of other providers.
 pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
     let mut out = Vec::new();
     write(&specs.iter().filter_map(|spec| tool_json(spec, manner)).collect::<Vec<_>>(), &mut out);
@@ -44,7 +44,7 @@ pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Option<String> {
     Some(kind).filter(|kind| !kind.is_empty())
 }
 
-/// A tool of the server's own, as it is told of it.
+/// Encodes a provider-side tool.
 pub(super) fn own_tool(tool: &ServerTool, model: &str) -> Result<Value, Lack> {
     Ok(present(match tool {
         ServerTool::WebSearch(search) if !search.blocked_domains.is_empty() => {
@@ -72,7 +72,7 @@ pub(super) fn own_tool(tool: &ServerTool, model: &str) -> Result<Value, Lack> {
     }))
 }
 
-/// True if the model is told of a computer as only the first of them is.
+/// Returns true if the model uses the preview version of the computer tool.
 pub(super) fn is_preview(model: &str) -> bool {
     model.contains("computer-use-preview")
 }
@@ -91,7 +91,7 @@ fn mcp(server: &RemoteMcp) -> Value {
     })
 }
 
-/// What must be asked for so that the answer says what came of a tool.
+/// Returns the `include` value that makes the answer contain a tool's results.
 pub(super) fn include(tool: &ServerTool) -> Option<&'static str> {
     match tool {
         ServerTool::WebSearch(_) => Some("web_search_call.action.sources"),
@@ -101,7 +101,7 @@ pub(super) fn include(tool: &ServerTool) -> Option<&'static str> {
     }
 }
 
-/// What a tool of the server's did, if this item, which is of this kind, says that.
+/// Decodes an item about a provider-side tool, if it is one.
 pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Option<Block> {
     let said: Value = lenient(json);
     let first = |names: &[&str]| names.iter().map(|name| &said[*name]).find(|value| !value.is_null());
@@ -119,7 +119,7 @@ pub(super) fn server_call(kind: &str, json: &RawValue, origin: &Origin) -> Optio
     Some(Block::Server(call))
 }
 
-/// The call of the application's own tool in an item that says what a computer is to be used for.
+/// Decodes a computer call as a call of the application's tool.
 pub(super) fn computer_call(json: &RawValue, origin: &Origin) -> Option<Block> {
     let mut said: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json.get()).ok()?;
     let id: Str<'_> = serde_json::from_str(said.get("call_id")?.get()).ok()?;

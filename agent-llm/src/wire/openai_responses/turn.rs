@@ -1,4 +1,4 @@
-//! Writing what the model said, as far as possible in the words of its provider.
+//! Encoding of the model's turns, as far as possible with the provider's own JSON.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -23,18 +23,19 @@ use crate::wire::{
     openai_chat::messages::{Said, Spoken},
 };
 
-/// Writes `message` as items with a comma after each:
+/// Writes `message` as items, each followed by a comma:
 ///
-/// * as its provider sent it, if this is the provider and nobody edited it;
-/// * if it was edited, with the provider's own items where they still say the same, without their ids;
-/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
+/// * unchanged, if it is this provider's and unedited;
+/// * if it was edited, with the provider's own items if they still match, without their ids;
+/// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
+///   its author accepts.
 pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
     let items = manner.own(message.raw()).map(|own| items(own.get())).unwrap_or_default();
     let sent: Vec<Sent<'_>> = match message.is_edited() {
         true => items.iter().map(|item| (*item, read(item, &manner.origin))).collect(),
         false => Vec::new(),
     };
-    // It may be edited, and nothing changed.
+    // A message may be marked as edited without any change.
     let is_as_sent = !message.is_edited() || sent.iter().flat_map(|(_, said)| said).eq(message.blocks());
     if !is_as_sent || items.is_empty() {
         return Projection { manner, sent: &sent, out }.write(message.blocks());
@@ -64,10 +65,10 @@ fn taken(item: &RawValue) -> Cow<'_, str> {
     if taken == said { json.into() } else { taken.to_string().into() }
 }
 
-/// An item that the provider sent, and what it says.
+/// An item from the provider, with its blocks.
 type Sent<'a> = (&'a RawValue, Vec<Block>);
 
-/// The fields of an item, as they were sent.
+/// Fields of an item, as received.
 type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 struct Projection<'a> {
@@ -95,14 +96,14 @@ impl Projection<'_> {
         }
     }
 
-    /// Writes an item of the provider's without its id, if it is worth something without.
+    /// Writes an item of the provider without its id, if it is useful without.
     fn write_own(&mut self, json: &RawValue) {
         let taken = taken(json);
         let mut item: Fields<'_> = serde_json::from_str(&taken).unwrap_or_default();
         let kind = kind(json);
         let says = |field: &str| item.get(field).is_some_and(|json| !matches!(json.get(), "null" | "\"\"" | "[]"));
         if item.is_empty() || kind == "reasoning" && !says("encrypted_content") && !says("content") {
-            return; // the provider finds it by its id alone
+            return; // only its id identifies it
         }
         if kind != "image_generation_call" {
             item.remove("id");
@@ -110,8 +111,8 @@ impl Projection<'_> {
         write_item(&item, self.out);
     }
 
-    /// Writes the first of `blocks` that are spoken as one message, and returns the others. A message of the provider's that
-    /// was changed keeps what else it says.
+    /// Writes the leading `blocks` that belong to one message, and returns the others. A changed
+    /// message of the provider keeps its other fields.
     fn write_message<'b>(&mut self, blocks: &'b [Block]) -> &'b [Block] {
         let shell = self.sent.first().filter(|(_, said)| said.first().is_some_and(|block| self.is_spoken(block)));
         let most = shell.map_or(usize::MAX, |(_, said)| said.len());
@@ -134,7 +135,7 @@ impl Projection<'_> {
         rest
     }
 
-    /// True if the block is part of a message, and no item of its own.
+    /// Returns true if the block is part of a message rather than a separate item.
     fn is_spoken(&self, block: &Block) -> bool {
         match block {
             Block::Text(_) | Block::Document(_) => true,
@@ -150,7 +151,7 @@ impl Projection<'_> {
         }
     }
 
-    /// The provider's own JSON of a part of a message.
+    /// Returns the provider's own JSON of a message part.
     fn own_part<'b>(&self, block: &'b Block) -> Option<&'b RawValue> {
         let raw = match block {
             Block::Text(text) => text.raw.as_ref(),
@@ -183,13 +184,13 @@ impl Projection<'_> {
             Some("custom_tool_call") => ("custom_tool_call", "input"),
             _ => ("function_call", "arguments"),
         };
-        // Some models leave out arguments that there are none of, and servers then refuse them.
+        // Some models omit empty arguments, which servers then reject.
         let said = if arguments.is_empty() && place == "arguments" { "{}" } else { arguments };
         write_item(&json!({"type": kind, "call_id": id, "name": name, (place): said}), self.out);
     }
 }
 
-/// What the block says in words. The API takes no media of the model's own: that there was some is said.
+/// Returns the text of a block. The API accepts no media from the model: a placeholder is sent.
 fn words(block: &Block) -> Option<&str> {
     match block {
         Block::Text(text) => Some(&text.text),

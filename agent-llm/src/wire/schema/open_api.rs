@@ -22,7 +22,7 @@ const SHARED: [&str; 16] = [
     "maxProperties",
 ];
 
-/// The formats that the API knows; it refuses others.
+/// Formats that the API supports; it rejects others.
 const FORMATS: [&str; 6] = ["date-time", "enum", "int32", "int64", "float", "double"];
 
 /// References within references that are followed. A schema that holds itself is cut there: anything may stand at that place.
@@ -96,7 +96,7 @@ impl Projection<'_> {
         }
     }
 
-    /// What a reference into the schema itself refers to.
+    /// Returns the target of a reference within the schema.
     fn target(&self, path: &str) -> Option<&Value> {
         self.root.pointer(path.strip_prefix('#')?)
     }
@@ -119,7 +119,7 @@ fn set_type(out: &mut Map<String, Value>, kind: &Value) {
     }
 }
 
-/// Lays the fields of `over` on those there are; properties are put together.
+/// Merges the fields of `over` into `out`, including properties.
 fn lay(out: &mut Map<String, Value>, over: Value) {
     let Value::Object(over) = over else { return };
     for (name, value) in over {

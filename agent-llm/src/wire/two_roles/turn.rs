@@ -1,4 +1,4 @@
-//! Writing what the model said, as far as possible in the words of its provider.
+//! Encoding of the model's turns, as far as possible with the provider's own JSON.
 
 use agent_core::{
     AssistantMessage, Block, ToolCall,
@@ -13,7 +13,7 @@ use crate::wire::{
     json::{knows, own, write as write_json},
 };
 
-/// A message.
+/// An encoded message.
 #[derive(Serialize)]
 pub(super) struct Said<B> {
     pub(super) role: &'static str,
@@ -22,14 +22,16 @@ pub(super) struct Said<B> {
 
 /// Writes `message`:
 ///
-/// * as its provider sent it, if this is the provider and nobody edited it;
-/// * if it was edited, block by block, each as its provider sent it unless it is one of those that were edited;
-/// * if it is another provider's or nobody's, as its blocks say, without the reasoning, which only its author takes back.
+/// * unchanged, if it is this provider's and unedited;
+/// * if it was edited, block by block, each with the provider's own JSON unless that block was
+///   edited;
+/// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
+///   its author accepts.
 pub(super) fn write<W: TwoRoles>(origin: &Origin, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(origin, raw));
     match own {
         Some(raw) if !message.is_edited() && message.blocks().iter().all(W::is_sendable) => {
-            // Turns that follow each other stand in a list.
+            // Consecutive turns form a list.
             let json = raw.json().trim();
             let json = json.strip_prefix('[').and_then(|json| json.strip_suffix(']')).unwrap_or(json);
             out.extend_from_slice(json.as_bytes());
@@ -45,7 +47,7 @@ pub(super) fn write<W: TwoRoles>(origin: &Origin, message: &AssistantMessage, ou
 struct Turn<'t> {
     origin: &'t Origin,
     is_own: bool,
-    /// What the provider said, before it was edited.
+    /// Blocks of the provider's own JSON, before any edit.
     said: Vec<Block>,
 }
 
@@ -58,7 +60,7 @@ impl Turn<'_> {
             Some(said)
         });
         let mut written: Vec<_> = said.collect();
-        // The API takes no blanks at the end of a turn that it is to go on with.
+        // The API rejects trailing white space in a turn that it is to continue.
         if let (Some(Block::Text(text)), Some(last), false) = (last, written.last_mut(), self.is_own)
             && own(self.origin, text.raw.as_ref()).is_none()
         {
@@ -73,12 +75,12 @@ impl Turn<'_> {
     fn block<'a, W: TwoRoles>(&self, block: &'a Block) -> Option<W::Block<'a>> {
         let own = |raw: Option<&'a Raw>| own(self.origin, raw);
         match block {
-            // Its own blanks the API takes back.
+            // White space from the API itself is accepted.
             Block::Text(text) if text.raw.is_none() && self.said.contains(block) => {
                 Some(W::plain(text.text.as_str().into(), None))
             }
             Block::Text(text) => W::text(self.origin, text),
-            // Only as the provider said it.
+            // Reasoning is only sent unchanged.
             Block::Reasoning(reasoning) => (W::is_sendable(block) && self.said.contains(block))
                 .then(|| own(reasoning.raw.as_ref()).map_or_else(|| W::reasoning(reasoning), W::own)),
             Block::ToolCall(call) => Some(match own(call.raw.as_ref()).filter(|own| self.still_says::<W>(own, call)) {
@@ -93,7 +95,7 @@ impl Turn<'_> {
         }
     }
 
-    /// True if the provider's JSON is still of this call: it may have been edited.
+    /// Returns true if the provider's JSON still matches the call, which may have been edited.
     fn still_says<W: TwoRoles>(&self, own: &RawValue, call: &ToolCall) -> bool {
         matches!(W::read(own, self.origin), Block::ToolCall(was) if same_call(&was, call))
     }
