@@ -1,4 +1,4 @@
-//! [`LayeredModel`].
+//! [`LayeredModel`]: model wrapped in tower layers.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! [`BreakerLayer`].
+//! [`BreakerLayer`]: circuit breaker layer of one key.
 
 use std::{
     fmt,

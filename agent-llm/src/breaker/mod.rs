@@ -46,11 +46,11 @@ use crate::attempt::label;
 /// # Order
 ///
 /// ```text
-/// // right: a call that failed with all its attempts is one failure, and nobody waits for an open circuit
+/// // right: a call that fails after all its attempts is one failure, and no call waits for an open circuit
 /// LayeredModel::new(model, (breaker.layer("openai/gpt-5"), RetryLayer::new(), TimeoutLayer::new(minute)))
 /// // wrong: the retry waits for the circuit to close
 /// LayeredModel::new(model, (RetryLayer::new(), breaker.layer("openai/gpt-5")))
-/// // wrong: a call that takes too long is dropped, which the breaker does not count
+/// // wrong: the timeout drops slow calls, which the breaker does not count
 /// LayeredModel::new(model, (TimeoutLayer::new(minute), breaker.layer("openai/gpt-5")))
 /// ```
 ///

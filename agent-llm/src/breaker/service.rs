@@ -1,4 +1,4 @@
-//! [`Breaker`].
+//! [`Breaker`]: tower service behind a circuit breaker.
 
 use std::task::{Context, Poll};
 

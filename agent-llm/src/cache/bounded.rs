@@ -1,4 +1,4 @@
-//! [`Bounded`].
+//! [`Bounded`]: least-recently-used map, bounded by size and age.
 
 use std::{hash::Hash, time::Duration};
 

@@ -1,4 +1,4 @@
-//! [`CacheLayer`].
+//! [`CacheLayer`]: tower layer that answers from a response cache.
 
 use std::{fmt, sync::Arc};
 
@@ -14,9 +14,9 @@ type Skip = dyn Fn(&ModelRequest) -> bool + Send + Sync;
 /// # Order
 ///
 /// ```text
-/// // right: what is known is not sent, and waits for nobody
+/// // right: a cached answer bypasses the retry and the rate limiter
 /// .model_layer(cache.layer(info)).model_layer(RetryLayer::new()).model_layer(limiter.layer())
-/// // wrong: a known answer waits for its turn
+/// // wrong: a cached answer waits in the rate limiter's queue
 /// .model_layer(limiter.layer()).model_layer(cache.layer(info))
 /// ```
 #[derive(Clone)]

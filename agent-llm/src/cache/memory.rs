@@ -1,4 +1,4 @@
-//! [`MemoryCache`].
+//! [`MemoryCache`]: in-memory store of responses.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 

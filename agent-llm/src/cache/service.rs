@@ -1,4 +1,4 @@
-//! [`Cached`].
+//! [`Cached`]: tower service behind a response cache.
 
 use agent_core::{BoxError, ModelRequest, ModelResponse, Result};
 use tower::{Service, ServiceExt};

@@ -1,4 +1,4 @@
-//! [`ResponseCache`].
+//! [`ResponseCache`]: cache of model responses.
 
 use std::{
     fmt,
@@ -46,7 +46,7 @@ pub fn is_hit(response: &ModelResponse) -> bool {
 /// use tower::{Layer, ServiceExt, service_fn};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-/// let model = ScriptedModel::new([Turn::text("42")]); // it has one answer only
+/// let model = ScriptedModel::new([Turn::text("42")]); // only one answer
 /// let cache = ResponseCache::new(MemoryCache::new());
 /// let layer = cache.layer(model.info());
 /// let service = service_fn(move |req: ModelRequest| {

@@ -1,4 +1,4 @@
-//! [`CacheStore`].
+//! [`CacheStore`]: storage backend of a response cache.
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ pub use self::{
 use crate::RequestReader;
 pub use crate::framing::framed;
 
-/// Checks everything that must hold of a codec, and reports what does not.
+/// Checks all claims about a codec, and reports those that do not hold.
 pub fn check(codec: impl RequestReader, samples: &Samples) -> Report {
     let codec: Arc<dyn RequestReader> = Arc::new(codec);
     let mut report = Report::new(codec.origin());
@@ -77,7 +77,7 @@ pub fn check(codec: impl RequestReader, samples: &Samples) -> Report {
     report
 }
 
-/// Says what is wrong, one line each.
+/// Check of one claim; returns its complaints, one line each.
 type Claim = fn(&Arc<dyn RequestReader>, &Samples) -> Vec<String>;
 
 const CLAIMS: [(&str, Claim); 13] = [

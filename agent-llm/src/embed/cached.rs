@@ -1,4 +1,4 @@
-//! [`CachedEmbedder`].
+//! [`CachedEmbedder`]: embedder with a vector cache.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! [`HashedEmbedder`].
+//! [`HashedEmbedder`]: embedder by feature hashing, without a model.
 
 use std::collections::HashMap;
 

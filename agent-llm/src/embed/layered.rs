@@ -1,4 +1,4 @@
-//! [`LayeredEmbedder`].
+//! [`LayeredEmbedder`]: embedder wrapped in tower layers.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! [`FailoverBuilder`].
+//! [`FailoverBuilder`]: builder of a failover model.
 
 use std::{fmt, sync::Arc};
 

@@ -47,9 +47,9 @@ use crate::attempt::unless_cancelled;
 /// # Order
 ///
 /// ```text
-/// // right: a hiccup of `a` is tried again with `a`; when its attempts are used up, `b` is asked
+/// // right: a temporary failure of `a` is retried with `a`; after its last attempt, `b` is called
 /// Failover::builder(LayeredModel::new(a, RetryLayer::new().retries(1))).fallback(b)
-/// // wrong, mostly: every hiccup changes the model, and while `a` is down every attempt asks it first
+/// // usually wrong: every temporary failure changes the model, and while `a` is down every attempt calls it first
 /// LayeredModel::new(Failover::builder(a).fallback(b).build()?, RetryLayer::new())
 /// ```
 ///
@@ -76,7 +76,7 @@ use crate::attempt::unless_cancelled;
 ///
 /// # Each model its own
 ///
-/// [`LayeredModel`](crate::LayeredModel) puts layers around one model, and a stock layer changes its requests:
+/// [`LayeredModel`](crate::LayeredModel) wraps one model in layers; one of tower's own changes its requests:
 ///
 /// ```
 /// use std::sync::Arc;

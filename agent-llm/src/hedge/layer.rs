@@ -1,4 +1,4 @@
-//! [`HedgeLayer`].
+//! [`HedgeLayer`]: tower layer that hedges slow calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,12 +38,12 @@ use super::{Hedge, latency::Slow};
 /// ```text
 /// // right: inside the model, where both calls are one call of the run and its journal
 /// Agent::builder("a", LayeredModel::new(model, HedgeLayer::after(five_seconds)))
-/// // wrong: two calls of the run, each with a reservation of its own, one of which never ends
+/// // wrong: two calls of the run, each with its own reservation, one of which is never settled
 /// Agent::builder("a", model).model_layer(HedgeLayer::after(five_seconds))
 ///
 /// // right: each attempt is hedged
 /// LayeredModel::new(model, (RetryLayer::new(), HedgeLayer::after(five_seconds)))
-/// // wrong: a call that waits to be tried again looks slow, and is made again before its time
+/// // wrong: a call that waits for its retry looks slow, and is hedged too early
 /// LayeredModel::new(model, (HedgeLayer::after(five_seconds), RetryLayer::new()))
 /// ```
 ///

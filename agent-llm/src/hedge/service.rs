@@ -1,4 +1,4 @@
-//! [`Hedge`].
+//! [`Hedge`]: tower service that hedges slow calls.
 
 use std::sync::Arc;
 

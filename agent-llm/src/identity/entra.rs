@@ -1,4 +1,4 @@
-//! [`EntraIdentity`].
+//! [`EntraIdentity`]: Microsoft Entra access tokens.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! [`GoogleIdentity`].
+//! [`GoogleIdentity`]: Google Cloud access tokens.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! [`RateLimiterBuilder`].
+//! [`RateLimiterBuilder`]: builder of a rate limiter.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! [`RateLimitLayer`].
+//! [`RateLimitLayer`]: tower layer that sends calls through a rate limiter.
 
 use std::{fmt, sync::Arc};
 
@@ -24,9 +24,9 @@ type Priority = dyn Fn(&ModelRequest) -> i8 + Send + Sync;
 /// # Order
 ///
 /// ```text
-/// // right: each try waits for its turn, and the time that it has begins when it goes
+/// // right: each attempt waits in the queue, and its timeout starts when it is sent
 /// .model_layer(RetryLayer::new()).model_layer(limiter.layer()).model_layer(TimeoutLayer::new(minute))
-/// // wrong: tries are made without a turn, and answers from a cache wait for one
+/// // wrong: retries bypass the queue, and cached answers wait in it
 /// .model_layer(limiter.layer()).model_layer(cache.layer(&info)).model_layer(RetryLayer::new())
 /// ```
 #[derive(Clone)]
@@ -56,7 +56,7 @@ impl RateLimitLayer {
     ///
     /// ```
     /// # let limiter = agent_llm::RateLimiter::builder("acme").build()?;
-    /// // What a person waits for goes before the work of sub-agents.
+    /// // Calls with a waiting user go before those of sub-agents.
     /// let layer = limiter.layer().priority_by(|req| if req.cx.ids().depth == 0 { -1 } else { 0 });
     /// # drop(layer);
     /// # Ok::<(), agent_core::Error>(())

@@ -1,4 +1,4 @@
-//! [`RateLimiter`].
+//! [`RateLimiter`]: client-side rate limiter.
 
 use std::{
     fmt,

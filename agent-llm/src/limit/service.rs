@@ -1,4 +1,4 @@
-//! [`RateLimited`].
+//! [`RateLimited`]: tower service behind a rate limiter.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! [`Caller`].
+//! [`Caller`]: sends non-streamed requests.
 
 use agent_core::{Error, Result};
 use bytes::Bytes;

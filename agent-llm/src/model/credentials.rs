@@ -17,7 +17,7 @@ use agent_core::{Result, async_trait};
 /// use tokio::sync::Mutex;
 ///
 /// # async fn fetch_token() -> agent_core::Result<String> { Ok("ya29.a-token".into()) }
-/// // Tokens are good for an hour, and fetched anew after fifty minutes.
+/// // Tokens are valid for an hour, and refreshed after fifty minutes.
 /// let kept = std::sync::Arc::new(Mutex::new(None::<(String, Instant)>));
 /// let token = move || {
 ///     let kept = kept.clone();

@@ -16,7 +16,7 @@ use http::Request;
 /// use bytes::Bytes;
 /// use http::{HeaderValue, Request};
 ///
-/// /// What a gateway of ours wants to see.
+/// /// Adds the checksum that a custom gateway requires.
 /// struct Checksum;
 ///
 /// #[async_trait]

@@ -1,4 +1,4 @@
-//! [`Catalogue`].
+//! [`Catalogue`]: models by name.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ use super::{
 /// assert_eq!(models.cost("openai/gpt-5", &Usage::new(1_000, 100)), Some(2_250), "millionths of a dollar");
 /// assert_eq!(models.cost("gpt-5-of-somebody", &Usage::new(1_000, 100)), None);
 ///
-/// // What an application knows better; fields that it leaves out stay as they are.
+/// // Corrections by the application; omitted fields stay unchanged.
 /// let models = models.with(&json!({"models": {
 ///     "gpt-5": {"price": {"input": 1.0, "output": 8.0}},
 ///     "our-llama*": {"provider": "ours", "max_context": 32_768, "price": {"input": 0, "output": 0}},

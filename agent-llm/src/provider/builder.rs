@@ -1,4 +1,4 @@
-//! [`ModelBuilder`].
+//! [`ModelBuilder`]: builder of models by name, provider or codec.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! [`EmbedderBuilder`].
+//! [`EmbedderBuilder`]: builder of embedders.
 
 use std::fmt;
 

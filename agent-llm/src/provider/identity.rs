@@ -1,4 +1,4 @@
-//! [`Identity`].
+//! [`Identity`]: cloud identities that replace an API key.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! [`KeyVariable`].
+//! [`KeyVariable`]: environment variable with an API key.
 
 use serde::{Deserialize, Serialize};
 

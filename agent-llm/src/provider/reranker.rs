@@ -1,4 +1,4 @@
-//! [`RerankerBuilder`].
+//! [`RerankerBuilder`]: builder of rerankers.
 
 use std::{fmt, sync::Arc};
 

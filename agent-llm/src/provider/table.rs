@@ -1,4 +1,4 @@
-//! [`Providers`].
+//! [`Providers`]: table of providers.
 
 use std::{
     fmt, fs,

@@ -1,4 +1,4 @@
-//! [`Wire`].
+//! [`Wire`]: wire protocols of models.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! [`RetryLayer`].
+//! [`RetryLayer`]: tower layer that retries failed calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ use super::{Retry, policy::Policy};
 /// ```text
 /// // right: each attempt has ten seconds
 /// .model_layer(RetryLayer::new()).model_layer(TimeoutLayer::new(ten_seconds))
-/// // wrong, mostly: all attempts together have ten seconds
+/// // usually wrong: all attempts together have ten seconds
 /// .model_layer(TimeoutLayer::new(ten_seconds)).model_layer(RetryLayer::new())
 /// ```
 ///

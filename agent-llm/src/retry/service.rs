@@ -1,4 +1,4 @@
-//! [`Retry`].
+//! [`Retry`]: tower service that retries failed calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! [`ModelRouterBuilder`].
+//! [`ModelRouterBuilder`]: builder of a model router.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 

@@ -37,7 +37,7 @@ use crate::attempt::label;
 /// ```text
 /// // right: each route has its own fallback
 /// ModelRouter::builder(Failover::builder(a).fallback(b).build()?).route("small", c, rule)
-/// // wrong, mostly: the fallback is asked whatever the route was
+/// // usually wrong: the fallback is called whatever the route was
 /// Failover::builder(ModelRouter::builder(a).route("small", c, rule).build()?).fallback(b)
 /// ```
 ///

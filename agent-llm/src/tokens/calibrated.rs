@@ -1,4 +1,4 @@
-//! [`CalibratedCounter`].
+//! [`CalibratedCounter`]: token counter corrected by reported usage.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! [`MediaCounter`].
+//! [`MediaCounter`]: token counter for images and documents.
 
 use agent_core::{
     Media, TokenCounter,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::server_tools::{NO_NUMBER, refusal};
 
-/// How a model is told how much to think.
+/// Form of a model's thinking parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -18,7 +18,7 @@ impl<'a> Fields<'a> {
         self.0.iter().any(|(known, _)| *known == name)
     }
 
-    /// Returns the fields; `None` if there are none.
+    /// Returns the fields; `None` if it is empty.
     pub(crate) fn some(self) -> Option<Self> {
         Some(self).filter(|fields| !fields.0.is_empty())
     }

@@ -1,4 +1,4 @@
-//! [`AwsIdentity`].
+//! [`AwsIdentity`]: signs requests with AWS credentials.
 
 mod files;
 mod kept;

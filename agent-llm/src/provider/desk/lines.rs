@@ -1,4 +1,4 @@
-//! [`Lines`].
+//! [`Lines`]: response body read line by line.
 
 use std::collections::VecDeque;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::wire::{claude::ClaudeThinking, content::EMPTY};
 
 /// Returns `req` without reasoning, if `refused` says that the provider rejected the reasoning;
-/// `None` if there is none to remove, for example after an earlier repair.
+/// `None` if it has no reasoning, for example after an earlier repair.
 pub(super) fn without_reasoning(req: &ModelRequest, refused: &Error, told: ClaudeThinking) -> Option<ModelRequest> {
     let is_refusal = refused.kind() == ErrorKind::InvalidRequest && is_about_reasoning(refused.message());
     if !is_refusal || !req.messages.iter().any(has_reasoning) {

@@ -74,7 +74,7 @@ pub(super) enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Returns the content of these blocks; `None` if there are none. A single text needs no block.
+    /// Returns the content of these blocks; `None` for an empty list. A single text needs no block.
     pub(super) fn of(mut blocks: Vec<BlockJson<'a>>) -> Option<Self> {
         Some(match blocks.pop()? {
             BlockJson::Text { text, cache_control: None } if blocks.is_empty() => Self::Text(text),

@@ -90,7 +90,7 @@ fn write_system(codec: &GeminiCodec, system: &SystemMessage, out: &mut Vec<u8>) 
     }
 }
 
-/// Writes the tools; empty if there are none.
+/// Writes the tools; empty without tools.
 ///
 /// Functions are declared together. The provider's own JSON of a function is its declaration, or a
 /// whole tool, which the following functions then join. A tool that runs at another provider is

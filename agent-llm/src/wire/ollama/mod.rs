@@ -88,7 +88,7 @@ impl OllamaCodec {
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &OllamaProfile {
         &self.profile
     }

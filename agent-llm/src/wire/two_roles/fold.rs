@@ -96,7 +96,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Removes and returns the arguments in a call's start; an empty object if there are none.
+    /// Removes and returns the arguments in a call's start; an empty object by default.
     fn begun(&mut self) -> String {
         let begun = self.fields.remove("input").filter(Value::is_object);
         begun.map_or_else(|| "{}".to_owned(), |begun| begun.to_string())
