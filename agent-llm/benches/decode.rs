@@ -1,9 +1,10 @@
-//! What reading a streamed answer costs, for every wire: beside serde_json, which reads the same events into a `Value` and
-//! keeps nothing; whether a long call costs more for each piece than a short one; and allocations for each event.
+//! Cost of decoding a streamed answer, for every wire: compared with serde_json, which parses the
+//! same events into a `Value` and keeps nothing; the cost per piece of a long call compared with a
+//! short one; and allocations per event.
 //!
-//! A stream is read many times, in pieces as the network brings them, and the best time of each piece counts: what else runs
-//! on the machine disturbs a piece and seldom the same one every time. Times are good for ratios within one run; allocations
-//! are exact.
+//! A stream is decoded many times, in chunks as from the network, and the best time of each chunk
+//! counts: other load disturbs single chunks, rarely the same one every time. Times are good for
+//! ratios within one run; allocations are exact.
 //!
 //! `cargo bench -p agent-llm --bench decode`
 
@@ -26,19 +27,19 @@ use crate::samples::{ROWS, Row, arguments_of, text_of};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Events of a stream of text.
+/// Number of events of a text stream.
 const EVENTS: usize = 2_000;
 
-/// Pieces of the arguments of a short call, and of a long one.
+/// Number of pieces of the arguments of a short call, and of a long one.
 const PIECES: [usize; 2] = [1_000, 100_000];
 
-/// Events that are read in all to find the best times of a stream.
+/// Total number of events decoded to find the best times of a stream.
 const READ: usize = 600_000;
 
-/// Bytes of a piece.
+/// Size of a chunk, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// The bytes of `answer` with the event that says something repeated, so that there are `count` of it.
+/// Returns the bytes of `answer` with its content event repeated `count` times.
 fn repeated(row: &Row, answer: &Answer, says: fn(Chunk) -> Option<String>, count: usize) -> Option<String> {
     let (at, _) = row.event(answer, says)?;
     let (before, after) = answer.events().split_at(at);
@@ -46,7 +47,8 @@ fn repeated(row: &Row, answer: &Answer, says: fn(Chunk) -> Option<String>, count
     Some(event_stream(before.iter().chain(repeated).chain(&after[1..])))
 }
 
-/// Nanoseconds and allocations of `body`, per one of the `per` events that it reads. It says when a piece is done.
+/// Measures nanoseconds and allocations of `body`, per one of the `per` events that it decodes.
+/// `body` signals the end of each chunk.
 fn measure(per: usize, mut body: impl FnMut(&mut dyn FnMut())) -> (f64, f64) {
     let mut best: Vec<Duration> = Vec::new();
     for _ in 0..(READ / per).clamp(6, 60) {
@@ -67,7 +69,7 @@ fn measure(per: usize, mut body: impl FnMut(&mut dyn FnMut())) -> (f64, f64) {
     (nanos as f64 / per as f64, (change.allocations + change.reallocations) as f64 / per as f64)
 }
 
-/// Reads the stream as a model does, in pieces as the network brings them.
+/// Decodes the stream as a model does, in chunks as from the network.
 fn read(row: &Row, stream: &str, listened_to: bool, done: &mut dyn FnMut()) {
     let codec = (row.codec)();
     let (mut decoder, mut splitter, mut chunks) = (codec.decoder(listened_to), SseSplitter::default(), Vec::new());
@@ -80,12 +82,13 @@ fn read(row: &Row, stream: &str, listened_to: bool, done: &mut dyn FnMut()) {
         splitter.push(piece, frame).expect("a frame");
         done();
     }
-    // A call of a thousand equal pieces has no valid arguments, which a codec may say.
+    // A call of a thousand equal pieces has invalid arguments, for which a codec may return an
+    // error.
     drop(black_box(decoder.finish(&mut chunks)));
     done();
 }
 
-/// Reads the stream's events into values.
+/// Parses the stream's events into values.
 fn parse(stream: &str, done: &mut dyn FnMut()) {
     let mut splitter = SseSplitter::default();
     for piece in stream.as_bytes().chunks(PIECE) {

@@ -1,5 +1,5 @@
-//! What counting a prompt of 100,000 tokens with 50 tools costs when one message was added: the new message's own counting,
-//! and everything else.
+//! Cost of counting a prompt of 100,000 tokens with 50 tools after one new message: the count of
+//! the new message, and everything else.
 //!
 //! `cargo bench -p agent-llm --bench tokens`
 
@@ -34,7 +34,7 @@ fn tools() -> ToolSpecs {
     (0..50).map(|n| ToolSpec::new(format!("tool_{n}"), WORDS, schema.clone())).collect()
 }
 
-/// The best of many times of `work`, in microseconds; `prepare` makes what it works on.
+/// Returns the best of many times of `work`, in microseconds; `prepare` builds its input.
 fn best<T, U>(mut prepare: impl FnMut() -> T, work: impl Fn(&T) -> U) -> f64 {
     let time = |_| {
         let subject = prepare();

@@ -46,7 +46,7 @@ use crate::attempt::label;
 /// # Order
 ///
 /// ```text
-/// // right: a call that fails after all its attempts is one failure, and no call waits for an open circuit
+/// // right: a call that fails after all its attempts is one failure; open circuits refuse at once
 /// LayeredModel::new(model, (breaker.layer("openai/gpt-5"), RetryLayer::new(), TimeoutLayer::new(minute)))
 /// // wrong: the retry waits for the circuit to close
 /// LayeredModel::new(model, (RetryLayer::new(), breaker.layer("openai/gpt-5")))

@@ -49,7 +49,7 @@ use crate::attempt::unless_cancelled;
 /// ```text
 /// // right: a temporary failure of `a` is retried with `a`; after its last attempt, `b` is called
 /// Failover::builder(LayeredModel::new(a, RetryLayer::new().retries(1))).fallback(b)
-/// // usually wrong: every temporary failure changes the model, and while `a` is down every attempt calls it first
+/// // usually wrong: each temporary failure changes the model; while `a` is down each attempt tries it
 /// LayeredModel::new(Failover::builder(a).fallback(b).build()?, RetryLayer::new())
 /// ```
 ///
@@ -76,7 +76,8 @@ use crate::attempt::unless_cancelled;
 ///
 /// # Each model its own
 ///
-/// [`LayeredModel`](crate::LayeredModel) wraps one model in layers; one of tower's own changes its requests:
+/// [`LayeredModel`](crate::LayeredModel) wraps one model in layers; one of tower's own changes its
+/// requests:
 ///
 /// ```
 /// use std::sync::Arc;

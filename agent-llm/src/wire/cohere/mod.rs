@@ -22,8 +22,8 @@
 //! * To force one tool, only that tool is offered, and the model must call some tool.
 //! * Parallel calls cannot be disabled: [`parallel_tool_calls`](agent_core::ModelParams) is not
 //!   sent.
-//! * An output format has neither a name nor a description, and the provider rejects it together with
-//!   tools.
+//! * An output format has neither a name nor a description, and the provider rejects it together
+//!   with tools.
 //! * An effort is a token budget: 256, 1,024 or 4,096 up to [`Medium`](agent_core::model::Effort),
 //!   and unlimited above.
 //! * As in Chat Completions, images of a tool's result follow all results in one user message, and
