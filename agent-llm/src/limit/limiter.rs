@@ -17,8 +17,8 @@ use crate::tokens::CalibratedCounter;
 /// provider.
 ///
 /// Its value has `limiter` (the name), `waited` (seconds so far), `ahead` (number of requests
-/// ahead), `opens_in` (seconds until it is known to go or the provider may be asked again, or null)
-/// and `refused` (the provider's refusal, or null).
+/// ahead), `opens_in` (seconds until the request is known to go or the provider may be asked
+/// again, or null) and `refused` (the provider's refusal, or null).
 pub const RATE_LIMIT_EVENT: &str = "rate_limit";
 
 /// Keeps all calls of one account within its provider's rate limits, across any number of agents:
@@ -34,8 +34,8 @@ pub const RATE_LIMIT_EVENT: &str = "rate_limit";
 ///   reserved by an estimate and settled with the usage that the provider reports.
 /// * **Refusals.** If the provider refuses a request for its rate
 ///   ([`RateLimited`](agent_core::ErrorKind::RateLimited)), the request returns to its position in
-///   the queue, and nothing is admitted until the provider's delay is over; without a delay, for 1
-///   s, doubling each time up to 30 s. The rate falls to what the provider accepted in the last
+///   the queue, and nothing is admitted until the provider's delay is over; without a delay, for
+///   1 s, doubling each time up to 30 s. The rate falls to what the provider accepted in the last
 ///   minute (by half at most), requests are spread evenly, and while requests wait the rate grows
 ///   again by a tenth per minute. A limiter without a configured limit learns it this way.
 /// * **Order.** Requests are admitted in order of arrival. A lower priority number counts as an

@@ -81,8 +81,8 @@ macro_rules! connection_setters {
             self
         }
 
-        /// Sets the maximum size of one answer on the wire, streamed or not, in bytes. Default: 64
-        /// MiB.
+        /// Sets the maximum size of one answer on the wire, streamed or not, in bytes. Default:
+        /// 64 MiB.
         pub fn max_answer(mut self, bytes: usize) -> Self {
             self.http.max_answer = bytes;
             self

@@ -2,12 +2,12 @@
 //!
 //! # Round trip
 //!
-//! An unedited assistant message is sent back unchanged: with the signatures of its thinking, its
-//! citations, the calls and results of provider-side tools, and all other provider-specific
-//! content. "Its provider" is a server with the same [`AnthropicProfile::provider`]. A streamed
-//! message is assembled in the shape of a non-streamed response. Two things that the API sends but
-//! does not accept are left out: empty texts, and thinking without a signature. Another provider's
-//! thinking is never sent.
+//! An unedited assistant message is sent back to its provider unchanged: with the signatures of its
+//! thinking, its citations, the calls and results of provider-side tools, and all other
+//! provider-specific content. Servers with the same [`AnthropicProfile::provider`] count as the
+//! same provider. A streamed message is assembled in the shape of a non-streamed response. Two
+//! things that the API sends but does not accept are left out: empty texts, and thinking without a
+//! signature. Another provider's thinking is never sent.
 //!
 //! If the provider rejects its own thinking nevertheless (it is bound to a model, and to a
 //! conversation), the request is sent once more without any.

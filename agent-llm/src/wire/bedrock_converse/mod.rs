@@ -2,10 +2,11 @@
 //!
 //! # Round trip
 //!
-//! An unedited assistant message is sent back unchanged: with the signatures of its thinking, its
-//! citations, the calls and results of provider-side tools, and all other model-specific content. A
-//! streamed message is assembled in the shape of a non-streamed response. Empty texts, which the
-//! API sends but does not accept, are left out. Another provider's thinking is never sent.
+//! An unedited assistant message is sent back to its provider unchanged: with the signatures of its
+//! thinking, its citations, the calls and results of provider-side tools, and all other
+//! model-specific content. A streamed message is assembled in the shape of a non-streamed response.
+//! Empty texts, which the API sends but does not accept, are left out. Another provider's thinking
+//! is never sent.
 //!
 //! # Limitations
 //!

@@ -5,9 +5,9 @@
 //!
 //! # Round trip
 //!
-//! An unedited assistant message is sent back unchanged, with its plan and its citations. "Its
-//! provider" is a server with the same [`CohereProfile::provider`]; the model does not matter. A
-//! streamed message is assembled in the shape of a non-streamed response.
+//! An unedited assistant message is sent back to its provider unchanged, with its plan and its
+//! citations. Servers with the same [`CohereProfile::provider`] count as the same provider; the
+//! model does not matter. A streamed message is assembled in the shape of a non-streamed response.
 //!
 //! # Documents
 //!

@@ -2,11 +2,11 @@
 //!
 //! # Round trip
 //!
-//! An unedited turn of the model is sent back unchanged, with all signatures in place. "Its
-//! provider" is a server with the same [`GeminiProfile::provider`]; the model does not matter. A
-//! streamed turn is assembled in the shape of a non-streamed response: consecutive texts are one
-//! part, and so is consecutive reasoning, unless one is signed; a part with a signature is
-//! unchanged, and empty parts are left out.
+//! An unedited turn of the model is sent back to its provider unchanged, with all signatures in
+//! place. Servers with the same [`GeminiProfile::provider`] count as the same provider; the model
+//! does not matter. A streamed turn is assembled in the shape of a non-streamed response:
+//! consecutive texts are one part, and so is consecutive reasoning, unless one is signed; a part
+//! with a signature is unchanged, and empty parts are left out.
 //!
 //! The API sends the arguments of a call as an object, not as the model's text: they are serialised
 //! here, equally for equal objects.

@@ -1,6 +1,6 @@
 //! Ollama's native chat API.
 //!
-//! A provider's messages are sent back unchanged, including reasoning; streamed ones as in a
+//! A provider's messages are sent back to it unchanged, including reasoning; streamed ones as in a
 //! non-streamed response.
 //!
 //! # Context window

@@ -2,12 +2,12 @@
 //!
 //! # Round trip
 //!
-//! An unedited assistant message is sent back unchanged, byte for byte, with all provider-specific
-//! fields: providers accept what they sent, including `null`s and empty lists, and some require it
-//! (the reasoning of a turn with tool calls). "Its provider" is a server with the same
-//! [`Profile::provider`]; the model does not matter. A streamed message is assembled in the shape
-//! of a non-streamed response. Servers that reject their own fields are those without
-//! [`Profile::verbatim`].
+//! An unedited assistant message is sent back to its provider unchanged, byte for byte, with all
+//! provider-specific fields: providers accept what they sent, including `null`s and empty lists,
+//! and some require it (the reasoning of a turn with tool calls). Servers with the same
+//! [`Profile::provider`] count as the same provider; the model does not matter. A streamed message
+//! is assembled in the shape of a non-streamed response. Servers that reject their own fields are
+//! those without [`Profile::verbatim`].
 //!
 //! # Limitations
 //!

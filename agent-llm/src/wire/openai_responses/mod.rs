@@ -28,11 +28,12 @@
 //!
 //! # Round trip
 //!
-//! An unedited turn is sent back unchanged, item for item, with ids and states: the API accepts its
-//! own `output`, except for parts that its types reject: search sources without a URL, and log
-//! probabilities that are `null`. An edited turn is sent back without the ids of its items, since
-//! the API compares them and rejects a turn of which only some are left; its reasoning is included
-//! if it is encrypted or readable. Another provider's turn is sent as its texts and calls.
+//! An unedited turn is sent back to its provider unchanged, item for item, with ids and states: the
+//! API accepts its own `output`, except for parts that its types reject: search sources without a
+//! URL, and log probabilities that are `null`. An edited turn is sent back without the ids of its
+//! items, since the API compares them and rejects a turn of which only some are left; its reasoning
+//! is included if it is encrypted or readable. Another provider's turn is sent as its texts and
+//! calls.
 //!
 //! User items that are not messages (`item_reference`, `computer_call_output`,
 //! `mcp_approval_response`) are [`Part::Other`](agent_core::Part::Other) of a user message.
