@@ -1,16 +1,18 @@
-//! Names for what came without one, or with one that another provider does not take.
+//! Generated and mapped ids and names of calls.
 
 use std::borrow::Cow;
 
 use agent_core::Block;
 use sha2::{Digest, Sha256};
 
-/// The id of the call at `at`, if its server gave it none: the same each time that a recorded answer is read.
+/// Returns the id of the call at `at`, if its server assigned none: deterministic, so that a
+/// recorded answer always decodes equally.
 pub(crate) fn call_id(response: &str, at: usize) -> String {
     if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
 }
 
-/// The tool of a call that names none. It is answered like any tool that is unknown, and providers refuse an empty name.
+/// Name of a nameless call. It is answered like a call of any unknown tool, and providers reject an
+/// empty name.
 pub(crate) const NAMELESS: &str = "unknown";
 
 /// Assigns ids and names to the calls in `blocks` that have none; `before` is the number of earlier

@@ -69,7 +69,7 @@ pub struct Profile {
     pub call_id_length: Option<usize>,
     /// How documents are written.
     pub documents: DocumentForm,
-    /// Whether it knows efforts above `high`. One that does not is asked for that.
+    /// True if it supports efforts above `high`. Otherwise `high` is sent instead.
     pub above_high: bool,
     /// Field for the thinking budget in tokens, as a path into nested objects:
     /// `reasoning.max_tokens`. Default: no budget is sent.
@@ -107,7 +107,7 @@ pub enum DocumentForm {
     /// As a `file` part, as in OpenAI's API.
     #[default]
     File,
-    /// As a part `document_url`, as Mistral's: the document's address, or its bytes in one.
+    /// As a `document_url` part, as in Mistral's API: a URL, which may be a data URL.
     Url,
 }
 

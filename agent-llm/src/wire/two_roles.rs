@@ -68,7 +68,7 @@ pub(crate) trait TwoRoles {
     /// The result of the call of this id, which says `content`.
     fn result<'a>(id: Cow<'a, str>, content: Vec<Self::Block<'a>>, is_error: bool) -> Vec<Self::Block<'a>>;
 
-    /// The parts of a content that is not the assistant's, read.
+    /// Decodes the parts of a content that is not the assistant's.
     #[cfg(feature = "requests")]
     fn read_parts(content: &[&RawValue], origin: &Origin) -> Vec<Part>;
 
@@ -272,7 +272,7 @@ impl<W: TwoRoles> Messages<'_, W> {
         }
         let mut content = W::parts(self.origin, at, result.parts());
         if content.is_empty() && result.is_error() {
-            content.push(nothing::<W>()); // no API takes a failure without a word
+            content.push(nothing::<W>()); // no API accepts an empty failure
         }
         let call = result.call_id();
         let call = if keeps_ids(self.origin, self.history, at) { Cow::Borrowed(call) } else { id(call) };

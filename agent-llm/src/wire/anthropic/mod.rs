@@ -123,7 +123,7 @@ impl AnthropicCodec {
         self
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &AnthropicProfile {
         &self.profile
     }

@@ -69,7 +69,7 @@ fn write_tool_config(
     } else {
         req.tools.written(key, |specs| write_tools(origin, specs))
     };
-    let has_tools = tools.len() > "[]".len(); // those that another provider runs are not told of
+    let has_tools = tools.len() > "[]".len(); // tools of other providers are omitted
     if !has_tools && extra.is_empty() {
         return;
     }

@@ -104,7 +104,7 @@ impl BedrockCodec {
         Ok(Self { whole, streamed, profile, origin, family, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &BedrockProfile {
         &self.profile
     }

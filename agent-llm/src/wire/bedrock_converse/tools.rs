@@ -68,7 +68,7 @@ pub(super) fn tool_json<'a>(origin: &Origin, spec: &'a ToolSpec) -> Option<ToolJ
     }
 }
 
-/// What Amazon calls a tool that its own models have.
+/// Returns Amazon's name of a tool that its own models provide.
 pub(super) fn system_tool(tool: &ServerTool) -> Option<&'static str> {
     match tool {
         ServerTool::WebSearch(_) => Some("nova_grounding"),

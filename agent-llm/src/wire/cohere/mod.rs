@@ -96,7 +96,7 @@ impl CohereCodec {
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &CohereProfile {
         &self.profile
     }

@@ -98,12 +98,12 @@ pub(super) struct Answer {
     /// Newest usage object, which is decoded at the end.
     usage: String,
     details: Details,
-    /// The choices that have begun, by their numbers. That of number 0 is the answer; what the others say is told beside it.
+    /// Choices that have begun, by index. Index 0 is the answer; the others become details.
     candidates: BTreeMap<u64, Candidate>,
     has_ended: bool,
 }
 
-/// A choice under way.
+/// A choice in progress.
 #[derive(Debug)]
 struct Candidate {
     fold: Fold,

@@ -53,13 +53,13 @@ pub(super) struct Fold {
     /// Field with the reasoning. Some servers repeat it in several fields: only the first is used.
     spelling: Option<&'static str>,
     calls: Vec<Call>,
-    /// How many of the calls listeners know.
+    /// Number of calls that were emitted.
     spoken: usize,
     /// Everything else, merged.
     rest: Map<String, Value>,
 }
 
-/// A call under way.
+/// A call in progress.
 #[derive(Debug, Default)]
 struct Call {
     /// The server's index of the call, if any.
@@ -88,7 +88,7 @@ impl Fold {
         }
     }
 
-    /// Takes a message that came whole, unless it repeats what deltas said.
+    /// Sets the message if it came whole, unless it repeats deltas.
     pub(super) fn put(&mut self, message: &RawValue) {
         if !self.has_content && self.parts.is_empty() && self.calls.is_empty() && self.rest.is_empty() {
             self.whole = Some(message.to_owned());

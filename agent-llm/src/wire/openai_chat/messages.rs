@@ -22,7 +22,7 @@ use crate::wire::{
     two_roles::keeps_ids,
 };
 
-/// Who is written to, and how.
+/// The receiving server, and its dialect.
 #[derive(Debug)]
 pub(in crate::wire) struct Manner {
     pub(in crate::wire) origin: Origin,
@@ -51,7 +51,7 @@ impl Manner {
         }
     }
 
-    /// The provider's own JSON, if this is the provider.
+    /// Returns the provider's own JSON, if it is this provider's.
     pub(in crate::wire) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
         own(&self.origin, raw)
     }
@@ -85,12 +85,12 @@ pub(in crate::wire) enum Said<'a> {
     Parts(Vec<Json<'a>>),
 }
 
-/// Writes `message`, which stands at `at` in the history, with a comma after it.
+/// Writes `message`, at index `at` in the history, followed by a comma.
 pub(super) fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
     let keeps_id = manner.profile.call_id_length.is_none() || keeps_ids(&manner.origin, history, at);
     write_alone(manner, message, keeps_id, out);
     out.push(b',');
-    // A turn enters the history whole: what follows now is all that ever follows.
+    // A turn is added to the history as a whole: no further results follow later.
     if message.as_tool().is_some() && !matches!(history.get(at + 1), Some(Message::Tool(_))) {
         write_media_of_turn(manner, history, at, out);
     }
@@ -106,8 +106,8 @@ pub(super) fn write_alone(manner: &Manner, message: &Message, keeps_id: bool, ou
     }
 }
 
-/// The API takes only text in tool results, and a user message only after all results of a turn: so what else the results of
-/// the turn hold follows in one user message.
+/// Writes one user message with the other content of a turn's results: the API accepts only text in
+/// tool results, and a user message only after all results of a turn.
 fn write_media_of_turn(manner: &Manner, history: &History, last: usize, out: &mut Vec<u8>) {
     let first = last + 1 - (0..=last).rev().map_while(|at| history.get(at)?.as_tool()).count();
     let mut parts = Vec::new();
@@ -153,7 +153,7 @@ fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mu
     write(&Spoken { role: "tool", tool_call_id, content }, out);
 }
 
-/// The parts that are taken: as one text, unless more is to be said of one.
+/// Encodes the parts for which `is_taken` holds: as one text, unless a part has other fields.
 fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
     let is_plain = |part: &Part| matches!(part, Part::Text(text) if is_plain(manner, text));
     if parts.iter().filter(|part| is_taken(part)).all(is_plain) {
@@ -162,7 +162,8 @@ fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> b
     Said::Parts(parts.iter().filter(|part| is_taken(part)).filter_map(|part| part_json(manner, part)).collect())
 }
 
-/// What the result holds besides text, as far as it can be shown and its own JSON does not show it.
+/// Returns the result's content other than text, as far as it can be encoded and its own JSON does
+/// not contain it.
 fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
     let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
     parts.iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))

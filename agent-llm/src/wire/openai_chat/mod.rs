@@ -71,10 +71,11 @@ pub struct OpenAiChatCodec {
 }
 
 impl OpenAiChatCodec {
-    /// A codec for `model`, as served by a server of this profile.
+    /// Creates a codec for `model` on a server with this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid, or has an
+    /// unset placeholder.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/chat/completions")?;
         let manner = Manner::new(WIRE, model, profile);
@@ -83,7 +84,7 @@ impl OpenAiChatCodec {
         Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &Profile {
         &self.manner.profile
     }

@@ -1,4 +1,4 @@
-//! Writing what the model said, as far as possible in the words of its provider.
+//! Encoding of the model's turns, as far as possible with the provider's own JSON.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -51,7 +51,7 @@ struct FunctionJson<'a> {
 /// The fields in which an edited message says nothing that its content and its calls do not.
 const OF_OTHERS: [&str; 4] = ["role", "content", "refusal", "tool_calls"];
 
-/// The fields of a provider's message, as it sent them.
+/// Fields of a provider's message, as received.
 type Sent = BTreeMap<String, Box<RawValue>>;
 
 /// Writes `message`:
@@ -89,7 +89,8 @@ impl<'a> Projection<'a> {
         write_json(&Turn { role: "assistant", content: is_said.then_some(content), tool_calls, rest }, out);
     }
 
-    /// `null` beside calls, if there is nothing else: the API takes no empty text there, and no missing one elsewhere.
+    /// Returns `null` if there are only calls: the API rejects an empty text there, and a missing
+    /// content elsewhere.
     fn content(&self, sent: Option<&Sent>) -> Option<Said<'a>> {
         let sends = |name: &str| sent.and_then(|sent| sent.get(name));
         let needs_parts = |block: &Block| match block {
@@ -179,14 +180,14 @@ impl<'a> Projection<'a> {
         if let Some(own) = self.manner.own(call.raw.as_ref()).filter(still_says) {
             return CallJson::Raw(own);
         }
-        // Some models leave out arguments that there are none of, and other servers then refuse them.
+        // Some models omit empty arguments, which other servers then reject.
         let arguments = if call.arguments.is_empty() && self.own.is_none() { "{}" } else { &call.arguments };
         let id = self.manner.call_id(&call.id, self.own.is_some());
         CallJson::Call { id, r#type: "function", function: FunctionJson { name: &call.name, arguments } }
     }
 }
 
-/// True for the sound of a spoken answer, whose words are a text beside it.
+/// Returns true for the audio of a spoken answer, whose transcript is a text beside it.
 fn is_speech(block: &Block) -> bool {
     matches!(block, Block::Document(media) if media.is_audio())
 }

@@ -146,7 +146,7 @@ impl Answer {
         self.head(said);
         let origin = self.origin.clone();
         let fold = std::mem::replace(&mut self.fold, Fold::new(origin.clone(), false));
-        // Some servers repeat the items at the end, some only a part of them, and some none.
+        // At the end some servers repeat all items, some only a part of them, and some none.
         let whole = said.output.filter(|output| {
             let count = items(output.get()).len();
             count > 0 && count >= fold.len()

@@ -105,10 +105,11 @@ pub struct OpenAiResponsesCodec {
 }
 
 impl OpenAiResponsesCodec {
-    /// A codec for `model`, as served by a server of this profile.
+    /// Creates a codec for `model` on a server with this profile.
     ///
     /// # Errors
-    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is none, or has a place that is not filled in.
+    /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid, or has an
+    /// unset placeholder.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/responses")?;
         let manner = Manner::new(WIRE, model, profile);
@@ -118,7 +119,7 @@ impl OpenAiResponsesCodec {
         Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
-    /// The server's profile.
+    /// Returns the server's profile.
     pub fn profile(&self) -> &Profile {
         &self.manner.profile
     }

@@ -35,7 +35,7 @@ pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<
     native.or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made)
 }
 
-/// The type of a tool, such as `function`.
+/// Returns the type of a tool, such as `function`.
 pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Option<String> {
     let kind = match tool_json(spec, manner)? {
         Json::Own(own) => lenient::kind(own),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that mean the same in both, and hold no schema.
+/// Keywords with the same meaning in both, without nested schemas.
 const SHARED: [&str; 16] = [
     "title",
     "description",
@@ -25,7 +25,7 @@ const SHARED: [&str; 16] = [
 /// Formats that the API supports; it rejects others.
 const FORMATS: [&str; 6] = ["date-time", "enum", "int32", "int64", "float", "double"];
 
-/// References within references that are followed. A schema that holds itself is cut there: anything may stand at that place.
+/// Maximum depth of nested references. A recursive schema is cut there and allows any value.
 const DEEPEST: usize = 8;
 
 /// `schema` in the API's older form:
@@ -36,7 +36,7 @@ const DEEPEST: usize = 8;
 /// * a constant text is an enumeration of one; enumerations of anything else but texts are left out;
 /// * all other keywords that the form lacks are left out.
 ///
-/// What is in that form already stays as it is.
+/// A schema already in that dialect is unchanged.
 pub(crate) fn open_api(schema: &Value) -> Value {
     Projection { root: schema }.of(schema, 0)
 }

@@ -88,7 +88,7 @@ impl Turn<'_> {
                 None => W::call(if self.is_own { call.id.as_ref().into() } else { id(&call.id) }, call),
             }),
             Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => own(Some(raw)).map(W::own),
-            // The API takes none of the model's own: that there was one is said.
+            // The API accepts no media from the model: a placeholder is sent.
             Block::Image(_) => Some(W::plain("[image]".into(), None)),
             Block::Document(_) => Some(W::plain("[document]".into(), None)),
             _ => None,
