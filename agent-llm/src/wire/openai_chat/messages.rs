@@ -51,7 +51,7 @@ impl Manner {
         }
     }
 
-    /// Returns the provider's own JSON, if it is this provider's.
+    /// The provider's own JSON, if this is the provider.
     pub(in crate::wire) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
         own(&self.origin, raw)
     }
