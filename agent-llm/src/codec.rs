@@ -61,7 +61,7 @@ pub trait Codec: Send + Sync + 'static {
         Framing::default()
     }
 
-    /// Starts decoding a streamed answer. With `chunks` set to false nobody reads chunks, and the
+    /// Starts decoding a streamed answer. With `chunks` set to false chunks are not read, and the
     /// decoder may skip building them.
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder>;
 }

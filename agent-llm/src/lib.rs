@@ -28,8 +28,9 @@
 //! | embed texts, and rerank documents | [`embedder`], [`embed`]; [`reranker`], [`rank`] |
 //! | add a wire | [`Codec`] and [`Decoder`], and [`ModelBuilder::new`] for them; [`Framing`] and [`ProviderError`] help, and [`conformance`] checks it |
 //!
-//! Every message keeps the provider's original JSON beside the parsed content, and sends it back to
-//! that provider unchanged. A streamed message is equal to the message of a non-streamed response.
+//! Every message keeps the provider's original JSON alongside the parsed content, and sends it back
+//! to that provider unchanged. A streamed message is equal to the message of a non-streamed
+//! response.
 //!
 //! # Example
 //!

@@ -66,7 +66,7 @@ fn fold_of(codec: &dyn Codec, answer: &Answer) -> Result<Vec<String>, String> {
 }
 
 /// Returns the parts that must not depend on the form of the answer: everything but the details
-/// beside the message.
+/// alongside the message.
 fn comparable(response: &ModelResponse) -> Value {
     let mut json = kept(response);
     if let Some(fields) = json.as_object_mut() {

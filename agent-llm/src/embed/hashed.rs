@@ -32,8 +32,8 @@ const AT_ONCE: usize = 32;
 /// # Quality
 ///
 /// It finds texts that share words, or forms of words, with the query; it finds neither paraphrases
-/// nor translations. Use it for tests, for demonstrations, and beside full-text search on a machine
-/// without a model.
+/// nor translations. Use it for tests, for demonstrations, and alongside full-text search on a
+/// machine without a model.
 ///
 /// Measured on this project's book, 389 sections, with 40 questions phrased differently from its
 /// headings: a section of the right page is among the first five for 27 questions, and for 31 with

@@ -1,7 +1,7 @@
 //! Model catalogue: context windows, abilities and prices.
 //!
 //! [`Catalogue`] contains the current models of the large providers, with the date on which they
-//! were verified and the sources (`models.json` beside this file). Applications can extend and
+//! were verified and the sources (`models.json` alongside this file). Applications can extend and
 //! correct it.
 
 mod catalogue;

@@ -32,7 +32,7 @@ impl Speaks {
             Self::Messages(profile) => profile.json_schema,
             Self::Generate(profile) => profile.holds_to_schemas(model),
             Self::Converse(profile) => profile.json_schema,
-            // With a schema beside tools, these APIs call no tool or reject the request.
+            // With a schema alongside tools, these APIs call no tool or reject the request.
             Self::Cohere(_) | Self::Ollama(_) => false,
         }
     }

@@ -24,7 +24,7 @@ open_struct! {
 }
 
 /// Returns the sources in the `annotations` of the text `of`: web pages, and files by name. Other
-/// types are skipped; the JSON kept beside the text contains them all.
+/// types are skipped; the JSON kept alongside the text contains them all.
 pub(crate) fn citations(annotations: &RawValue, of: &str) -> Vec<Citation> {
     let mut citations = Vec::new();
     let read = each(annotations, |json| {

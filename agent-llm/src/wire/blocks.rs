@@ -31,7 +31,7 @@ use agent_core::{Block, Chunk};
 /// ```
 #[derive(Debug)]
 pub struct Blocks<K> {
-    /// True if somebody listens to chunks.
+    /// True if chunks have a listener.
     is_heard: bool,
     slots: Vec<Slot<K>>,
     /// Indices of the blocks by key: a server may send a great many.

@@ -1,4 +1,4 @@
-//! Provider-specific fields beside the message.
+//! Provider-specific fields alongside the message.
 
 use agent_core::{Block, message::Citation};
 use serde_json::{Map, Value, value::RawValue};

@@ -97,7 +97,7 @@ pub(crate) fn own<'a>(to: &Origin, raw: Option<&'a Raw>) -> Option<&'a RawValue>
     raw.filter(|raw| knows(to, raw)).map(Raw::raw_value)
 }
 
-/// Wraps a provider's own JSON, to be kept beside the decoded content.
+/// Wraps a provider's own JSON, to be kept alongside the decoded content.
 pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
     Raw::new(from.clone(), json.to_owned())
 }

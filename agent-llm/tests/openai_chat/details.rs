@@ -1,4 +1,4 @@
-//! Provider-specific fields beside the message.
+//! Provider-specific fields alongside the message.
 
 use agent_core::{Block, ModelResponse, Text};
 use agent_llm::Codec;

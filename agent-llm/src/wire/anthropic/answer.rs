@@ -53,7 +53,7 @@ open_struct! {
 pub(super) struct Answer {
     fold: Fold<Messages>,
     model: Option<String>,
-    /// Fields of the answer beside its content; newer values replace older ones.
+    /// Fields of the answer alongside its content; newer values replace older ones.
     details: Map<String, Value>,
     has_begun: bool,
     has_ended: bool,
@@ -111,7 +111,7 @@ impl Answer {
         }
     }
 
-    /// Keeps fields beside the content. An answer may report its usage several times.
+    /// Keeps fields alongside the content. An answer may report its usage several times.
     fn keep(&mut self, rest: &[(Str<'_>, &RawValue)], usage: Option<&RawValue>, stop_reason: &Option<Str<'_>>) {
         for (name, json) in rest {
             if let Ok(value) = serde_json::from_str(json.get()) {

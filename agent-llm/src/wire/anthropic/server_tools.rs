@@ -14,7 +14,7 @@ use crate::wire::{
     server_tools::Lack,
 };
 
-/// Returns the MCP servers among the tools, which the API expects beside the list of tools.
+/// Returns the MCP servers among the tools, which the API expects alongside the list of tools.
 pub(super) fn mcp_servers(specs: &[ToolSpec]) -> Vec<Value> {
     let servers = specs.iter().filter(|spec| spec.raw.is_none()).filter_map(|spec| {
         let Some(ServerTool::Mcp(RemoteMcp { name, url, authorization, .. })) = &spec.server else { return None };

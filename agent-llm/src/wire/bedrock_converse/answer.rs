@@ -50,7 +50,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// Fields beside the content.
+    /// Fields alongside the content.
     About { stop_reason: Str<'a> = "stopReason", usage: &'a RawValue = "usage", }
 }
 

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Decodes a request body. Content that this framework's types cannot represent exactly is kept
-/// raw: messages, parts and tools beside their decoded form, and fields of the request in `extra`.
+/// raw: messages, parts and tools alongside their decoded form, and fields of the request in
+/// `extra`.
 pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);

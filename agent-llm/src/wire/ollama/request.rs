@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Decodes a request body. Content that this framework's types cannot represent exactly is kept
-/// raw: messages and tools beside their decoded form, and fields of the request in `extra`.
+/// raw: messages and tools alongside their decoded form, and fields of the request in `extra`.
 pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };

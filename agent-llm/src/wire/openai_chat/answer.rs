@@ -42,7 +42,7 @@ open_struct! {
 }
 
 open_struct! {
-    /// Fields of a choice. An event may contain the whole message beside a delta: it repeats the
+    /// Fields of a choice. An event may contain the whole message alongside a delta: it repeats the
     /// deltas.
     Choice {
         index: u64 = "index",
@@ -199,7 +199,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Returns the choice as a detail beside the answer.
+    /// Returns the choice as a detail alongside the answer.
     fn into_value(mut self, index: u64, response: &str) -> Value {
         let message = self.fold.json(response).ok().and_then(|json| parse(&json)).unwrap_or_default();
         let mut fields = self.details.into_fields(&Details::default());

@@ -21,7 +21,8 @@ use crate::wire::{
 };
 
 open_struct! {
-    /// A message's known fields. Unknown ones stay in the raw JSON that is kept beside the blocks.
+    /// A message's known fields. Unknown ones stay in the raw JSON that is kept alongside the
+    /// blocks.
     Said {
         _role: Str<'a> = "role",
         content: Content<'a> = "content",

@@ -1,5 +1,5 @@
 //! Decoding of requests. Content that this framework's types cannot represent exactly is kept raw:
-//! messages, parts and tools beside their decoded form, and fields of the request in `extra`.
+//! messages, parts and tools alongside their decoded form, and fields of the request in `extra`.
 
 use std::sync::Arc;
 

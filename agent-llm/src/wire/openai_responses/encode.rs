@@ -139,7 +139,7 @@ fn is_item(part: &Json<'_>) -> bool {
 }
 
 /// Encodes the part; `None` for another provider's content that means nothing here. The result may
-/// be an item, which is written beside the message.
+/// be an item, which is written alongside the message.
 pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
     let own = match part {
         Part::Text(text) => own_text(manner, text),
