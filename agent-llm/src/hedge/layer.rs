@@ -11,10 +11,10 @@ use super::{Hedge, latency::Slow};
 ///
 /// # Which one wins
 ///
-/// The call that **produces output first** wins: with its first chunk if chunks have a listener (a
-/// streamed call with a listener), else with its complete answer. The other call is dropped at that
-/// moment, which closes its connection, so that only the winner's chunks reach the sink. A call
-/// that has produced output is no longer slow, however long its answer is.
+/// The call that **produces output first** wins: with its first chunk if the call is streamed to a
+/// listener, else with its complete answer. The other call is dropped at that moment, which closes
+/// its connection, so that only the winner's chunks reach the sink. A call that has produced output
+/// is no longer slow, however long its answer is.
 ///
 /// A call that fails while the other is still silent loses; if both fail, the later error is
 /// returned. A call that fails before it is slow is not repeated: that is the job of
