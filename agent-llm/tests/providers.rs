@@ -43,7 +43,7 @@ fn a_provider_that_is_like_another_says_only_what_differs() {
     let openai = gateway.openai.as_ref().expect("it speaks so");
     assert_eq!((openai.verbatim, openai.cache_control, openai.provider.as_str()), (false, true, "gateway"));
     assert_eq!(gateway.keys, [KeyVariable::from("GATEWAY_KEY")]);
-    assert!(gateway.recorded.is_empty(), "nobody has tried it");
+    assert!(gateway.recorded.is_empty(), "untested");
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn row(provider: &Provider) -> String {
     let wires = code(provider.wires.iter().map(Wire::to_string).collect());
     let mut set: Vec<_> = provider.places.values().flat_map(|place| place.variables.iter().cloned()).collect();
     set.extend(provider.keys.iter().map(|key| key.variable.clone()));
-    let needs = code(set) + if provider.keyless { ", if it wants one" } else { "" };
+    let needs = code(set) + if provider.keyless { " (optional)" } else { "" };
     let recorded = code(provider.recorded.iter().map(Wire::to_string).collect());
-    let tried = if recorded.is_empty() { "nobody has tried it".to_owned() } else { format!("recorded: {recorded}") };
+    let tried = if recorded.is_empty() { "untested".to_owned() } else { format!("recorded: {recorded}") };
     let docs = provider.docs.as_deref().expect("a provider says where it is documented");
     format!("| [`{}`]({docs}) | {needs} | {wires} | {tried} |", provider.name)
 }

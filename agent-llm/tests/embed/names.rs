@@ -74,14 +74,14 @@ async fn the_embedded_one_needs_nothing() {
 
 /// Returns the row of a provider in the guide.
 fn row(provider: &Provider) -> String {
-    let tried = |recorded| if recorded { "recorded" } else { "nobody has tried it" };
+    let tried = |recorded| if recorded { "recorded" } else { "untested" };
     let embed = provider.embed.as_ref().map_or_else(
         || "| |".to_owned(),
         |profile| format!("| `{}` | {} |", profile.wire.as_str(), tried(profile.recorded)),
     );
     let rerank = provider.rerank.as_ref().map(|profile| format!("`{}`", profile.wire.as_str())).unwrap_or_default();
     let keys: Vec<_> = provider.keys.iter().map(|key| format!("`{}`", key.variable)).collect();
-    let optional = if provider.keyless { ", if it wants one" } else { "" };
+    let optional = if provider.keyless { " (optional)" } else { "" };
     format!("| `{}` | {}{optional} {embed} {rerank} |", provider.name, keys.join(", "))
 }
 
