@@ -14,7 +14,7 @@ pub(super) enum Side {
     Second,
 }
 
-/// Passes chunks of the call that emits first, and drops those of the other.
+/// Passes chunks of the call that emits first, and makes the other fail.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<OnceLock<(Side, Instant)>>);
 

@@ -118,8 +118,8 @@ fn scores_of_files(passages: &[Passage], terms: &Terms, outline: &Outline) -> Ha
     ranked.into_iter().map(|(at, score)| (files[at].source.clone(), score)).collect()
 }
 
-/// Alternates between sources after every two passages of the same source: two files cover more
-/// than one.
+/// Moves the third and later passages of a source behind the first two of every other source, and
+/// so on: two files cover more than one.
 pub(super) fn spread(ranked: Vec<(Passage, f64)>) -> Vec<(Passage, f64)> {
     let mut of_source: HashMap<String, usize> = HashMap::new();
     let turn = |(passage, score): (Passage, f64)| {

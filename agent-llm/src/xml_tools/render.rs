@@ -9,7 +9,7 @@ use super::{
     read::SEVERAL,
 };
 
-/// Depth limit for nested values: none are parsed, so none are rendered as elements.
+/// Parsing depth of a rendered value, which contains no nested elements.
 const FLAT: usize = 0;
 
 /// Renders the conversation with calls and results as text.
