@@ -1,11 +1,11 @@
-//! Changes what is said of a tool, and what it is always given.
+//! Wrapper that changes the specification of a tool, and fixes arguments.
 
 use std::{fmt, sync::Arc};
 
 use agent_core::{Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::Reconciled};
 use serde_json::{Map, Value};
 
-/// Changes what is said of a tool: its name, its description, its options, and arguments that are the same in each call.
+/// Changes the specification of a tool: name, description, options and fixed arguments.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 /// # struct Empty {}
 /// ```
 pub trait ToolExt: Tool + Sized {
-    /// The tool under another name.
+    /// Renames the tool.
     #[must_use]
     fn named(self, name: impl Into<String>) -> Altered<Self> {
         let mut altered = Altered::new(self);
@@ -31,7 +31,7 @@ pub trait ToolExt: Tool + Sized {
         altered
     }
 
-    /// The tool with another description.
+    /// Replaces the description of the tool.
     #[must_use]
     fn described(self, description: impl Into<String>) -> Altered<Self> {
         let mut altered = Altered::new(self);
@@ -39,7 +39,7 @@ pub trait ToolExt: Tool + Sized {
         altered
     }
 
-    /// The tool with other options; `change` is given those that it has.
+    /// Changes the options of the tool; `change` receives its current options.
     #[must_use]
     fn with_options(self, change: impl FnOnce(ToolOptions) -> ToolOptions) -> Altered<Self> {
         let mut altered = Altered::new(self);
@@ -47,7 +47,7 @@ pub trait ToolExt: Tool + Sized {
         altered
     }
 
-    /// The tool with an argument that is the same in each call: the model is not told of it, and cannot set it.
+    /// Fixes an argument to the same value in each call: the model neither sees nor sets it.
     ///
     /// ```
     /// use agent_core::{Tool, ToolRequest};
@@ -77,7 +77,7 @@ pub trait ToolExt: Tool + Sized {
 
 impl<T: Tool> ToolExt for T {}
 
-/// A tool of which something else is said; made by [`ToolExt`].
+/// Tool with a changed specification; made by [`ToolExt`].
 #[derive(Clone)]
 pub struct Altered<T> {
     tool: T,
@@ -91,7 +91,7 @@ impl<T: Tool> Altered<T> {
         Self { spec: tool.spec(), options: tool.options(), tool, fixed: Map::new() }
     }
 
-    /// The request with the arguments that are the same in each call.
+    /// Returns the request with the fixed arguments added.
     fn filled(&self, mut req: ToolRequest) -> ToolRequest {
         if !self.fixed.is_empty()
             && let Value::Object(args) = Arc::make_mut(&mut req.args)
@@ -129,7 +129,7 @@ impl<T: Tool> Tool for Altered<T> {
     }
 }
 
-/// An argument that is always given may be a secret: its name is all that is shown.
+/// A fixed argument may be a secret, so only its name is shown.
 impl<T: fmt::Debug> fmt::Debug for Altered<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Altered")

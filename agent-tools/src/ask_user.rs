@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::schema;
 
-/// The kind of the question.
+/// Kind of the question.
 const KIND: &str = "ask_user";
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,10 +30,12 @@ struct UserQuestion {
     multiple: bool,
 }
 
-/// A tool by which a model asks the person it works for: `ask_user`. The run waits until there is an answer, in this process or another.
+/// Tool by which a model asks the user: `ask_user`. The run is suspended until there is an answer,
+/// in this process or another.
 ///
-/// The question is one of the run, of the kind `ask_user`; its payload is `{"questions": [{"question", "options", "multiple"}]}`. The answer is a list with as
-/// many entries: a text, which need not be one of the options, or a list of texts where several may be chosen.
+/// The question belongs to the run and has the kind `ask_user`; its payload is `{"questions":
+/// [{"question", "options", "multiple"}]}`. The answer is a list with one entry per question: a
+/// text, which need not be one of the options, or a list of texts if several options may be chosen.
 ///
 /// ```
 /// use agent_core::Tool;
@@ -46,7 +48,7 @@ struct UserQuestion {
 pub struct AskUser {}
 
 impl AskUser {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {}
     }

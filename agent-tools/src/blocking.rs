@@ -1,11 +1,11 @@
-//! Work that blocks, away from the threads that drive runs.
+//! Blocking work, off the threads that drive runs.
 
 use std::panic::resume_unwind;
 
 use agent_core::{Error, ErrorKind, Result};
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Runs `work` on a thread where it may block. A panic goes on in the caller.
+/// Runs `work` on a thread for blocking work. A panic resumes in the caller.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let stopped = |e: JoinError| match e.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

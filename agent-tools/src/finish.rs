@@ -12,10 +12,10 @@ struct FinishArgs {
     result: String,
 }
 
-/// A tool by which a model says that its task is done: `finish`. Its result is the run's answer, once the agent's builder is told by
-/// `exit_on(["finish"])` that the run ends with it.
+/// Tool by which a model declares its task done: `finish`. Its result becomes the run's answer if
+/// the agent's builder sets `exit_on(["finish"])`.
 ///
-/// For long work, where a model that stops calling tools is not always done.
+/// For long tasks, where a model that stops calling tools may not be done.
 ///
 /// ```
 /// use agent_core::Tool;
@@ -28,7 +28,7 @@ struct FinishArgs {
 pub struct Finish {}
 
 impl Finish {
-    /// The tool.
+    /// Creates the tool.
     pub fn new() -> Self {
         Self {}
     }

@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use crate::{IntoToolOutput, schema};
 
-/// A tool from a closure, with typed arguments. The schema is made from the type: doc comments of its fields are what the
-/// model is told of the parameters.
+/// Creates a tool from a closure with typed arguments. The schema is derived from the type: the doc
+/// comments of its fields are the descriptions of the parameters for the model.
 ///
-/// Unless [`with_options`](crate::ToolExt::with_options) says otherwise, a call that a crash left in doubt is not repeated: a person is asked.
+/// Unless [`with_options`](crate::ToolExt::with_options) sets another effect, a call that a crash
+/// left in doubt is not repeated: the run asks a person.
 ///
 /// ```
 /// use agent_core::{Effect, Tool, ToolRequest};
@@ -38,7 +39,8 @@ where
     from_schema(name, description, schema::of_arguments::<A>(), function)
 }
 
-/// As [`from_fn`], with a schema of its own: for arguments as [`Value`] whose schema is only known at run time.
+/// Like [`from_fn`], with an explicit schema: for arguments as [`Value`] whose schema is only known
+/// at run time.
 ///
 /// ```
 /// use agent_core::{Tool, ToolRequest};
@@ -65,7 +67,7 @@ where
     FromFn { spec, function, args: PhantomData }
 }
 
-/// A tool from a closure; made by [`from_fn`] and [`from_schema`].
+/// Tool from a closure; made by [`from_fn`] and [`from_schema`].
 pub struct FromFn<A, F> {
     spec: ToolSpec,
     function: F,

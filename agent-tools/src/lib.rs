@@ -1,21 +1,24 @@
-//! Tools: what a model may ask to be done, written with as little ceremony as possible.
+//! Tools for agents: derive them from functions, collect them, or use the built-in ones.
 //!
-//! * [`#[tool]`](macro@tool) makes a tool of a function, [`from_fn`] of a closure.
+//! * [`#[tool]`](macro@tool) turns a function into a tool, [`from_fn`] a closure.
 //! * [`ToolSet`] collects tools; [`ToolExt`] renames them and changes their options.
-//! * [`ArgumentSchema`] reads what a model wrote as arguments, mends it and checks it. The executor uses it for every tool.
-//! * [`Structured`] has a model answer with a value of a type; [`PartialJson`] reads JSON while it is being written.
-//! * [`Skills`] are instructions that a model loads when it needs them.
-//! * [`retrieval`] cuts documents into chunks, indexes and finds them; an agent searches them with a tool.
-//! * `mcp` has the tools of servers of the Model Context Protocol (feature `mcp`).
-//! * `peers` has other people's agents as tools (features `acp` and `a2a`).
-//! * `outbound` makes requests to addresses that others named (feature `outbound`).
+//! * [`ArgumentSchema`] parses, repairs and validates the arguments of a call. The executor uses it
+//!   for every tool.
+//! * [`Structured`] makes a model answer with a value of a Rust type; [`PartialJson`] reads JSON
+//!   while it is streamed.
+//! * [`Skills`] are instructions that a model loads on demand.
+//! * [`retrieval`] splits documents into chunks, indexes and retrieves them; an agent searches them
+//!   with a tool.
+//! * `mcp` provides the tools of MCP servers (Model Context Protocol; feature `mcp`).
+//! * `peers` provides remote agents as tools (features `acp` and `a2a`).
+//! * `outbound` sends requests to untrusted addresses (feature `outbound`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
-//! * [`AskUser`] is a tool by which a model asks the person that it works for.
-//! * [`ServedAgent`] is an agent that is served elsewhere, in a process of the caller's engine.
-//! * [`Finish`] is a tool by which a model says that it is done.
+//! * [`AskUser`] is a tool by which a model asks the user.
+//! * [`ServedAgent`] is a remote agent as a tool, run through the caller's engine.
+//! * [`Finish`] is a tool by which a model declares its task done.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
-//! * `web` reads pages and searches (feature `web`), `openapi` makes tools of a description of an API (feature `openapi`),
-//!   `plugin` takes tools from folders of others (feature `plugins`).
+//! * `web` reads pages and searches (feature `web`), `openapi` generates tools from an API
+//!   description (feature `openapi`), `plugin` loads tools from plugin folders (feature `plugins`).
 //!
 //! ```
 //! use agent_tools::{ToolSet, tool};
@@ -41,13 +44,15 @@
 //!
 //! # What is checked
 //!
-//! Arguments, answers and other values are checked with their JSON Schema. The keywords that types make are known always: `type`,
-//! `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `$ref` within the schema, `allOf`,
-//! `anyOf`, `oneOf`, `not`, `if`, `uniqueItems`, and the limits of numbers, lengths and counts. All others (`pattern`,
-//! `patternProperties`, `contains`, `multipleOf`, ..) need the feature `json-schema`. Without it, a schema that has one is
-//! refused when it is compiled, so that no rule is dropped in silence; `format` is for readers, with it and without.
+//! Arguments, answers and other values are validated against their JSON Schema. The keywords that
+//! schemas of Rust types use are always supported: `type`, `enum`, `const`, `properties`,
+//! `required`, `additionalProperties`, `items`, `prefixItems`, `$ref` within the schema, `allOf`,
+//! `anyOf`, `oneOf`, `not`, `if`, `uniqueItems`, and the limits of numbers, lengths and counts. All
+//! others (`pattern`, `patternProperties`, `contains`, `multipleOf`, ..) need the feature
+//! `json-schema`. Without it, a schema with such a keyword is rejected when it is compiled, so that
+//! no rule is dropped silently; `format` is an annotation in both cases.
 //!
-//! A tool that is written by hand needs `agent-core` alone: it implements [`Tool`](agent_core::Tool).
+//! A hand-written tool needs only `agent-core`: it implements [`Tool`](agent_core::Tool).
 
 mod altered;
 mod arguments;

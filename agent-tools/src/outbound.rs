@@ -1,4 +1,4 @@
-//! Requests to addresses that others named: a webhook's, for example.
+//! Requests to untrusted addresses, for example webhooks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +11,17 @@ use url::Url;
 
 use crate::http::{Call, Http, Reach, System, host};
 
-/// How requests name their sender.
+/// Value of the `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
 
-/// Bytes of an answer that are read, so that its connection can be used again.
+/// Bytes of a response that are read, so that its connection can be reused.
 const READ: usize = 64 << 10;
 
-/// Makes requests to addresses that others named. Cheap to clone.
+/// Client for requests to untrusted addresses. Cheap to clone.
 ///
-/// Addresses of this machine and of private networks are refused after their names were resolved, unless they were
-/// [allowed](OutboundBuilder::allow); what was judged is what is connected to. No redirect is followed, and no proxy asked.
+/// Refuses addresses of this machine and of private networks after name resolution, unless they are
+/// [allowed](OutboundBuilder::allow), and connects to the checked addresses only. Follows no
+/// redirect and uses no proxy.
 ///
 /// ```
 /// use agent_tools::outbound::Outbound;
@@ -38,7 +39,7 @@ pub struct Outbound {
     time: Duration,
 }
 
-/// Builds an [`Outbound`]. What is wrong with the settings is said by [`build`](Self::build).
+/// Builds an [`Outbound`]. [`build`](Self::build) reports invalid settings.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct OutboundBuilder {
@@ -47,24 +48,27 @@ pub struct OutboundBuilder {
 }
 
 impl Outbound {
-    /// The public internet alone, so far.
+    /// Returns a builder that allows the public internet only.
     pub fn builder() -> OutboundBuilder {
         OutboundBuilder { private: Vec::new(), time: Duration::from_secs(15) }
     }
 
-    /// Checks that an address is one of HTTP, and that it may be reached as its name is resolved now.
+    /// Checks that `url` is an HTTP address, and that its host currently resolves to an allowed
+    /// address.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] if it is none; as [`post`](Self::post) if it may not be reached.
+    /// [`ErrorKind::InvalidRequest`] if `url` is not an HTTP address; as [`post`](Self::post) if
+    /// its host is not allowed.
     pub async fn check(&self, url: &str) -> Result<()> {
         self.reach.addresses(&parsed(url)?).await.map(drop)
     }
 
-    /// Posts a body. What the answer holds is passed over; it may be of any status.
+    /// Posts a body. The response body is discarded; any status is returned.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] if the address is none. [`ErrorKind::Tool`] if the host may not be reached, cannot be, or does
-    /// not answer in time; it says whether it may help to try again.
+    /// [`ErrorKind::InvalidRequest`] if `url` is invalid. [`ErrorKind::Tool`] if the host is not
+    /// allowed, is unreachable, or does not respond in time; the error says whether a retry may
+    /// help.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<Response<()>> {
         let url = parsed(url)?;
         let host = host(&url);
@@ -73,7 +77,8 @@ impl Outbound {
             let answer = self.http.send(call).await?;
             let mut told = Response::new(());
             (*told.status_mut(), *told.headers_mut()) = (answer.status, answer.headers);
-            // It is read so that its connection can be used again; one that is too long costs the connection.
+            // Reading the body allows the connection to be reused; a body that is too long costs
+            // the connection.
             let _ = answer.body.read(READ).await;
             Ok(told)
         });
@@ -85,22 +90,22 @@ impl Outbound {
 }
 
 impl OutboundBuilder {
-    /// Lets an address be reached that is not of the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
+    /// Allows an address outside the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
     pub fn allow(mut self, address: impl Into<String>) -> Self {
         self.private.push(address.into());
         self
     }
 
-    /// Sets the longest time of a request. Default: 15 seconds.
+    /// Sets the timeout of a request. Default: 15 seconds.
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.time = longest;
         self
     }
 
-    /// What makes the requests. Nothing is sent yet.
+    /// Builds the client. Sends nothing yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if an address is none.
+    /// [`ErrorKind::Config`] if an allowed address is invalid.
     pub fn build(self) -> Result<Outbound> {
         let mut reach = Reach::public(Arc::new(System));
         self.private.iter().try_for_each(|address| reach.allow(address))?;

@@ -1,4 +1,4 @@
-//! What a tool's function may return.
+//! Return types of a tool's function.
 
 use std::{any::Any, fmt::Display};
 
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use crate::schema;
 
-/// What a tool's function may return.
+/// Return type of a tool's function.
 ///
-/// | returned | the model is shown |
+/// | returned | shown to the model |
 /// |---|---|
-/// | `String`, `&str` | the text |
+/// | `String`, `&str` | text |
 /// | `()` | `done` |
 /// | numbers, `bool`, `Value`, [`Json`], [`Typed`] | the [text of the value](agent_core::tool::value_to_text) |
-/// | `Vec<Part>`, [`ToolOutput`] | the content |
-/// | `Option` | what is in it, or `null` |
-/// | `Result` | what is in it, or the error's text |
+/// | `Vec<Part>`, [`ToolOutput`] | content |
+/// | `Option` | the contained value, or `null` |
+/// | `Result` | the contained value, or the error's text |
 ///
 /// An error of this framework keeps its kind, so that `ask(..)?` suspends the run; any other becomes an
 /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) with its text.
@@ -39,13 +39,14 @@ use crate::schema;
     note = "return a text, a number, `Json(..)` around anything that serde can serialise, or a `Result` of these"
 )]
 pub trait IntoToolOutput {
-    /// The output.
+    /// Converts the value to the output.
     ///
     /// # Errors
-    /// The tool's own, or if the value cannot be JSON.
+    /// The tool's own errors, or an error if the value cannot be serialised to JSON.
     fn into_tool_output(self) -> Result<ToolOutput>;
 
-    /// The JSON Schema of the output's [value](ToolOutput::as_value), if it always has one and its type is known. Default: none.
+    /// Returns the JSON Schema of the output's [value](ToolOutput::as_value), if the output always
+    /// has a value of a known type. Default: `None`.
     fn output_schema() -> Option<Value>
     where
         Self: Sized,
@@ -54,7 +55,7 @@ pub trait IntoToolOutput {
     }
 }
 
-/// Returns anything that serde can serialise.
+/// Return type for anything that serde can serialise.
 ///
 /// ```
 /// use agent_tools::{IntoToolOutput, Json};
@@ -66,8 +67,8 @@ pub trait IntoToolOutput {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// Returns anything that serde can serialise, and says of which type it is: programs that call the tool, and clients of a server that
-/// offers it, are told its JSON Schema.
+/// Return type for anything that serde can serialise, with a JSON Schema: programs that call the
+/// tool, and clients of a server that offers it, receive the schema.
 ///
 /// ```
 /// use agent_tools::{IntoToolOutput, Typed};
@@ -99,7 +100,7 @@ impl IntoToolOutput for Vec<Part> {
 
 impl IntoToolOutput for () {
     fn into_tool_output(self) -> Result<ToolOutput> {
-        Ok(ToolOutput::text("done")) // some providers refuse a result without text
+        Ok(ToolOutput::text("done")) // some providers reject a result without text
     }
 }
 
@@ -171,7 +172,8 @@ impl IntoToolOutput for Value {
     }
 }
 
-/// An error of this framework as it is, boxed or not; of any other, the text.
+/// Returns an error of this framework unchanged, boxed or not; converts any other error to its
+/// text.
 fn tool_error<E: Display + 'static>(error: E) -> Error {
     let mut error = Some(error);
     let any: &mut dyn Any = &mut error;

@@ -1,15 +1,18 @@
-//! JSON while it is still being written.
+//! Incremental JSON parser for streamed output.
 
 use serde_json::{Map, Value};
 
 use crate::arguments::DEEPEST;
 
-/// Reads JSON piece by piece, and has a value at any time: what is known so far.
+/// Parses JSON incrementally, and has a value of the known part at any time.
 ///
-/// * A text is there as far as it was written. A number or a word is there once it is complete, a field once its value begins.
-/// * What stands around the value is passed over: prose, a code fence. If there are several values, the newest counts.
-/// * All pieces together cost what their length costs, however many there are.
-/// * What is no JSON ends the reading: the value stays as it was. Nothing is taken back but for a newer value.
+/// * A text is present as far as it was received. A number or a literal is present once it is
+///   complete, a field once its value begins.
+/// * Text around the value is skipped: prose, a code fence. If there are several values, the newest
+///   counts.
+/// * The total cost is linear in the length of the input, however many pieces there are.
+/// * Invalid JSON ends the parsing: the value keeps its last state. Only a newer value replaces an
+///   older one.
 ///
 /// ```
 /// use agent_tools::PartialJson;
@@ -26,23 +29,23 @@ use crate::arguments::DEEPEST;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct PartialJson {
-    /// The value under way; what of it is under way is found by `path`.
+    /// The incomplete value; `path` locates its open part.
     open: Option<Value>,
     path: Vec<Step>,
-    /// The newest value that is complete.
+    /// Newest complete value.
     complete: Option<Value>,
     state: State,
-    /// The name of the newest field.
+    /// Name of the newest field.
     key: String,
-    /// A number or a word so far.
+    /// Partial number or literal.
     word: String,
     escape: Escape,
-    /// The first half of a character that was written as two escapes.
+    /// First half of a surrogate pair written as two escapes.
     half: Option<u32>,
     objects_only: bool,
 }
 
-/// From a list or an object to its newest part.
+/// Step from a list or an object to its newest element.
 #[derive(Clone, Debug)]
 enum Step {
     Item,
@@ -51,48 +54,48 @@ enum Step {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
-    /// Before and after values.
+    /// Outside of values.
     #[default]
     Prose,
-    /// A value must follow, or the end of a list.
+    /// Expects a value, or the end of a list.
     Value,
-    /// A field must follow, or the end of an object.
+    /// Expects a field, or the end of an object.
     Key,
     InKey,
     Colon,
     InText,
     /// In a number, `true`, `false` or `null`.
     InWord,
-    /// A comma must follow, or an end.
+    /// Expects a comma, or the end of the list or object.
     Comma,
-    /// What followed was no JSON.
+    /// Invalid JSON was found.
     Broken,
 }
 
-/// How far an escape in a text has come.
+/// Progress of an escape sequence in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Escape {
     #[default]
     None,
     Begun,
-    /// So many hexadecimal digits are missing; the value of those before.
+    /// Number of missing hexadecimal digits; value of the digits so far.
     Unicode(u8, u32),
 }
 
 impl PartialJson {
-    /// Nothing was read yet.
+    /// Creates a parser without input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Passes over lists that stand by themselves, such as the `[1]` of a footnote.
+    /// Skips top-level lists, such as the `[1]` of a footnote.
     #[must_use]
     pub fn objects_only(mut self) -> Self {
         self.objects_only = true;
         self
     }
 
-    /// Reads more.
+    /// Parses more text.
     pub fn push(&mut self, mut text: &str) {
         while let Some(next) = text.chars().next() {
             let taken = self.take(next, text);
@@ -100,18 +103,19 @@ impl PartialJson {
         }
     }
 
-    /// What is known so far; `None` before anything of an object or a list is.
+    /// Returns the known part of the value; `None` before any element of an object or a list is
+    /// known.
     pub fn value(&self) -> Option<&Value> {
-        // A single bracket may be one of a text.
+        // A single bracket may belong to prose.
         self.open.as_ref().filter(|value| !is_empty(value)).or(self.complete.as_ref())
     }
 
-    /// True if the newest value has ended.
+    /// Returns true if the newest value is complete.
     pub fn is_complete(&self) -> bool {
         self.open.is_none() && self.complete.is_some()
     }
 
-    /// Takes the start of `text`, whose first character is `next`; returns how many bytes.
+    /// Consumes the start of `text`, whose first character is `next`; returns the number of bytes.
     fn take(&mut self, next: char, text: &str) -> usize {
         match self.state {
             State::Broken => text.len(),
@@ -133,7 +137,7 @@ impl PartialJson {
         at + 1
     }
 
-    /// `None` for what may not stand here.
+    /// Returns `None` for a character that is invalid in this state.
     fn punctuation(&mut self, next: char) -> Option<()> {
         match (self.state, next) {
             (State::Value, '{' | '[') if self.path.len() < DEEPEST => self.begin(next == '{'),
@@ -151,7 +155,7 @@ impl PartialJson {
             }
             (State::Colon, ':') => self.state = State::Value,
             (State::Comma, ',') => self.state = self.inside()?,
-            // A comma before it is forgiven.
+            // A trailing comma is accepted.
             (State::Value | State::Comma, ']') if self.inside()? == State::Value => self.end(),
             (State::Key | State::Comma, '}') if self.inside()? == State::Key => self.end(),
             _ => return None,
@@ -159,14 +163,14 @@ impl PartialJson {
         Some(())
     }
 
-    /// Begins an object or a list.
+    /// Opens an object or a list.
     fn begin(&mut self, object: bool) {
         let empty = if object { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
         self.add(empty, true);
         self.state = if object { State::Key } else { State::Value };
     }
 
-    /// Puts a value in its place; what comes next belongs to it if it stays open.
+    /// Adds a value to its parent; if it stays open, the next elements belong to it.
     fn add(&mut self, value: Value, stays_open: bool) {
         let key = std::mem::take(&mut self.key);
         let step = match self.newest() {
@@ -189,7 +193,7 @@ impl PartialJson {
         }
     }
 
-    /// Ends what is under way.
+    /// Closes the innermost open value.
     fn end(&mut self) {
         match self.path.pop() {
             Some(_) => self.state = State::Comma,
@@ -200,7 +204,7 @@ impl PartialJson {
         }
     }
 
-    /// What is under way.
+    /// Returns the innermost open value.
     fn newest(&mut self) -> Option<&mut Value> {
         self.path.iter().try_fold(self.open.as_mut()?, |value, step| match step {
             Step::Item => value.as_array_mut()?.last_mut(),
@@ -208,7 +212,7 @@ impl PartialJson {
         })
     }
 
-    /// What comes first in the object or list that is under way.
+    /// Returns the initial state of the innermost open object or list.
     fn inside(&mut self) -> Option<State> {
         self.newest().map(|value| if value.is_object() { State::Key } else { State::Value })
     }
@@ -217,7 +221,7 @@ impl PartialJson {
         let length = text.find(|c| !is_word(c)).unwrap_or(text.len());
         self.word.push_str(&text[..length]);
         if length == text.len() {
-            return length; // there may be more of it
+            return length; // the word may continue
         }
         match serde_json::from_str(&self.word) {
             Ok(value) => {
@@ -252,7 +256,7 @@ impl PartialJson {
     }
 
     fn end_text(&mut self) {
-        self.say(""); // half a character may be waiting
+        self.say(""); // flushes a pending half of a surrogate pair
         if self.state == State::InKey {
             self.state = State::Colon;
         } else {
@@ -269,7 +273,7 @@ impl PartialJson {
             'r' => self.say("\r"),
             't' => self.say("\t"),
             '"' | '\\' | '/' => self.say(letter.encode_utf8(&mut [0; 4])),
-            // As in a regular expression or a path: the backslash is meant.
+            // As in a regular expression or a path: the backslash is literal.
             other => {
                 self.say("\\");
                 self.say(other.encode_utf8(&mut [0; 4]));
@@ -277,7 +281,7 @@ impl PartialJson {
         }
     }
 
-    /// A unit of UTF-16; characters beyond the first 65,536 are two.
+    /// Adds a UTF-16 code unit; characters beyond U+FFFF take two.
     fn unit(&mut self, unit: u32) {
         self.escape = Escape::None;
         let character = match (self.half.take(), unit) {
@@ -296,7 +300,7 @@ impl PartialJson {
         self.say(character.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]));
     }
 
-    /// Adds to the text or the name that is under way.
+    /// Appends to the open text or field name.
     fn say(&mut self, text: &str) {
         let lone = self.half.take().map(|_| char::REPLACEMENT_CHARACTER);
         let place = match self.state {
@@ -312,7 +316,7 @@ impl PartialJson {
         }
     }
 
-    /// What comes next is no JSON: what was begun was prose all along, or it is broken.
+    /// Handles invalid JSON: the open value was prose, or is broken.
     fn nonsense(&mut self) -> usize {
         let was_prose = match &self.open {
             Some(Value::Object(fields)) => fields.is_empty() && self.state == State::Key,

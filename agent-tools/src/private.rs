@@ -1,4 +1,5 @@
-//! What the code that `#[tool]` makes calls. Not part of the interface: it changes without notice.
+//! Support for the code that `#[tool]` generates. Not part of the public API: it changes without
+//! notice.
 
 use std::any::Any;
 
@@ -14,7 +15,7 @@ pub use crate::{IntoToolOutput, Resource};
 
 use crate::schema;
 
-/// The schema of arguments, one parameter after the other.
+/// Schema of arguments, built parameter by parameter.
 #[derive(Debug)]
 pub struct Parameters {
     generator: SchemaGenerator,
@@ -29,14 +30,14 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Adds a parameter that the model must give.
+    /// Adds a required parameter.
     #[must_use]
     pub fn required<T: JsonSchema>(mut self, name: &str, description: &str) -> Self {
         self.required.push(name.into());
         self.optional::<T>(name, description, None)
     }
 
-    /// Adds a parameter that the model may leave out.
+    /// Adds an optional parameter.
     #[must_use]
     pub fn optional<T: JsonSchema>(mut self, name: &str, description: &str, default: Option<Value>) -> Self {
         let mut schema = self.generator.subschema_for::<T>();
@@ -51,7 +52,7 @@ impl Parameters {
         self
     }
 
-    /// The schema.
+    /// Builds the schema.
     pub fn build(mut self) -> Value {
         let mut schema =
             Map::from_iter([("type".to_owned(), json!("object")), ("properties".to_owned(), self.properties.into())]);
@@ -66,37 +67,37 @@ impl Parameters {
     }
 }
 
-/// What the schema says of a default.
+/// Returns the schema's representation of a default.
 pub fn default_value<T: Serialize>(value: T) -> Option<Value> {
     serde_json::to_value(value).ok()
 }
 
-/// An argument of a call.
+/// Argument of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument {
     name: &'static str,
-    /// True if it may come from the state: then its value must not stand in an error.
+    /// True if the value may come from the state: it must then not appear in an error.
     hidden: bool,
 }
 
 impl Argument {
-    /// The argument for the parameter `name`.
+    /// Creates the argument for the parameter `name`.
     pub const fn new(name: &'static str, hidden: bool) -> Self {
         Self { name, hidden }
     }
 
-    /// The value; it must be there.
+    /// Returns the value of a required argument.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] if it is not there or has another type.
+    /// [`ErrorKind::InvalidArguments`] if the argument is missing or has another type.
     pub fn required<T: DeserializeOwned>(self, req: &ToolRequest) -> Result<T> {
         self.decode(req)?.ok_or_else(|| self.invalid(req, " is required"))
     }
 
-    /// The value, or the default if the model left it out.
+    /// Returns the value, or the default if the model omitted the argument.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`] if it has another type.
+    /// [`ErrorKind::InvalidArguments`] if the argument has another type.
     pub fn optional<T: DeserializeOwned>(self, req: &ToolRequest, default: impl FnOnce() -> T) -> Result<T> {
         Ok(self.decode(req)?.unwrap_or_else(default))
     }
@@ -115,18 +116,18 @@ impl Argument {
     }
 }
 
-/// Runs the function where it may block.
+/// Runs the function on a thread for blocking work.
 ///
 /// # Errors
-/// Those of the function.
+/// Errors of the function.
 pub async fn blocking(function: impl FnOnce() -> Result<ToolOutput> + Send + 'static) -> Result<ToolOutput> {
     crate::blocking::blocking(function).await
 }
 
-/// A live handle of the run.
+/// Returns a live handle of the run.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] if there is none of the type.
+/// [`ErrorKind::Config`] if the run has no handle of the type.
 pub fn resource<T: Any + Send + Sync>(req: &ToolRequest) -> Result<Resource<T>> {
     req.cx.resources().get().map(Resource)
 }

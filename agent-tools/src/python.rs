@@ -1,13 +1,14 @@
-//! Values in the text of a Python program, which is read and not run. It names types of the parser, so it is for the crates of this workspace.
+//! Values in the source of a Python program, parsed and not executed. The API uses types of the
+//! parser, so it is for the crates of this workspace only.
 
 use ruff_python_ast::{Expr, Number, UnaryOp};
 use serde_json::{Map, Value};
 
-/// The value of an expression that is the same whenever the program runs: a literal, or lists, tuples and dictionaries of such. `named` says what a
-/// name stands for.
+/// Evaluates a constant expression: a literal, or lists, tuples and dictionaries of such. `named`
+/// resolves names.
 ///
 /// # Errors
-/// The part of the expression that has no such value.
+/// The subexpression that is not constant.
 pub fn value<'a>(expr: &'a Expr, named: &mut impl FnMut(&str) -> Option<Value>) -> Result<Value, &'a Expr> {
     match expr {
         Expr::NoneLiteral(_) => Ok(Value::Null),

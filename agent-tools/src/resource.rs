@@ -2,7 +2,7 @@
 
 use std::{any::type_name, fmt, ops::Deref, sync::Arc};
 
-/// A live handle of the run, as a parameter of a `#[tool]` function: the model does not see it.
+/// Live handle of the run, as a parameter of a `#[tool]` function; hidden from the model.
 ///
 /// ```
 /// use std::sync::Arc;

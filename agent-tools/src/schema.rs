@@ -1,4 +1,4 @@
-//! JSON Schemas from types: lean, since a model reads them with every call.
+//! JSON Schemas of types, kept compact since they are part of every model call.
 
 use schemars::{
     JsonSchema, Schema, SchemaGenerator,
@@ -7,13 +7,13 @@ use schemars::{
 };
 use serde_json::Value;
 
-/// The schema of a type that holds all arguments.
+/// Returns the schema of a type that holds all arguments.
 pub(crate) fn of_arguments<A: JsonSchema>() -> Value {
-    // The type's doc comment is for readers of the code.
+    // The type's doc comment is for readers of the code, not for the model.
     of_type::<A>().0
 }
 
-/// The schema of what a tool gives, as it is written.
+/// Returns the schema of a tool's output, as it is serialised.
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).for_serialize();
     let mut schema = generator.into_generator().into_root_schema_for::<T>();
@@ -21,7 +21,7 @@ pub(crate) fn of_output<T: JsonSchema>() -> Value {
     lean(schema)
 }
 
-/// The schema of a type, and its doc comment.
+/// Returns the schema of a type, and its doc comment.
 pub(crate) fn of_type<T: JsonSchema>() -> (Value, Option<String>) {
     let mut schema = generator().into_root_schema_for::<T>();
     schema.remove("title");
@@ -33,7 +33,8 @@ pub(crate) fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator()
 }
 
-/// Leaves out the formats of numbers: `int64` and the like tell a model nothing, and some providers refuse them.
+/// Removes the formats of numbers: `int64` and the like do not help a model, and some providers
+/// reject them.
 pub(crate) fn lean(mut schema: Schema) -> Value {
     let mut without_formats = RecursiveTransform(|schema: &mut Schema| {
         let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();

@@ -20,17 +20,24 @@ struct ServedArgs {
     message: String,
 }
 
-/// An agent that is served elsewhere, as a tool that takes a `message`: under an engine that sends runs elsewhere, such as Restate, the message becomes a run of
-/// its own, of that agent, in whichever process serves it. The run of the caller waits for its end, and need not be in any process meanwhile.
+/// Remote agent as a tool that takes a `message`. Under an engine that dispatches runs to other
+/// processes, such as Restate, the message starts a run of that agent in a process that serves it.
+/// The caller's run waits for the end of that run, and may be suspended meanwhile.
 ///
-/// * Each agent of a session has a conversation of its own with it, which goes on with each call: the session `SESSION/AGENT_ID/NAME`. Of the
-///   session of a user, a [`SessionId`], it is another one of that user. A call under way is named in the caller's journal, by a decision `CALL/served`: `{agent, service, session, run}`.
-/// * It is cancelled with its caller. Its questions are those of its own session, and are answered there.
-/// * The result is its answer; the result's value has the fields `agent`, `session`, `run`, `answer`, `reason` (why it ended), `usage`, and `value`, the answer as JSON, if
-///   a tool gave it. What it used counts against the budgets of the caller's run once it is over, however it ended; until then its own [`caps`](Self::caps) hold.
-/// * A run that fails or is cancelled is a call that failed.
+/// * Each agent of a session has its own conversation with the remote agent, which continues with
+///   each call: the session `SESSION/AGENT_ID/NAME`. If the caller's session belongs to a user (see
+///   [`SessionId`]), so does the remote one. The caller's journal records a running call as a
+///   decision `CALL/served`: `{agent, service, session, run}`.
+/// * The remote run is cancelled with its caller. Its questions belong to its own session, and are
+///   answered there.
+/// * The result is the answer of the remote run; its value has the fields `agent`, `session`,
+///   `run`, `answer`, `reason` (why the run ended), `usage`, and `value`, the answer as JSON, if a
+///   tool produced it. The usage counts against the budgets of the caller's run once the remote run
+///   has ended, for any reason; until then, its own [`caps`](Self::caps) apply.
+/// * A remote run that fails or is cancelled makes the call fail.
 ///
-/// `Agent::of_tool("travel", ServedAgent::new("travel"))` of `agent-exec` makes a sub-agent of it.
+/// `Agent::of_tool("travel", ServedAgent::new("travel"))` of `agent-exec` turns the tool into a
+/// sub-agent.
 ///
 /// ```
 /// use agent_core::Tool;
@@ -49,41 +56,43 @@ pub struct ServedAgent {
 }
 
 impl ServedAgent {
-    /// The agent that is served under this name, which is the tool's too.
+    /// Creates the tool for the remote agent of this name, which is the tool's name too.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
         Self { agent: agent.into(), service: None, caps: None, timeout: None, max_depth: None }
     }
 
-    /// Sets the engine's name of the service that has the agent. Default: the one that has the caller.
+    /// Sets the engine's name of the service that runs the agent. Default: the caller's service.
     #[must_use]
     pub fn service(mut self, service: impl Into<Arc<str>>) -> Self {
         self.service = Some(service.into());
         self
     }
 
-    /// Sets what one of its runs may use, with all its sub-agents. Default: no limit but its own.
+    /// Sets the caps of one remote run, including its sub-agents. Default: only the remote agent's
+    /// own limits.
     #[must_use]
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = Some(caps);
         self
     }
 
-    /// Sets how long a call waits, also while the caller is in no process; then what it called is cancelled, and the call failed. The caller's own deadlines are
-    /// those of its processes: they wait with it. Default: for ever.
+    /// Sets the timeout of a call, which also elapses while the caller is suspended; then the
+    /// remote run is cancelled and the call fails. The caller's own deadlines only elapse while a
+    /// process drives it. Default: no timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how many runs that called one another in this way may stand above one of it. Default: 5.
+    /// Sets the maximum number of nested remote calls above a run. Default: 5.
     #[must_use]
     pub fn max_depth(mut self, depth: u32) -> Self {
         self.max_depth = Some(depth);
         self
     }
 
-    /// The run that a call is.
+    /// Returns the remote run that a call starts.
     fn run(&self, req: &ToolRequest, message: String) -> ServedRun {
         let ids = req.cx.ids();
         let session = session_below(ids, &self.agent);
@@ -102,7 +111,7 @@ impl Tool for ServedAgent {
     }
 
     fn options(&self) -> ToolOptions {
-        // A call that is made again is the same run.
+        // A repeated call addresses the same run.
         ToolOptions::default().effect(Effect::Idempotent).delegates()
     }
 
@@ -116,7 +125,8 @@ impl Tool for ServedAgent {
     }
 }
 
-/// The session that an agent of the caller's session has with another agent. That of a user's is the user's too, so that whoever serves users finds it.
+/// Returns the session that an agent of the caller's session has with another agent. If the
+/// caller's session belongs to a user, so does this one, and user-scoped listings include it.
 fn session_below(caller: &RunIds, agent: &str) -> String {
     let name = format!("{}/{agent}", caller.agent_id);
     match SessionId::parse(&caller.session) {
@@ -125,7 +135,7 @@ fn session_below(caller: &RunIds, agent: &str) -> String {
     }
 }
 
-/// What the caller is told of the run's end.
+/// Converts the end of the remote run to the tool's result.
 fn told(run: &ServedRun, ServedEnd { answer, reason, usage, .. }: ServedEnd) -> Result<ToolOutput> {
     let (agent, reason) = (&run.agent, reason?);
     let note = match reason {

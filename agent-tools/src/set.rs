@@ -6,7 +6,7 @@ use agent_core::{Error, Result, Tool};
 
 use crate::ToolExt;
 
-/// A named collection of tools. Cheap to clone: the tools are shared.
+/// Named collection of tools. Cheap to clone: the tools are shared.
 ///
 /// ```
 /// use agent_core::{Tool, ToolRequest};
@@ -30,7 +30,7 @@ pub struct ToolSet {
 }
 
 impl ToolSet {
-    /// An empty set. The name stands in error messages.
+    /// Creates an empty set. Error messages show the name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), tools: Vec::new() }
     }
@@ -41,7 +41,7 @@ impl ToolSet {
         self.shared(Arc::new(tool))
     }
 
-    /// Adds a tool that is shared already.
+    /// Adds a shared tool.
     #[must_use]
     pub fn shared(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
@@ -55,7 +55,7 @@ impl ToolSet {
         self
     }
 
-    /// Puts `prefix` before every name.
+    /// Prefixes every name with `prefix`.
     #[must_use]
     pub fn prefixed(mut self, prefix: &str) -> Self {
         let renamed = |tool: Arc<dyn Tool>| -> Arc<dyn Tool> {
@@ -66,10 +66,11 @@ impl ToolSet {
         self
     }
 
-    /// Only the tools with these names, in this order.
+    /// Returns the tools with these names only, in this order.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no tool of a name; the message lists those there are.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a name is unknown; the message lists
+    /// the known ones.
     pub fn named(&self, names: &[&str]) -> Result<Self> {
         let known = self.names();
         let find = |name: &&str| {
@@ -81,17 +82,17 @@ impl ToolSet {
         Ok(Self { name: self.name.clone(), tools: names.iter().map(find).collect::<Result<_>>()? })
     }
 
-    /// The name of the set.
+    /// Returns the name of the set.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names of the tools.
+    /// Returns the names of the tools.
     pub fn names(&self) -> Vec<String> {
         self.tools.iter().map(|tool| tool.spec().name).collect()
     }
 
-    /// The tools.
+    /// Returns the tools.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if two have the same name.

@@ -1,6 +1,6 @@
-//! Patterns of names, in which `*` stands for anything.
+//! Name patterns in which `*` matches any text.
 
-/// True if the name fits the pattern.
+/// Returns true if the name matches the pattern.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(rest) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
@@ -10,12 +10,12 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     middle.is_some_and(|rest| rest.ends_with(last))
 }
 
-/// Patterns of what may follow `prefix` in a name that fits.
+/// Returns the patterns of the text that may follow `prefix` in a matching name.
 #[cfg(feature = "plugins")]
 pub(crate) fn rests<'a>(pattern: &'a str, prefix: &str) -> Vec<&'a str> {
     let cuts = (0..=pattern.len()).filter(|at| pattern.is_char_boundary(*at));
     let cuts = cuts.filter(|at| fits(&pattern[..*at], prefix));
-    // A star may stand for the end of the prefix and for more.
+    // A star may match the end of the prefix and more.
     cuts.map(|at| if pattern[..at].ends_with('*') { &pattern[at - 1..] } else { &pattern[at..] }).collect()
 }
 

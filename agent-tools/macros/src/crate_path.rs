@@ -1,10 +1,10 @@
-//! Where the code that the macro makes finds `agent_tools`.
+//! Path by which generated code names `agent_tools`.
 
 use proc_macro_crate::{FoundCrate, crate_name};
 use quote::format_ident;
 use syn::{Path, parse_quote};
 
-/// `agent_tools` if it is a dependency, else what `agent` re-exports.
+/// Returns `agent_tools` if it is a dependency, otherwise its re-export in `agent`.
 pub(crate) fn find() -> Path {
     let name = |package, own_name: &str| match crate_name(package) {
         Ok(FoundCrate::Name(name)) => Some(format_ident!("{name}")),

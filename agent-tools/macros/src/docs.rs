@@ -1,21 +1,21 @@
-//! Doc comments as what a model is told.
+//! Conversion of doc comments to descriptions for the model.
 
 use std::collections::BTreeMap;
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// Sections that are for readers of the code.
+/// Sections for readers of the code, left out of the description.
 const FOR_READERS: [&str; 4] = ["Arguments", "Errors", "Panics", "Examples"];
 
-/// A doc comment.
+/// Parsed doc comment.
 pub(crate) struct Docs {
-    /// What the model is told.
+    /// Description for the model.
     pub(crate) description: String,
-    /// What the section `# Arguments` says of each parameter.
+    /// Descriptions of the parameters, from the section `# Arguments`.
     pub(crate) params: BTreeMap<String, String>,
 }
 
-/// The text of a doc comment.
+/// Returns the text of a doc comment.
 pub(crate) fn text(attrs: &[Attribute]) -> String {
     let lines = attrs.iter().filter_map(|attr| match &attr.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -45,7 +45,8 @@ pub(crate) fn read(attrs: &[Attribute]) -> Docs {
     Docs { description: description.join("\n").trim().to_owned(), params: list(&arguments) }
 }
 
-/// The items of a list such as "* `name` - text"; an item may go on in the lines below it.
+/// Parses the items of a list such as "* `name` - text"; an item may continue on the lines below
+/// it.
 fn list(lines: &[&str]) -> BTreeMap<String, String> {
     let mut items = BTreeMap::<String, String>::new();
     let mut current = None;

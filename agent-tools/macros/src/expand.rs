@@ -1,4 +1,4 @@
-//! From the function to the tool.
+//! Expansion of a function into a tool.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -40,7 +40,7 @@ pub(crate) fn expand(options: &Options, mut function: ItemFn) -> Result<TokenStr
 
         impl #tool {
             /// The function that the tool calls.
-            // What the model gives is owned, whether the function needs that or not.
+            // Arguments from the model are owned, even if the function only needs a reference.
             #[allow(clippy::needless_pass_by_value)]
             #(#others)*
             #vis #signature #block
@@ -62,7 +62,7 @@ pub(crate) fn expand(options: &Options, mut function: ItemFn) -> Result<TokenStr
     })
 }
 
-/// The type that the function returns, unless it has no name.
+/// Returns the return type of the function, unless the type has no name (`impl Trait`).
 fn output(function: &ItemFn) -> Option<&Type> {
     let ReturnType::Type(_, ty) = &function.sig.output else { return None };
     let is_named = !has_impl(ty.to_token_stream());
@@ -77,7 +77,8 @@ fn has_impl(tokens: TokenStream) -> bool {
     })
 }
 
-/// The method `call`: reads the arguments, calls the function, and makes an output of what it returns.
+/// Generates the method `call`: it reads the arguments, calls the function and converts its return
+/// value to an output.
 fn call(options: &Options, function: &ItemFn, params: &[Param], private: &TokenStream) -> TokenStream {
     let tool = &function.sig.ident;
     let req = Ident::new("req", Span::mixed_site());
@@ -89,7 +90,7 @@ fn call(options: &Options, function: &ItemFn, params: &[Param], private: &TokenS
         ReturnType::Default => tool.span(),
         ReturnType::Type(_, ty) => ty.span(),
     };
-    // An error about the return type points at it.
+    // The span makes errors about the return type point at that type.
     let output = Ident::new("output", Span::mixed_site().located_at(returned));
     let body = quote! {
         #(let #variables = #values;)*

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Ident, LitBool, LitInt, LitStr, Path, Result, Token, ext::IdentExt, meta::ParseNestedMeta, parse::Parse};
 
-/// The options of `#[tool(..)]`, as they were written.
+/// Parsed options of `#[tool(..)]`.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
@@ -60,7 +60,7 @@ impl Options {
         }
     }
 
-    /// The calls that set the options on a `ToolOptions`.
+    /// Generates the calls that set the options on a `ToolOptions`.
     pub(crate) fn setters(&self, private: &TokenStream) -> TokenStream {
         let effect = self.effect.iter().map(|e| quote!(.effect(#private::Effect::#e)));
         let destructive = self.destructive.iter().map(|is| quote!(.destructive(#is)));

@@ -1,4 +1,4 @@
-//! The parameters of the function: those of the model, and those that are filled in.
+//! Parameters of the function: those that the model supplies, and injected ones.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use syn::{
 
 use crate::{docs, options::StateParam};
 
-/// Names with a meaning of their own in a call's arguments.
+/// Reserved names in a call's arguments.
 const RESERVED: [&str; 4] = ["agent_state", "ctx", "global_storage", "raw_arguments"];
 
-/// A parameter of the function.
+/// Parameter of the function.
 pub(crate) struct Param {
     pub(crate) name: Ident,
     source: Source,
     by_reference: bool,
 }
 
-/// Where a parameter's value comes from.
+/// Source of a parameter's value.
 enum Source {
     Model(Model),
     RunCx,
@@ -31,26 +31,26 @@ enum Source {
     Resource(Box<Type>),
 }
 
-/// A parameter that the model gives.
+/// Parameter that the model supplies.
 struct Model {
     ty: Box<Type>,
     description: String,
     absent: Absent,
-    /// True if the state may give it instead.
+    /// True if the state supplies the value when the model omits it.
     from_state: bool,
 }
 
-/// What stands in for a parameter that the model leaves out.
+/// Value of a parameter that the model omits.
 enum Absent {
-    /// Nothing: it must be there.
+    /// None: the parameter is required.
     Error,
     /// `None`.
     None,
-    /// This; the model is told.
+    /// Default value; it is part of the schema.
     Value(Box<Expr>),
 }
 
-/// What is said of the parameters elsewhere.
+/// Declarations about the parameters outside the parameter list.
 pub(crate) struct Said<'a> {
     /// The section `# Arguments` of the doc comment.
     pub(crate) descriptions: &'a BTreeMap<String, String>,
@@ -58,7 +58,7 @@ pub(crate) struct Said<'a> {
     pub(crate) reads: &'a [StateParam],
 }
 
-/// Takes the parameters apart, and out of them what Rust would not understand.
+/// Reads the parameters, and removes the attributes that rustc would reject.
 pub(crate) fn read(inputs: &mut Punctuated<FnArg, Token![,]>, said: &Said<'_>) -> Result<Vec<Param>> {
     inputs.iter_mut().map(|input| param(input, said)).collect()
 }
@@ -116,7 +116,7 @@ fn model_param(name: &Ident, ty: &Type, attrs: &[Attribute], said: &Said<'_>) ->
     Ok(Model { ty: Box::new(ty.clone()), description, absent, from_state })
 }
 
-/// What `#[tool(default = ..)]` on a parameter says.
+/// Returns the default that `#[tool(default = ..)]` on a parameter sets.
 fn own_default(attrs: &[Attribute]) -> Result<Option<Box<Expr>>> {
     let mut default = None;
     for attr in attrs.iter().filter(|a| a.path().is_ident("tool")) {
@@ -150,7 +150,7 @@ fn injected(ty: &Type) -> Result<Option<Source>> {
     }))
 }
 
-/// The last name of a type's path, with its first type argument.
+/// Returns the last segment of a type's path, with its first type argument.
 fn generic(ty: &Type) -> Option<(&Ident, Option<&Type>)> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
@@ -173,7 +173,8 @@ impl Param {
         matches!(self.source, Source::State)
     }
 
-    /// The call that adds the parameter to a `Parameters`. One that is filled from the state may be left out.
+    /// Generates the call that adds the parameter to a `Parameters`. A parameter that the state can
+    /// fill is optional.
     pub(crate) fn schema(&self, private: &TokenStream) -> Option<TokenStream> {
         let Source::Model(Model { ty, description, absent, from_state }) = &self.source else { return None };
         let name = self.name.unraw().to_string();
@@ -189,7 +190,7 @@ impl Param {
         })
     }
 
-    /// The expression that makes the value from the request.
+    /// Generates the expression that reads the value from the request.
     pub(crate) fn value(&self, private: &TokenStream, req: &Ident) -> TokenStream {
         match &self.source {
             Source::RunCx => quote!(#req.cx.clone()),
@@ -211,7 +212,7 @@ impl Param {
         }
     }
 
-    /// The value as the function takes it.
+    /// Generates the argument in the form that the function takes.
     pub(crate) fn argument(&self, variable: &Ident) -> TokenStream {
         if self.by_reference { quote!(&#variable) } else { quote!(#variable) }
     }

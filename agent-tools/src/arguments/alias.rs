@@ -1,12 +1,13 @@
-//! Gives parameters their own names, where a model used another one.
+//! Renames aliases of parameters to the declared names.
 
 use serde_json::Value;
 
 use super::shape::Shape;
 
 impl<'a> Shape<'a> {
-    /// Renames what has an alias of a property in place of its name, in a value of the root and what it holds; returns the aliases that were
-    /// found. A property's own name is no alias, and nothing is renamed to what is there.
+    /// Renames aliases of properties, in a value of the root and everything nested in it; returns
+    /// the aliases that were found. A property's own name is not an alias, and an alias is kept if
+    /// the property is present too.
     pub(super) fn rename(self, value: &mut Value, aliases: &[(String, String)]) -> Vec<String> {
         let mut found = Vec::new();
         if !aliases.is_empty() {

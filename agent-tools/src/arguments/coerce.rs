@@ -1,4 +1,4 @@
-//! Converts text to the type that the schema wants, where only one reading is possible.
+//! Conversion of text to the type that the schema requires, where only one reading is possible.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use super::{
 };
 
 impl<'a> Shape<'a> {
-    /// True if the root's property `name` may be text: text that is given for it stays as it is.
+    /// Returns true if the root's property `name` may be text: its text is then kept unchanged.
     pub(super) fn takes_text(self, name: &str) -> bool {
         self.of_property(&[self.root()], name).iter().any(|schema| self.types(schema).contains(Type::String))
     }
 
-    /// Converts the fields of an object that fits the root; returns the names of those that were. Text for the properties
-    /// `texts` is as it should be.
+    /// Converts the fields of an object that matches the root; returns the names of the converted
+    /// fields. Text for the properties `texts` is kept.
     pub(super) fn coerce_arguments(self, args: &mut Value, texts: &BTreeSet<String>) -> Vec<String> {
         let fields = args.as_object_mut().into_iter().flatten();
         let fields = fields.filter(|(name, value)| !(value.is_string() && texts.contains(*name)));
@@ -28,13 +28,13 @@ impl<'a> Shape<'a> {
         converted.collect()
     }
 
-    /// Converts a value of the root, and what it holds.
+    /// Converts a value of the root, and everything nested in it.
     pub(crate) fn coerce_value(self, value: &mut Value) {
         self.coerce(value, &[self.root()], DEEPEST);
     }
 
-    /// Converts `value`, and what it holds, to a type that one of `schemas` wants; true if anything was. What text is
-    /// converted to may nest `room` deep.
+    /// Converts `value`, and everything nested in it, to a type that one of `schemas` accepts;
+    /// returns true if anything was converted. Values parsed from text may nest `room` deep.
     fn coerce(self, value: &mut Value, schemas: &[&'a Value], room: usize) -> bool {
         if schemas.is_empty() {
             return false;
@@ -87,7 +87,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// JSON, or a list with commas if the items can be written that way.
+    /// Parses JSON, or a comma-separated list if the item type allows it.
     fn array(self, text: &str, schemas: &[&'a Value]) -> Option<Value> {
         if text.starts_with(['[', '{']) {
             return structure(text).filter(Value::is_array);
@@ -127,9 +127,10 @@ fn number(text: &str, types: Types) -> Option<Value> {
     whole(&n, types).or_else(|| (types.contains(Type::Number) || !n.is_f64()).then_some(Value::Number(n)))
 }
 
-/// `5.0` as `5`, where only an integer will do: some models write every number with a fraction.
+/// Converts `5.0` to `5` where only an integer is valid: some models write every number with a
+/// fraction.
 fn whole(n: &Number, types: Types) -> Option<Value> {
-    /// Up to here every integer has a float of its own.
+    /// Up to this value, every integer has an exact float.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !n.is_f64() || types.contains(Type::Number) || !types.contains(Type::Integer) {
         return None;

@@ -1,10 +1,10 @@
-//! Integers that no 64-bit type holds.
+//! Integers that exceed 64 bits.
 
-/// Digits up to which every integer fits 64 bits.
+/// Number of digits up to which every integer fits into 64 bits.
 const SAFE_DIGITS: usize = 18;
 
-/// The JSON text with each integer of more than 64 bits as a string of its digits, since a float would be another number.
-/// Returns `None` if there is no such integer.
+/// Rewrites JSON text so that each integer of more than 64 bits is a string of its digits, since a
+/// float would change the number. Returns `None` if there is no such integer.
 pub(super) fn quoted_integers(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let (mut out, mut copied, mut at) = (String::new(), 0, 0);
@@ -26,7 +26,7 @@ pub(super) fn quoted_integers(json: &str) -> Option<String> {
     (copied > 0).then(|| out + &json[copied..])
 }
 
-/// The place after the string that begins here.
+/// Returns the index after the string that begins at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() {

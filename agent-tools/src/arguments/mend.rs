@@ -1,17 +1,18 @@
-//! Mends slips that models make in JSON, where there is one obvious reading.
+//! Repair of JSON syntax errors that models make, where there is one obvious reading.
 
 use std::{collections::BTreeSet, iter::Peekable, str::Chars};
 
-/// Text that is nearly JSON, rewritten. It may still not be JSON.
+/// Rewritten text that was nearly JSON. It may still be invalid.
 pub(super) struct Mended {
     pub(super) json: String,
-    /// Names of the slips.
+    /// Names of the repairs.
     pub(super) slips: BTreeSet<&'static str>,
     /// True if a string or brackets were open at the end of the text.
     pub(super) is_truncated: bool,
 }
 
-/// Rewrites an object or a list that is nearly JSON, and names the slips. Returns `None` for other text.
+/// Rewrites an object or a list that is nearly JSON, and names the repairs. Returns `None` for
+/// other text.
 pub(super) fn mend(text: &str) -> Option<Mended> {
     if !text.starts_with(['{', '[']) {
         return None;
@@ -33,7 +34,7 @@ pub(super) fn mend(text: &str) -> Option<Mended> {
 struct Mender<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
-    /// The closing bracket of everything that is open.
+    /// Closing brackets of everything that is open.
     open: Vec<char>,
     slips: BTreeSet<&'static str>,
     is_truncated: bool,
@@ -55,7 +56,7 @@ impl Mender<'_> {
         Some(())
     }
 
-    /// Closes up to the bracket that `c` belongs to.
+    /// Closes brackets up to the one that `c` matches.
     fn close(&mut self, c: char) -> Option<()> {
         if self.open.is_empty() {
             self.slips.insert("removed surplus brackets");
@@ -86,7 +87,7 @@ impl Mender<'_> {
         self.out.extend(self.open.drain(level..).rev());
     }
 
-    /// Everything that is neither a string nor punctuation; words of Python are translated.
+    /// Reads everything that is neither a string nor punctuation; Python's literals are translated.
     fn literal(&mut self, first: char) {
         let start = self.out.len();
         self.out.push(first);
@@ -116,7 +117,8 @@ impl Mender<'_> {
         }
     }
 
-    /// A string in single quotes. It must end where a value can end: an apostrophe inside leaves more than one reading.
+    /// Reads a string in single quotes. It must end where a value can end: an apostrophe inside
+    /// would be ambiguous.
     fn single_quoted(&mut self) -> Option<()> {
         self.slips.insert("replaced single quotes");
         self.out.push('"');
@@ -152,8 +154,8 @@ impl Mender<'_> {
         }
     }
 
-    /// Copies what follows a backslash. A backslash that begins no escape of JSON is kept as a character, as in a regular
-    /// expression or a path.
+    /// Copies the characters after a backslash. A backslash that begins no JSON escape is kept as a
+    /// character, as in a regular expression or a path.
     fn escape(&mut self) {
         let Some(&c) = self.rest.peek() else { return };
         match c {
@@ -169,15 +171,15 @@ impl Mender<'_> {
         self.rest.next();
     }
 
-    /// The four hexadecimal digits after this many characters.
+    /// Reads the four hexadecimal digits after this many characters.
     fn code_unit(&self, skipped: usize) -> Option<u16> {
         let digits: String = self.rest.clone().skip(skipped).take(4).collect();
         let is_hex = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         is_hex.then(|| u16::from_str_radix(&digits, 16).ok()).flatten()
     }
 
-    /// Copies an escaped UTF-16 code unit, and its second half if it is a pair. An unpaired surrogate, which is no character,
-    /// becomes U+FFFD.
+    /// Copies an escaped UTF-16 code unit, and its second half if it is a surrogate pair. An
+    /// unpaired surrogate becomes U+FFFD.
     fn unicode(&mut self) {
         let Some(first) = self.code_unit(1) else { return };
         self.rest.by_ref().take(5).for_each(drop);

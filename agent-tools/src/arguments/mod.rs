@@ -1,4 +1,4 @@
-//! Arguments of tool calls: read as the model meant them, then checked against the tool's schema.
+//! Arguments of tool calls: lenient parsing, then validation against the tool's schema.
 
 mod alias;
 mod check;
@@ -26,7 +26,7 @@ pub(crate) use self::{
     shape::Shape,
 };
 
-/// A tool's parameters, compiled once. Cheap to clone.
+/// Compiled schema of a tool's parameters. Cheap to clone.
 ///
 /// ```
 /// use agent_core::ToolSpec;
@@ -54,31 +54,32 @@ struct Inner {
     tool: String,
     schema: Value,
     validator: Validator,
-    /// The parameters that the schema names.
+    /// Parameters that the schema names.
     known: BTreeSet<String>,
-    /// Those that may be text.
+    /// Parameters that may be text.
     texts: BTreeSet<String>,
-    /// True if the schema allows others.
+    /// True if the schema allows additional parameters.
     open: bool,
-    /// Keys that are offered in the place of those that some providers refuse, each with the parameter's own.
+    /// Portable keys, offered instead of keys that some providers reject, each with the parameter's
+    /// name.
     portable: Vec<(String, String)>,
 }
 
-/// What [`ArgumentSchema::parse`] made of a call's arguments.
+/// Parsed arguments of a call; made by [`ArgumentSchema::parse`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Arguments {
     /// Always a JSON object.
     pub value: Value,
-    /// What was mended, in words for a report; `None` if nothing had to be.
+    /// Description of the repairs, for a report; `None` if no repair was needed.
     pub repair: Option<String>,
-    /// True if a string or brackets were still open at the end of the text: the model's output was most likely cut off, and what
-    /// is missing is not known.
+    /// True if a string or brackets were still open at the end of the text: the model's output was
+    /// most likely cut off, and the missing part is unknown.
     pub truncated: bool,
 }
 
 impl ArgumentSchema {
-    /// Compiles the parameters of a tool.
+    /// Compiles the schema of a tool's parameters.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] if the name is not 1 to 64 letters, digits, `_` or `-`, or if the parameters are not a valid
@@ -103,25 +104,31 @@ impl ArgumentSchema {
         Ok(Self(Arc::new(Inner { tool: spec.name.clone(), schema, validator, known, texts, open, portable })))
     }
 
-    /// True if it is that of a tool of this name with these parameters.
+    /// Returns true if this schema was compiled from a tool of the same name with the same
+    /// parameters.
     pub fn is_of(&self, spec: &ToolSpec) -> bool {
         self.0.tool == spec.name && self.0.schema == spec.parameters
     }
 
-    /// Reads the arguments as the model wrote them. Never fails: what cannot be read fails the [`check`](Self::check).
+    /// Parses arguments in the form in which the model wrote them. Never fails: unreadable text
+    /// fails in [`check`](Self::check).
     ///
-    /// * Nothing at all, `null` and `[]` are `{}`.
-    /// * Slips with one obvious reading are mended: a code fence around the JSON, missing closing quotes and brackets
-    ///   ([`truncated`](Arguments::truncated) then), trailing commas, single quotes, line breaks in strings, unpaired surrogates
-    ///   (which become U+FFFD), JSON inside a JSON string.
+    /// * Empty text, `null` and `[]` become `{}`.
+    /// * Syntax errors with one obvious reading are repaired: a code fence around the JSON, missing
+    ///   closing quotes and brackets (then [`truncated`](Arguments::truncated) is set), trailing
+    ///   commas, single quotes, line breaks in strings, unpaired surrogates (which become U+FFFD),
+    ///   JSON inside a JSON string.
     /// * An integer of more than 64 bits becomes text with the digits that the model wrote.
-    /// * Text where the schema wants another type is converted: `"5"`, `"yes"`, `"a, b"` for a list.
-    /// * Other JSON than an object becomes `{"_": ..}`, and what is not JSON `{"raw_arguments": ".."}`.
+    /// * Text is converted where the schema requires another type: `"5"`, `"yes"`, `"a, b"` for a
+    ///   list.
+    /// * JSON other than an object becomes `{"_": ..}`; text that is not JSON becomes
+    ///   `{"raw_arguments": ".."}`.
     pub fn parse(&self, text: &str) -> Arguments {
         self.parse_with(text, &[])
     }
 
-    /// As [`parse`](Self::parse), for a tool whose parameters are known by other names too: its [aliases](agent_core::ToolOptions::aliases).
+    /// Like [`parse`](Self::parse), for a tool whose parameters have
+    /// [aliases](agent_core::ToolOptions::aliases).
     pub fn parse_with(&self, text: &str, aliases: &[(String, String)]) -> Arguments {
         let Read { mut value, repairs: Repairs { mut notes, is_truncated }, is_object } = read(text);
         Shape::new(&self.0.schema).rename(&mut value, &self.0.portable);
@@ -139,11 +146,11 @@ impl ArgumentSchema {
         Arguments { value, repair: (!notes.is_empty()).then(|| notes.join("; ")), truncated: is_truncated }
     }
 
-    /// Checks arguments. Parameters that the schema does not name are refused unless it has `additionalProperties`.
-    /// The values of the parameters `hidden` are not shown.
+    /// Validates arguments. Parameters that the schema does not name are rejected unless it has
+    /// `additionalProperties`. Error messages do not show the values of the parameters `hidden`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArguments`]: one message for the model with every problem.
+    /// [`ErrorKind::InvalidArguments`]: one message for the model that lists every problem.
     pub fn check(&self, args: &Value, hidden: &[&str]) -> Result<()> {
         let Inner { tool, validator, known, open, .. } = &*self.0;
         let unknown = || args.as_object().into_iter().flatten().map(|(name, _)| name).filter(|n| !known.contains(*n));
@@ -160,11 +167,13 @@ impl ArgumentSchema {
     }
 }
 
-/// Makes a check of values from a JSON Schema, such as [`StateField::check`](agent_core::StateField::check) takes.
+/// Compiles a JSON Schema to a check of values, as
+/// [`StateField::check`](agent_core::StateField::check) takes it.
 ///
 /// # Errors
-/// [`ErrorKind::Config`] if it is not a valid JSON Schema. References to other documents are not fetched, hence invalid. Without
-/// the feature `json-schema`, so are schemas with keywords that [types do not make](crate#what-is-checked).
+/// [`ErrorKind::Config`] if `schema` is not a valid JSON Schema. References to other documents are
+/// not fetched, hence invalid. Without the feature `json-schema`, schemas with keywords that [types
+/// do not make](crate#what-is-checked) are invalid too.
 pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + use<>> {
     let validator = Validator::compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
     let validator = Arc::new(validator);

@@ -1,4 +1,4 @@
-//! Puts what is wrong with arguments into words that help a model to correct them.
+//! Error messages about invalid arguments, worded so that a model can correct them.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 use super::check::{Kind, Segment, Violation};
 use super::types::Type;
 
-/// Most problems and most choices that are told at once.
+/// Maximum of problems, and of choices, in one message.
 const MOST_TOLD: usize = 20;
 
-/// Problems of one value, none told twice.
+/// Problems of one value, without duplicates.
 pub(super) struct Problems<'a> {
-    /// The names that the root takes, if it is the arguments of a tool.
+    /// Parameter names, if the root is the arguments of a tool.
     known: Option<&'a BTreeSet<String>>,
     hidden: &'a [&'a str],
     told: Vec<String>,
 }
 
 impl<'a> Problems<'a> {
-    /// Problems of arguments; the values of `hidden` are not shown.
+    /// Creates a list of problems of arguments; the values of `hidden` are not shown.
     pub(super) fn new(known: &'a BTreeSet<String>, hidden: &'a [&'a str]) -> Self {
         Self { known: Some(known), hidden, told: Vec::new() }
     }
 
-    /// Problems of any other value.
+    /// Creates a list of problems of any other value.
     pub(super) fn of_value() -> Self {
         Self { known: None, hidden: &[], told: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// A parameter that the schema does not name.
+    /// Adds the problem of a parameter that the schema does not name.
     pub(super) fn add_unknown(&mut self, name: &str) {
         let known = self.known.into_iter().flatten().map(String::as_str).filter(|n| !self.hidden.contains(n));
         let known: Vec<_> = known.collect();
@@ -58,7 +58,8 @@ impl<'a> Problems<'a> {
         });
     }
 
-    /// None of several forms fits. If all but one are of another type, or are for another tag, that one's problems say most.
+    /// Adds the problem of a value that matches none of several alternatives. If all alternatives
+    /// but one have another type or another tag, the problems of that one are the most helpful.
     fn add_choice(&mut self, violation: &Violation, branches: &[Vec<Violation>]) {
         let here = |one: &Violation| one.path == violation.path;
         let wrong_kind = |branch: &&Vec<Violation>| {
@@ -116,12 +117,12 @@ impl fmt::Display for Problems<'_> {
     }
 }
 
-/// Where in the arguments a problem is.
+/// Location of a problem in the arguments.
 struct Place {
     path: String,
     depth: usize,
     is_hidden: bool,
-    /// What the whole is called.
+    /// Name of the root.
     root: &'static str,
 }
 
@@ -141,7 +142,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a value that must not be shown, nor what it is made of.
+/// Describes the problem of a hidden value, without the value or its parts.
 fn reason_without_value(kind: &Kind, place: &Place) -> String {
     match expected(kind) {
         Some(choices) if place.depth == 1 => format!("must be {}", either(&choices)),
@@ -157,7 +158,7 @@ fn reason(kind: &Kind) -> String {
     }
 }
 
-/// The values that would do, if that is a matter of type or of choice.
+/// Lists the valid values, if the problem is one of type or of choice.
 fn expected(kind: &Kind) -> Option<Vec<String>> {
     Some(match kind {
         Kind::Type(types) => types.iter().map(|one| with_article(*one)).collect(),

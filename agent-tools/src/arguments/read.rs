@@ -1,18 +1,18 @@
-//! From the model's text to a JSON object.
+//! Parses the model's text to a JSON object.
 
 use serde_json::{Map, Value, json};
 
 use super::{integers::quoted_integers, mend::mend};
 
-/// Arguments as far as they can be read without a schema.
+/// Arguments as parsed without a schema.
 pub(super) struct Read {
     pub(super) value: Value,
     pub(super) repairs: Repairs,
-    /// False if the value only wraps something that is not an object.
+    /// False if the object only wraps a value that is not an object.
     pub(super) is_object: bool,
 }
 
-/// Repairs that were needed to read a text.
+/// Repairs that were needed to parse a text.
 #[derive(Default)]
 pub(crate) struct Repairs {
     /// Names of the repairs, for a report.
@@ -21,10 +21,10 @@ pub(crate) struct Repairs {
     pub(super) is_truncated: bool,
 }
 
-/// How often JSON may be wrapped in a JSON string.
+/// Maximum number of times that JSON may be wrapped in a JSON string.
 const MOST_WRAPPINGS: usize = 3;
 
-/// How deep JSON may nest so that it can be read again.
+/// Maximum nesting of JSON that can still be parsed again.
 pub(crate) const DEEPEST: usize = 127;
 
 pub(super) fn read(text: &str) -> Read {
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Read {
     let (value, is_object) = match value {
         Some(Value::Object(fields)) => (Value::Object(fields), true),
         Some(Value::Null) => (Value::Object(Map::new()), true),
-        // Some servers write a call without arguments so.
+        // Some servers send this for a call without arguments.
         Some(Value::Array(items)) if items.is_empty() && !repairs.is_truncated => (Value::Object(Map::new()), true),
         Some(other) if depth(&other) < DEEPEST => {
             repairs.notes.push("wrapped a value that is not an object".to_owned());
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str) -> Read {
     Read { value, repairs, is_object }
 }
 
-/// The one value that the text is, mended where that is needed; nothing at all is null.
+/// Parses a text as one value, with repairs where needed; empty text is null.
 pub(crate) fn decode(text: &str, repairs: &mut Repairs) -> Option<Value> {
     decode_wrapped(text, MOST_WRAPPINGS, repairs)
 }
@@ -62,7 +62,7 @@ fn decode_wrapped(text: &str, wrappings: usize, repairs: &mut Repairs) -> Option
         repairs.notes.push("removed a code fence".to_owned());
         json_or_mended(inside, repairs)
     })?;
-    // A string is taken for JSON only if what it holds can be nothing else.
+    // A string is parsed as JSON only if its content cannot be anything else.
     if let Value::String(inner) = &value
         && wrappings > 0
         && inner.trim_start().starts_with(['{', '[', '"'])
@@ -78,7 +78,7 @@ fn decode_wrapped(text: &str, wrappings: usize, repairs: &mut Repairs) -> Option
     Some(value)
 }
 
-/// JSON, or what is nearly JSON and has one obvious reading.
+/// Parses JSON, or text that is nearly JSON and has one obvious reading.
 pub(crate) fn json_or_mended(text: &str, repairs: &mut Repairs) -> Option<Value> {
     if let Some(value) = exact_json(text) {
         return Some(value);
@@ -90,7 +90,7 @@ pub(crate) fn json_or_mended(text: &str, repairs: &mut Repairs) -> Option<Value>
     Some(value)
 }
 
-/// JSON whose integers are those that were written: one of more than 64 bits becomes text.
+/// Parses JSON with exact integers: an integer of more than 64 bits becomes text.
 fn exact_json(text: &str) -> Option<Value> {
     match quoted_integers(text) {
         Some(quoted) => serde_json::from_str(&quoted),
@@ -99,7 +99,7 @@ fn exact_json(text: &str) -> Option<Value> {
     .ok()
 }
 
-/// How deep a value nests; 0 if it is neither a list nor an object.
+/// Returns the nesting depth of a value; 0 if it is neither a list nor an object.
 pub(super) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -108,7 +108,7 @@ pub(super) fn depth(value: &Value) -> usize {
     }
 }
 
-/// What stands between Markdown code fences.
+/// Returns the text between Markdown code fences.
 fn fenced(text: &str) -> Option<&str> {
     let (_language, inside) = text.strip_prefix("```")?.split_once('\n')?;
     let inside = inside.trim_end();

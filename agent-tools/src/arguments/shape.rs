@@ -1,4 +1,4 @@
-//! What a schema says of types and names, as far as that can be said without a value.
+//! Static analysis of a schema: types and property names that can be determined without a value.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use super::types::{Type, Types};
 
-/// Most schemas that are looked at for one question. A schema may come from a stranger and refer to itself.
+/// Maximum of schemas visited for one question. A schema may be untrusted and refer to itself.
 const MOST_SCHEMAS: usize = 256;
 
-/// A schema document.
+/// Schema document.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape<'a> {
     root: &'a Value,
@@ -25,7 +25,7 @@ impl<'a> Shape<'a> {
         self.root
     }
 
-    /// The types that a value may have. It may say too many, never too few.
+    /// Returns the types that a value may have: possibly too many, never too few.
     pub(super) fn types(self, schema: &'a Value) -> Types {
         self.types_within(schema, &mut MOST_SCHEMAS.clone())
     }
@@ -49,7 +49,7 @@ impl<'a> Shape<'a> {
         types
     }
 
-    /// The schema, and every other that applies, or may apply, to the same value.
+    /// Returns the schema, and every other schema that applies, or may apply, to the same value.
     pub(super) fn parts(self, schema: &'a Value) -> Vec<&'a Map<String, Value>> {
         let mut parts: Vec<_> = schema.as_object().into_iter().collect();
         let mut next = 0;
@@ -66,7 +66,7 @@ impl<'a> Shape<'a> {
         parts
     }
 
-    /// The names that the root gives to properties, and whether others are welcome.
+    /// Returns the names of the root's properties, and whether additional properties are allowed.
     pub(super) fn parameters(self) -> (BTreeSet<String>, bool) {
         let parts = self.parts(self.root);
         let names =
@@ -79,7 +79,8 @@ impl<'a> Shape<'a> {
         (names, open)
     }
 
-    /// The keys of properties anywhere in the document that some providers refuse: what is offered in their place, and they.
+    /// Returns the property keys anywhere in the document that some providers reject, each as
+    /// (portable key, key).
     pub(super) fn portable_keys(self) -> Vec<(String, String)> {
         let (mut found, mut open) = (Vec::new(), vec![self.root]);
         while let Some(value) = open.pop() {
@@ -100,7 +101,7 @@ impl<'a> Shape<'a> {
         found
     }
 
-    /// What a `$ref` within the document points to.
+    /// Resolves a `$ref` within the document.
     fn target(self, schema: &'a Map<String, Value>) -> Option<&'a Value> {
         self.root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
     }
@@ -110,7 +111,7 @@ fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// What `type`, `enum` and `const` say. An integer is a number too.
+/// Returns the types that `type`, `enum` and `const` allow. An integer is a number too.
 fn stated(schema: &Map<String, Value>) -> Types {
     let named = |name: &Value| match name.as_str().and_then(Type::named) {
         Some(Type::Number) => Types::from(Type::Number).union(Type::Integer.into()),

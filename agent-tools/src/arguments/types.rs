@@ -1,8 +1,8 @@
-//! The types of JSON.
+//! JSON types.
 
 use serde_json::Value;
 
-/// A type of JSON, as JSON Schema has them.
+/// JSON type, in the sense of JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Array,
@@ -34,7 +34,7 @@ impl Type {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// The narrowest type of a value.
+    /// Returns the narrowest type of a value.
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -48,7 +48,7 @@ impl Type {
     }
 }
 
-/// A set of types.
+/// Set of types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Types(u8);
 
@@ -76,7 +76,7 @@ impl Types {
         self == Self::NONE
     }
 
-    /// By the alphabet.
+    /// Iterates over the types in alphabetical order.
     pub(super) fn iter(self) -> impl Iterator<Item = Type> {
         Type::ALL.into_iter().filter(move |one| self.contains(*one))
     }

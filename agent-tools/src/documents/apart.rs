@@ -1,4 +1,4 @@
-//! Work on hostile input, on threads of its own.
+//! Parses untrusted documents on dedicated threads with a deadline.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,13 +10,14 @@ use std::{
 use agent_core::{Error, ErrorKind, Result, Retry};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Stack of a thread: parsers go as deep as what they read, to the limits that are set there.
+/// Stack size of a thread in bytes: parsers recurse as deep as their input, up to the configured
+/// limits.
 const STACK: usize = 32 << 20;
 
-/// Most threads at once.
+/// Maximum of concurrent threads.
 const MOST: usize = 2;
 
-/// Runs work that may take long, panic, or use much of the stack.
+/// Runs work that may take long, panic, or use much stack.
 #[derive(Clone, Debug)]
 pub(crate) struct Apart {
     free: Arc<Semaphore>,
@@ -24,15 +25,18 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// Work may take this long; it is given the moment at which it is to end by itself.
+    /// Creates a pool whose work may take `longest`; the work receives its deadline and must end by
+    /// then.
     pub(crate) fn new(longest: Duration) -> Self {
         Self { free: Arc::new(Semaphore::new(MOST)), longest }
     }
 
-    /// Runs `work`. If the caller goes away, the thread ends at its moment, and until then counts as one of those at once.
+    /// Runs `work`. If the caller is dropped, the thread ends at its deadline, and occupies a slot
+    /// until then.
     ///
     /// # Errors
-    /// Those of the work; of kind [`Tool`](ErrorKind::Tool) if it panicked. What the panic said is for logs alone.
+    /// Errors of the work; of kind [`Tool`](ErrorKind::Tool) if the work panicked. The panic
+    /// message is only logged.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         what: &'static str,
@@ -56,7 +60,7 @@ impl Apart {
     }
 }
 
-/// An error if the moment is over.
+/// Returns an error if the deadline has passed.
 pub(crate) fn in_time(end: Instant, what: &str) -> Result<()> {
     if Instant::now() < end { Ok(()) } else { Err(Error::tool(format!("{what} takes too long to read"))) }
 }

@@ -1,4 +1,4 @@
-//! Documents of others, read within limits and away from the threads that drive runs.
+//! Untrusted documents, parsed within limits and off the threads that drive runs.
 
 pub(crate) mod apart;
 pub(crate) mod pdf;

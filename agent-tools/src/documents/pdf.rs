@@ -1,4 +1,4 @@
-//! PDF to text.
+//! Text extraction from PDF.
 
 use std::{cell::Cell, ops::RangeInclusive, panic::resume_unwind, time::Instant};
 
@@ -7,39 +7,40 @@ use lopdf::{Document, LoadOptions, Object, ObjectId};
 
 use super::apart::in_time;
 
-/// Most bytes that one stream of a document may have when it is decompressed.
+/// Maximum of decompressed bytes of one stream of a document.
 const LARGEST_STREAM: usize = 4 << 20;
-/// Most memory that a document's objects may take, about: a table of contents can name one large object many times.
+/// Approximate maximum of memory for a document's objects: a cross-reference table can name one
+/// large object many times.
 const MOST_MEMORY: usize = 128 << 20;
-/// Most fonts of a page: each is read again for each page.
+/// Maximum of fonts per page: each is parsed again for each page.
 const MOST_FONTS: usize = 64;
-/// Most pages that are read.
+/// Maximum of pages that are read.
 const MOST_PAGES: usize = 2_000;
 
 thread_local! {
-    /// What is left for the document that this thread reads: bytes of memory, and the moment at which it is to end.
+    /// Remaining limits of the document that this thread reads: bytes of memory, and the deadline.
     static LEFT: Cell<Option<(usize, Instant)>> = const { Cell::new(None) };
 }
 
-/// What is read of a document.
+/// Extracted text of a document.
 #[derive(Debug)]
 pub(crate) struct Pdf {
     pub(crate) title: Option<String>,
-    /// The text of the pages, each under its number.
+    /// Text of the pages, each under its number.
     pub(crate) text: String,
-    /// The last page that is in it.
+    /// Last page in the text.
     pub(crate) last: u32,
-    /// How many pages the document has.
+    /// Number of pages of the document.
     pub(crate) pages: u32,
 }
 
-/// Reads the pages that are wanted, until their text has more than `most` bytes. To be called where panics are caught: it is by one that a
-/// document is given up that takes too much.
+/// Reads the requested pages, until their text has more than `most` bytes. The caller must catch
+/// panics: a document that exceeds its limits is abandoned by a panic.
 ///
 /// # Errors
-/// If it is no PDF, is encrypted, has none of the pages, or is not read at `end`.
+/// If `bytes` is not a PDF, is encrypted, has none of the pages, or was not read by `end`.
 pub(crate) fn read(bytes: &[u8], wanted: RangeInclusive<u32>, most: usize, end: Instant) -> Result<Pdf> {
-    // What is encrypted is loaded past the filter, so it is refused before.
+    // The filter does not see encrypted objects, so encrypted documents are rejected first.
     if is_encrypted(bytes) {
         return Err(Error::tool("the PDF is encrypted, so it is not read"));
     }
@@ -54,7 +55,7 @@ pub(crate) fn read(bytes: &[u8], wanted: RangeInclusive<u32>, most: usize, end: 
         in_time(end, "the PDF")?;
         let few_fonts = pdf.get_page_fonts(page).is_ok_and(|fonts| fonts.len() <= MOST_FONTS);
         let read = few_fonts.then(|| pdf.extract_text_with_limit(&[number], LARGEST_STREAM).ok()).flatten();
-        // A page that cannot be read says so; the others may still.
+        // An unreadable page yields a placeholder; other pages may still be readable.
         let page = read.unwrap_or_else(|| "[not readable]".to_owned());
         text.push_str(&format!("[page {number}]\n{}\n\n", page.trim()));
         last = number;
@@ -76,8 +77,8 @@ fn title(pdf: &Document) -> Option<String> {
     Some(title.trim().to_owned()).filter(|title| !title.is_empty())
 }
 
-/// Is shown each object while a document is loaded, and gives the document up when there is no time or no memory left. There
-/// is no other way to end the loading than to unwind; no panic is reported.
+/// Callback for each object while a document is loaded; abandons the document when no time or
+/// memory is left. Unwinding is the only means to stop the loader; the panic is not reported.
 fn within_limits(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)> {
     let (memory, end) = LEFT.get().unwrap_or((0, Instant::now()));
     let memory = memory.checked_sub(size(object));
@@ -85,11 +86,11 @@ fn within_limits(id: ObjectId, object: &mut Object) -> Option<(ObjectId, Object)
         resume_unwind(Box::new("the PDF takes too much memory or time"));
     }
     LEFT.set(memory.map(|memory| (memory, end)));
-    // Of some objects the reader goes on with this one, of others with the one that was given back.
+    // The loader uses this copy of some objects, and the returned one of others.
     Some((id, object.clone()))
 }
 
-/// About what an object takes in memory. It is no deeper than the parser lets it be.
+/// Estimates the memory of an object. The parser bounds its depth.
 fn size(object: &Object) -> usize {
     let own = size_of::<Object>();
     let of_fields =
@@ -103,7 +104,7 @@ fn size(object: &Object) -> usize {
     }
 }
 
-/// True if a name is `Encrypt`, in whatever way it is written: `#79` is a letter of a name.
+/// Returns true if a name is `Encrypt` in any spelling: `#79` is a letter of a name.
 fn is_encrypted(bytes: &[u8]) -> bool {
     const NAME: &[u8] = b"Encrypt";
     let mut names = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &bytes[at + 1..]);
@@ -140,7 +141,7 @@ mod tests {
         }
     }
 
-    /// A document of which the table names one object many times.
+    /// Builds a document whose cross-reference table names one object many times.
     fn repeated(times: usize) -> Vec<u8> {
         let mut file = "%PDF-1.4\n1 0 obj\n[".to_owned() + &"0 ".repeat(100_000) + "]\nendobj\n";
         let start = file.len();

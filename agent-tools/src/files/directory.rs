@@ -1,4 +1,4 @@
-//! [`Directory`]: a directory of this machine, and nothing outside of it.
+//! [`Directory`]: a directory of this machine, and nothing outside it.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -17,11 +17,12 @@ use super::{
     place::{Entry, EntryKind, Place, is_a_folder, is_not_regular},
 };
 
-/// A directory of this machine. The operating system resolves every path below an open handle of it.
+/// Directory of this machine. The operating system resolves every path beneath an open handle of
+/// the directory.
 #[derive(Debug)]
 pub(crate) struct Directory {
     dir: Dir,
-    /// The directory's real path, and the one that it was opened by: a model may use either.
+    /// Real path of the directory, and the path by which it was opened: a model may use either.
     paths: [PathBuf; 2],
 }
 
@@ -35,7 +36,7 @@ impl Directory {
         open().map_err(|e: io::Error| Error::config(format!("cannot open the {what} '{}': {e}", dir.display())))
     }
 
-    /// Opens a regular file of a size that may be read. Nothing else is waited for or read from: not a pipe, not a device.
+    /// Opens a regular file whose size is within the limits. Never blocks on a pipe or a device.
     fn open_regular(&self, path: &Path, limits: &Limits) -> io::Result<File> {
         let file = self.dir.open_with(or_dot(path), OpenOptions::new().read(true).nonblock(true))?;
         let metadata = file.metadata()?;
@@ -89,7 +90,7 @@ impl Place for Directory {
             let name = entry.file_name().to_string_lossy().into_owned();
             Some(Entry::new(name, kind(entry.file_type().ok()?)))
         };
-        // An entry that is gone again is passed over.
+        // An entry that disappeared meanwhile is skipped.
         Ok(dir.entries()?.flatten().filter_map(entry).collect())
     }
 
@@ -104,7 +105,7 @@ impl Place for Directory {
 
     fn replace(&self, path: &Path, content: &[u8], like: Option<&Path>) -> io::Result<bool> {
         let root = &self.dir;
-        // A link to a file below the root stays a link: the file that it leads to is replaced.
+        // A link to a file below the root stays a link: its target is replaced.
         let path = match root.symlink_metadata(path) {
             Ok(metadata) if metadata.is_symlink() => root.canonicalize(path)?,
             _ => path.to_owned(),
@@ -135,7 +136,8 @@ impl Place for Directory {
             folder.rename(&draft, &folder, name)
         });
         if written.is_err() {
-            // The error that is told is the first one; a draft that was never made cannot be removed.
+            // The first error is reported; a temporary file that was never created cannot be
+            // removed.
             drop(folder.remove_file(&draft));
         }
         written.map(|()| is_new)

@@ -1,4 +1,4 @@
-//! Files with a name like one that does not exist.
+//! Suggestions of similar file names for a path that does not exist.
 
 use std::{
     ops::ControlFlow,
@@ -11,14 +11,14 @@ use super::{
     walk::{Stop, walk},
 };
 
-/// Most entries that are looked at, and the longest time that it may take.
+/// Maximum of entries that are visited, and of the time for it.
 const MOST_ENTRIES: usize = 5_000;
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Most names that are offered.
+/// Maximum of suggestions.
 const MOST_OFFERED: usize = 3;
 
-/// The paths that are most like `wanted`, best first.
+/// Returns the paths most similar to `wanted`, best first.
 pub(crate) fn files(files: &Files, wanted: &Path) -> Vec<String> {
     let Some(name) = wanted.file_name().map(|name| name.to_string_lossy().to_lowercase()) else { return Vec::new() };
     let stop = Stop { cx: None, at: Instant::now().checked_add(LONGEST) };
@@ -33,13 +33,14 @@ pub(crate) fn files(files: &Files, wanted: &Path) -> Vec<String> {
         Ok(if seen < MOST_ENTRIES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     });
     if walked.is_err() {
-        return Vec::new(); // a hint is not worth an error of its own
+        return Vec::new(); // a failed suggestion must not replace the original error
     }
     near.sort();
     near.into_iter().take(MOST_OFFERED).map(|(_, path)| path).collect()
 }
 
-/// How many characters must be added, removed or changed to make one text of the other.
+/// Edit distance: the number of characters to add, remove or replace to turn one text into the
+/// other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<_> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

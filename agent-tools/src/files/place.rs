@@ -1,4 +1,4 @@
-//! [`Place`]: where the files of a workspace lie.
+//! [`Place`]: storage of a workspace's files.
 
 use std::{
     fmt::Debug,
@@ -8,46 +8,46 @@ use std::{
 
 use super::Limits;
 
-/// Something that has a name in a folder.
+/// Directory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its name, without the folder.
+    /// Name, without the folder.
     pub name: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// Bytes of a file; none if they were not asked for.
+    /// Size of a file in bytes; `None` if it was not requested.
     pub size: Option<u64>,
-    /// Nobody may write it, says its mode.
+    /// True if the file mode allows nobody to write.
     pub read_only: bool,
 }
 
-/// What an [`Entry`] is.
+/// Kind of an [`Entry`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A regular file.
+    /// Regular file.
     File,
-    /// A folder.
+    /// Folder.
     Folder,
-    /// A symbolic link, whatever it leads to.
+    /// Symbolic link, whatever its target.
     Link,
-    /// A pipe, a device, a socket.
+    /// Pipe, device or socket.
     Other,
 }
 
 impl Entry {
-    /// A regular file of so many bytes, which may be written.
+    /// Creates the entry of a writable regular file of `size` bytes.
     pub fn file(name: impl Into<String>, size: u64) -> Self {
         Self { size: Some(size), ..Self::new(name, EntryKind::File) }
     }
 
-    /// An entry of which no more is known.
+    /// Creates an entry without further details.
     pub fn new(name: impl Into<String>, kind: EntryKind) -> Self {
         Self { name: name.into(), kind, size: None, read_only: false }
     }
 
-    /// Marks it as one that nobody may write.
+    /// Marks the entry as read-only.
     #[must_use]
     pub fn read_only(mut self, is: bool) -> Self {
         self.read_only = is;
@@ -63,40 +63,42 @@ impl Entry {
     }
 }
 
-/// Where files lie, and what decides which paths lead out of there. Its calls block.
+/// Storage of files, which decides which paths leave the workspace. Its methods block.
 pub(crate) trait Place: Debug + Send + Sync {
-    /// The folder that relative paths begin at.
+    /// Returns the folder that relative paths start at.
     fn root(&self) -> &Path;
 
-    /// The path that a model means, relative to the root where it lies below. None if it certainly leads out.
+    /// Resolves a path from a model, relative to the root if it lies below. `None` if it certainly
+    /// leaves the workspace.
     fn relative(&self, path: &Path) -> Option<PathBuf>;
 
-    /// The path without the links on its way, as far as they can be seen.
+    /// Resolves the symbolic links of a path, as far as they are visible.
     fn real(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// What has this path, where a link is a link; none if nothing has.
+    /// Returns the entry at a path without following a link; `None` if the path does not exist.
     fn stat(&self, path: &Path) -> io::Result<Option<Entry>>;
 
-    /// What a folder holds; a link is none.
+    /// Lists a folder; a link to a folder is not a folder.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
-    /// The content of a regular file.
+    /// Reads a regular file.
     fn read(&self, path: &Path, limits: &Limits) -> io::Result<Vec<u8>>;
 
-    /// Makes `content` the content of a file, at once and as a whole; folders on the way are made, a link stays one. True if it is new: then it
-    /// has the permissions of the file `like`, where the place can give them.
+    /// Replaces the content of a file atomically; missing folders are created, a link stays a link.
+    /// Returns true if the file is new: then it has the permissions of the file `like`, where the
+    /// storage supports them.
     fn replace(&self, path: &Path, content: &[u8], like: Option<&Path>) -> io::Result<bool>;
 
     /// Removes a regular file.
     fn remove(&self, path: &Path, limits: &Limits) -> io::Result<()>;
 }
 
-/// What is told of a folder where a file is needed.
+/// Returns the error for a folder where a file is needed.
 pub(crate) fn is_a_folder() -> io::Error {
     io::Error::new(io::ErrorKind::IsADirectory, "it is a directory: use list_files")
 }
 
-/// What is told of a pipe, a device or a socket.
+/// Returns the error for a pipe, a device or a socket.
 pub(crate) fn is_not_regular() -> io::Error {
     io::Error::other("it is not a regular file")
 }

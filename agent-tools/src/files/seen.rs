@@ -1,4 +1,4 @@
-//! [`Seen`]: what agents have seen of files.
+//! [`Seen`]: records which file contents agents have read.
 
 use std::{
     collections::HashMap,
@@ -11,21 +11,22 @@ use sha2::{Digest, Sha256};
 
 use super::{Files, shown};
 
-/// What agents know of files, in this process: after a restart they read again before they replace. Beyond this many it is forgotten,
-/// with the same effect.
+/// Maximum of entries, in this process. Beyond it, all entries are dropped. As after a restart,
+/// agents must then read a file again before they replace it.
 const MOST: usize = 10_000;
 
-/// What is known of each file: whose it is (session and agent), and its real path.
+/// Known contents, by session, agent and real path.
 pub(crate) type Known = Mutex<HashMap<(Arc<str>, Arc<str>, PathBuf), Content>>;
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     digest: [u8; 32],
-    /// The step whose calls showed it: the model has it only in the next one. None for what the agent wrote itself.
+    /// Step whose calls showed the content: the model sees it only in the next step. `None` for
+    /// content that the agent wrote.
     shown_in: Option<(Arc<str>, u32)>,
 }
 
-/// What one agent has seen of files, so that it does not write over what it has not.
+/// Contents known to one agent, so that it does not overwrite changes which it has not read.
 pub(crate) struct Seen<'a> {
     files: &'a Files,
     cx: &'a RunCx,
@@ -36,29 +37,30 @@ impl<'a> Seen<'a> {
         Self { files, cx }
     }
 
-    /// The agent is shown all of the file.
+    /// Records that the agent read all of the file.
     pub(crate) fn read(&self, path: &Path, content: &[u8]) {
         self.note(path, content, Some(self.step()));
     }
 
-    /// The agent wrote all of the file.
+    /// Records that the agent wrote all of the file.
     pub(crate) fn wrote(&self, path: &Path, content: &[u8]) {
         self.note(path, content, None);
     }
 
-    /// The agent changed a part of the file: it knows the new content if it knew the old one.
+    /// Records that the agent changed a part of the file: it knows the new content if it knew the
+    /// old one.
     pub(crate) fn changed(&self, path: &Path, old: &[u8], new: &[u8]) {
         if let Some(known) = self.known(path).filter(|known| known.digest == digest(old)) {
             self.note(path, new, known.shown_in);
         }
     }
 
-    /// True if the agent knew another content.
+    /// Returns true if the agent knew another content.
     pub(crate) fn is_outdated(&self, path: &Path, content: &[u8]) -> bool {
         self.known(path).is_some_and(|known| known.digest != digest(content))
     }
 
-    /// Refuses to replace or remove a content that the agent does not know.
+    /// Refuses to replace or remove content that the agent does not know.
     pub(crate) fn check(&self, path: &Path, content: &[u8]) -> Result<()> {
         let why = match self.known(path) {
             Some(known) if known.digest != digest(content) => "has changed since you read it: read it again",
@@ -81,7 +83,7 @@ impl<'a> Seen<'a> {
         self.files.known().lock().unwrap_or_else(PoisonError::into_inner).get(&self.name(path)).cloned()
     }
 
-    /// One for each file, whichever link leads to it.
+    /// Returns the key of a file, the same for every link to it.
     fn name(&self, path: &Path) -> (Arc<str>, Arc<str>, PathBuf) {
         let ids = self.cx.ids();
         (ids.session.clone(), ids.agent_id.clone(), self.files.real(path))

@@ -1,4 +1,4 @@
-//! Walks the workspace, in the order of the names, without what is hidden or ignored.
+//! Walk through the workspace in name order, without hidden or ignored files.
 
 use std::{
     ops::ControlFlow,
@@ -14,17 +14,17 @@ use ignore::{
 
 use super::{Files, place::Entry};
 
-/// Deeper folders are not entered.
+/// Maximum depth; deeper folders are not entered.
 const DEEPEST: usize = 64;
 
-/// What says which files are left out.
+/// File that lists ignored files.
 const IGNORES: &str = ".gitignore";
 
-/// Decides how long a walk may go on.
+/// Limits the duration of a walk.
 pub(crate) struct Stop {
-    /// The run that the walk is for; none if it is too short for cancelling to matter.
+    /// Run that the walk belongs to; `None` if the walk is too short for cancellation to matter.
     pub(crate) cx: Option<RunCx>,
-    /// When it ends at the latest.
+    /// Deadline of the walk.
     pub(crate) at: Option<Instant>,
 }
 
@@ -42,31 +42,32 @@ impl Stop {
     }
 }
 
-/// Something that a walk came by.
+/// Entry that a walk visits.
 pub(crate) struct Found<'a> {
     /// Relative to the root.
     pub(crate) path: &'a Path,
     pub(crate) entry: &'a Entry,
 }
 
-/// How a walk ended.
+/// Reason why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Complete,
-    /// The visitor had enough.
+    /// The visitor stopped it.
     Enough,
-    /// The time was up.
+    /// The deadline passed.
     Late,
 }
 
 type Visit<'a> = dyn FnMut(&Found<'_>) -> Result<ControlFlow<()>> + 'a;
 
-/// Shows `visit` everything below the folder `start`, at most `depth` levels down; a folder comes before what it holds.
+/// Visits everything below the folder `start`, at most `depth` levels deep; a folder precedes its
+/// content.
 pub(crate) fn walk(files: &Files, start: &Path, depth: usize, stop: &Stop, visit: &mut Visit<'_>) -> Result<Ended> {
     let start = files.followed(start)?;
     let entries = files.list(&start)?;
     let mut walk = Walk { files, stop, visit, ignores: Vec::new() };
-    // Folders on the way decide, too.
+    // Ignore files of parent folders apply too.
     for above in start.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
         walk.push_ignores(above);
     }
@@ -80,7 +81,7 @@ struct Walk<'a, 'v> {
     files: &'a Files,
     stop: &'a Stop,
     visit: &'a mut Visit<'v>,
-    /// The ignore files of the folders on the way, outermost first, each with its folder.
+    /// Ignore files of the parent folders, outermost first, each with its folder.
     ignores: Vec<(PathBuf, Gitignore)>,
 }
 
@@ -110,7 +111,7 @@ impl Walk<'_, '_> {
             if (self.visit)(&Found { path: &path, entry: &entry })?.is_break() {
                 return Ok(ControlFlow::Break(Ended::Enough));
             }
-            // A folder that cannot be read is passed over.
+            // An unreadable folder is skipped.
             if entry.is_folder()
                 && depth > 1
                 && let Ok(below) = self.files.list(&path)
@@ -126,7 +127,7 @@ impl Walk<'_, '_> {
         let Ok(bytes) = self.files.read_quietly(&folder.join(IGNORES)) else { return };
         let mut builder = GitignoreBuilder::new("");
         for line in String::from_utf8_lossy(&bytes).lines() {
-            // A line that is not a pattern ignores nothing, as in git.
+            // An invalid pattern ignores nothing, as in git.
             drop(builder.add_line(None, line));
         }
         if let Ok(ignores) = builder.build() {
@@ -134,7 +135,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What the innermost ignore file with an opinion says.
+    /// Returns the decision of the innermost ignore file with a matching pattern.
     fn is_ignored(&self, path: &Path, is_dir: bool) -> bool {
         let opinions = self.ignores.iter().rev().filter_map(|(folder, ignores)| {
             match ignores.matched(path.strip_prefix(folder).ok()?, is_dir) {

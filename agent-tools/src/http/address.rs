@@ -1,8 +1,8 @@
-//! Which addresses are of the public internet.
+//! Classification of IP addresses: public internet or not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 networks that are not of the public internet: network, length of its prefix, what it is.
+/// IPv4 networks outside the public internet: network, prefix length, description.
 const PRIVATE_V4: &[([u8; 4], u32, &str)] = &[
     ([0, 0, 0, 0], 8, "unspecified"),
     ([10, 0, 0, 0], 8, "private"),
@@ -19,12 +19,13 @@ const PRIVATE_V4: &[([u8; 4], u32, &str)] = &[
     ([203, 0, 113, 0], 24, "documentation"),
     ([224, 0, 0, 0], 4, "multicast"),
     ([240, 0, 0, 0], 4, "reserved"),
-    // Azure's server of metadata has a public address that leads to the machine's own host.
+    // Azure's metadata server has a public address that leads to the machine's own host.
     ([168, 63, 129, 16], 32, "metadata"),
 ];
 
-/// IPv6 networks within 2000::/3 that are not of the public internet. What is outside of 2000::/3 is not either: loopback,
-/// link-local, unique local, multicast, IPv4-mapped, NAT64 and all that is not assigned.
+/// IPv6 networks within 2000::/3 outside the public internet. Everything outside 2000::/3 is not
+/// public either: loopback, link-local, unique local, multicast, IPv4-mapped, NAT64 and unassigned
+/// networks.
 const PRIVATE_V6: &[(u128, u32, &str)] = &[
     (0x2001_0000 << 96, 23, "reserved"),
     (0x2001_0db8 << 96, 32, "documentation"),
@@ -32,7 +33,7 @@ const PRIVATE_V6: &[(u128, u32, &str)] = &[
     (0x3fff_0000 << 96, 20, "documentation"),
 ];
 
-/// Why an address is not of the public internet; none if it is.
+/// Returns the reason why an address is not public; `None` if it is.
 pub(super) fn why_private(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(v4) => {
@@ -49,14 +50,14 @@ fn why_private_v6(v6: Ipv6Addr) -> Option<&'static str> {
     if v6.to_bits() >> 125 != 0b001 {
         return Some("not of the public internet");
     }
-    // An address of ISATAP ends with an IPv4 address, to which a tunnel leads.
+    // An ISATAP address ends with the IPv4 address of the tunnel's end.
     if matches!(v6.segments()[4..6], [0 | 0x200, 0x5efe]) {
         return Some("a tunnel");
     }
     PRIVATE_V6.iter().find(|(net, len, _)| within_v6(v6, Ipv6Addr::from_bits(*net), *len)).map(|(.., why)| *why)
 }
 
-/// True if `address` is in the network.
+/// Returns true if `address` is in the network.
 pub(super) fn within(address: IpAddr, network: IpAddr, length: u32) -> bool {
     match (address, network) {
         (IpAddr::V4(address), IpAddr::V4(network)) => within_v4(address, network, length),

@@ -1,4 +1,4 @@
-//! Bodies within limits.
+//! Response bodies within size limits.
 
 use std::{
     io,
@@ -23,23 +23,23 @@ use tokio_util::io::StreamReader;
 /// Largest window of Zstandard, as a power of two: the 8 MiB that RFC 9659 allows on the web.
 const ZSTD_WINDOW: u32 = 23;
 
-/// Most encodings that are undone, one within the other.
+/// Maximum of nested content encodings.
 const MOST_ENCODINGS: usize = 2;
 
-/// The body of an answer, not read yet.
+/// Unread body of a response.
 pub(crate) struct Body {
     raw: BoxStream<'static, reqwest::Result<Bytes>>,
     encodings: Vec<String>,
 }
 
-/// Why a body was not read to its end.
+/// Reason why a body was not read to its end.
 #[derive(Debug)]
 pub(crate) enum TooMuch {
-    /// It is larger than it may be, before or after it was decompressed.
+    /// The body exceeds the limit, compressed or decompressed.
     Large,
-    /// It broke off, or is not compressed as it says.
+    /// The connection broke, or the compressed data is corrupt.
     Broken(io::Error),
-    /// It is compressed in a way that is not known, or more often than twice.
+    /// The content encoding is unknown, or there are more than two.
     Encoding(String),
 }
 
@@ -51,7 +51,7 @@ impl Body {
         Self { raw: answer.bytes_stream().boxed(), encodings }
     }
 
-    /// Reads all of it, decompressed: at most `most` bytes.
+    /// Reads and decompresses the whole body: at most `most` bytes.
     pub(crate) async fn read(self, most: usize) -> Result<Vec<u8>, TooMuch> {
         let (reader, over) = self.reader(most)?;
         let mut bytes = Vec::new();
@@ -63,8 +63,9 @@ impl Body {
         }
     }
 
-    /// Reads it, decompressed, while it comes. What comes over the network is bounded by `most` bytes, since there are compressed
-    /// bodies without end that say nothing; the flag is set when there was more.
+    /// Reads and decompresses the body as a stream. `most` also bounds the bytes from the network,
+    /// since an endless compressed body may decompress to nothing; the flag is set if the body was
+    /// longer.
     pub(crate) fn reader(self, most: usize) -> Result<(Reader, Arc<AtomicBool>), TooMuch> {
         if self.encodings.len() > MOST_ENCODINGS {
             return Err(TooMuch::Encoding(crate::text::cut(&self.encodings.join(", "), 40).to_owned()));
@@ -84,17 +85,17 @@ impl Body {
         Ok((reader, over))
     }
 
-    /// About the first `most` bytes, or what there is of them; for error messages.
+    /// Returns about the first `most` bytes, or the available part; for error messages.
     #[cfg(any(feature = "openapi", feature = "web"))]
     pub(crate) async fn beginning(self, most: usize) -> String {
-        // An error's body that is larger than this is not worth a look.
+        // A larger error body is not read.
         let bytes = self.read(most.max(64 << 10)).await.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         crate::text::cut(&text, most).to_owned()
     }
 }
 
-/// A body that is read while it comes.
+/// Reader of a body as it arrives.
 pub(crate) type Reader = Pin<Box<dyn AsyncBufRead + Send>>;
 
 fn decoder(encoding: &str, reader: Reader) -> Result<Pin<Box<dyn AsyncRead + Send>>, TooMuch> {

@@ -1,11 +1,11 @@
-//! Work that ends in time.
+//! Work with a time limit.
 
 use std::time::Duration;
 
 use agent_core::{Error, ErrorKind, Result, Retry, RunCx, run::RunDeadline};
 use tokio::time::timeout;
 
-/// The work, ended by its own time, the run's deadline and the run's cancellation.
+/// Runs the work until its own timeout, the run's deadline or the run's cancellation.
 pub(crate) async fn bounded<T>(cx: &RunCx, longest: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     let most = cx.deadline().map_or(Duration::MAX, RunDeadline::left).min(longest);
     let late = |_| {

@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One request and its response.
 
 use std::{
     collections::HashMap,
@@ -20,30 +20,33 @@ use url::Url;
 
 use super::{Body, Reach, tls};
 
-/// What is decoded.
+/// Content encodings that are decoded.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
 
-/// Longest time that making a connection may take.
+/// Connect timeout.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// How long a connection is kept for the next exchange, and how many with one host: a server that ends them sooner is rare.
+/// Idle time after which a connection is closed, shorter than that of most servers, and maximum of
+/// idle connections per host.
 const IDLE: Duration = Duration::from_secs(4);
 const IDLE_EACH: usize = 4;
 
-/// Hosts whose addresses are known at a time. Beyond that they are judged anew, as all are before each exchange.
+/// Maximum of hosts with cached addresses. Beyond it, addresses are validated anew, as they are
+/// before each exchange.
 const MOST_HOSTS: usize = 1_000;
 
-/// Makes exchanges with addresses that may be reached. Clones share their connections.
+/// HTTP client that connects only to allowed addresses. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Http {
     reach: Arc<Reach>,
     tls: ClientConfig,
     agent: HeaderValue,
-    /// By their ports: whoever resolves names is not told which one is meant, and an address may be allowed with one alone.
+    /// Clients by port: a resolver does not receive the port, and an address may be allowed with
+    /// one port only.
     clients: Arc<Mutex<HashMap<u16, (Client, Judged)>>>,
 }
 
-/// A request.
+/// HTTP request.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
@@ -59,7 +62,7 @@ impl Call {
     }
 }
 
-/// The answer to a request.
+/// HTTP response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) url: Url,
@@ -75,13 +78,14 @@ impl Http {
         Ok(Self { reach: Arc::new(reach), tls: tls::config()?, agent, clients: Arc::default() })
     }
 
-    /// Sends a request to the URL's host, at an address that may be reached. Redirects are not followed.
+    /// Sends a request to the URL's host, at an allowed address. Redirects are not followed.
     ///
-    /// What is connected to are the addresses that were judged, and neither those of a second resolution, nor a proxy. A connection that is kept open
-    /// is used for the same host and port alone.
+    /// Connects only to the validated addresses: there is no second resolution and no proxy. A
+    /// pooled connection is reused for the same host and port only.
     ///
     /// # Errors
-    /// Of kind [`Tool`](ErrorKind::Tool): the host may not be reached, or cannot.
+    /// Of kind [`Tool`](ErrorKind::Tool): the address of the host is not allowed, or the connection
+    /// failed.
     pub(crate) async fn send(&self, call: Call) -> Result<Exchange> {
         let addresses = self.reach.addresses(&call.url).await?;
         let client = self.client(&call.url, addresses)?;
@@ -92,20 +96,21 @@ impl Http {
             request = request.body(body);
         }
         let answer = request.send().await.map_err(|e| unreached(&host, e))?;
-        // What the client did is looked at once more: one that connects elsewhere has a fault, and gives nothing away.
+        // Defence in depth: a client that connected to another address has a bug, and its response
+        // must not leak.
         if answer.remote_addr().is_some_and(|peer| !self.reach.allows(peer)) {
             return Err(Error::new(ErrorKind::Unexpected, "the client connected to an address that was not judged"));
         }
         Ok(Exchange::new(call.url, answer))
     }
 
-    /// True if this port was allowed for a private address.
+    /// Returns true if this port was allowed for a private address.
     #[cfg(feature = "web")]
     pub(crate) fn names_port(&self, port: u16) -> bool {
         self.reach.names_port(port)
     }
 
-    /// The client that connects to these addresses of the URL's host.
+    /// Returns the client that connects to these addresses of the URL's host.
     fn client(&self, url: &Url, addresses: Vec<SocketAddr>) -> Result<Client> {
         let port = url.port_or_known_default().unwrap_or_default();
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,7 +159,7 @@ impl Exchange {
         Self { url, status, body: Body::new(&headers, answer), headers }
     }
 
-    /// Whether asking again may help.
+    /// Returns whether a retry may succeed.
     pub(crate) fn retry(&self) -> Retry {
         match self.status.as_u16() {
             429 | 500 | 502..=504 => {
@@ -165,19 +170,19 @@ impl Exchange {
         }
     }
 
-    /// A header, if it is a text.
+    /// Returns a header, if it is valid text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-/// The host of a URL, and its port if that is not the usual one.
+/// Returns the host of a URL, with its port unless that is the default.
 pub(crate) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// The error without the URL, which may hold a key.
+/// Converts the error without the URL, which may hold a key.
 pub(crate) fn unreached(host: &str, e: reqwest::Error) -> Error {
     let what = if e.is_timeout() {
         "did not answer in time"
@@ -191,7 +196,7 @@ pub(crate) fn unreached(host: &str, e: reqwest::Error) -> Error {
         .with_source(e.without_url())
 }
 
-/// Answers names with the addresses that were judged for them last.
+/// Resolver that returns the addresses which were validated last for a name.
 #[derive(Clone, Default)]
 struct Judged(Arc<Mutex<HashMap<String, Vec<SocketAddr>>>>);
 

@@ -1,4 +1,5 @@
-//! HTTP for tools: which addresses may be reached, one exchange with one of them, and its body within limits.
+//! HTTP for tools: address policy, single exchanges with allowed addresses, and bodies within
+//! limits.
 
 mod address;
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
@@ -26,7 +27,7 @@ pub(crate) use self::{bounded::bounded, redirects::Redirects};
 #[cfg(feature = "web")]
 pub use self::reach::Resolver;
 
-/// Takes secrets out of a text that others will read.
+/// Redacts secrets in a text for others.
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
 pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
@@ -39,11 +40,12 @@ pub(crate) fn redacted(text: &str, secrets: &[&str]) -> String {
     text
 }
 
-/// A shorter secret keeps nothing safe, and taking it out would mangle texts.
+/// Minimum length of a redacted secret: redacting shorter ones protects nothing and would mangle
+/// texts.
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
 const SHORTEST_SECRET: usize = 6;
 
-/// A text of which only what a segment of a path may hold is not written with `%`.
+/// Percent-encodes a text as one path segment.
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
 pub(crate) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {

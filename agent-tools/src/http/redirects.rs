@@ -1,4 +1,4 @@
-//! Where answers lead.
+//! Redirects.
 
 use agent_core::{Error, Result};
 use reqwest::header::LOCATION;
@@ -6,18 +6,20 @@ use url::Url;
 
 use super::{Exchange, host};
 
-/// Most redirects that are followed.
+/// Maximum of redirects that are followed.
 const MOST: usize = 5;
 
-/// Redirects that were followed for one request.
+/// Redirects followed for one request.
 #[derive(Debug, Default)]
 pub(crate) struct Redirects(usize);
 
 impl Redirects {
-    /// Where the answer leads, without a fragment; none if it is not a redirect.
+    /// Returns the target of a redirect, without a fragment; `None` if the response is not a
+    /// redirect.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool): to nowhere, or once too often.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool): the target is missing or invalid, or there
+    /// were too many redirects.
     pub(crate) fn next(&mut self, answer: &Exchange) -> Result<Option<Url>> {
         let follows = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
         let Some(location) = answer.headers.get(LOCATION).filter(|_| follows) else { return Ok(None) };

@@ -1,11 +1,11 @@
-//! TLS as the whole framework has it: rustls with ring, and the roots that the machine trusts.
+//! TLS configuration of the framework: rustls with ring, and the machine's trusted roots.
 
 use std::sync::{Arc, OnceLock};
 
 use agent_core::{Error, Result};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 
-/// The configuration, which is made once: reading the machine's roots takes a while.
+/// Returns the configuration, built once: loading the machine's roots takes a while.
 pub(crate) fn config() -> Result<ClientConfig> {
     static MADE: OnceLock<ClientConfig> = OnceLock::new();
     match MADE.get() {
@@ -20,7 +20,8 @@ fn make() -> Result<ClientConfig> {
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
-    // The provider is named, since rustls refuses to choose where an application has brought in a second one.
+    // The provider is explicit, since rustls refuses to choose if the application links a second
+    // one.
     let config =
         ClientConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions();
     let config = config.map_err(|e| Error::config("TLS cannot be set up").with_source(e))?;

@@ -1,6 +1,6 @@
 //! Server-sent events.
 
-/// The event that is being read.
+/// Event that is being read.
 #[derive(Default)]
 pub(crate) struct Event {
     pub(crate) name: String,
@@ -8,7 +8,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Takes a line. True at the end of an event.
+    /// Adds a line. Returns true at the end of an event.
     pub(crate) fn push(&mut self, line: &[u8], limit: usize) -> bool {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let value = |name: &[u8]| {

@@ -1,4 +1,4 @@
-//! Lines of streams, read with a bound.
+//! Line reader with a length limit.
 
 #[cfg(any(feature = "a2a", feature = "mcp"))]
 mod event;
@@ -10,21 +10,22 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 #[cfg(any(feature = "a2a", feature = "mcp"))]
 pub(crate) use self::event::Event;
 
-/// How much of a line that is too long is kept, at each end.
+/// Number of bytes of an overlong line that are kept at each end.
 pub(crate) const ENDS: usize = 512;
 
-/// Reads lines of at most so many bytes.
+/// Reads lines of a bounded length.
 pub(crate) struct LineReader {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     line: Line,
     pub(crate) limit: usize,
 }
 
-/// The line that is being read. It outlives a read that was given up.
+/// Line that is being read. It survives a cancelled read.
 #[derive(Default)]
 pub(crate) struct Line {
     pub(crate) bytes: Vec<u8>,
-    /// The length of what was left out of a line that is too long: `bytes` are then its beginning, and this its end.
+    /// Length of the omitted part of an overlong line, and its end; `bytes` then holds its
+    /// beginning.
     pub(crate) over: Option<(usize, Vec<u8>)>,
 }
 
@@ -46,7 +47,8 @@ impl LineReader {
         Self { reader: BufReader::new(reader), line: Line::default(), limit }
     }
 
-    /// The next line, or none at the end of the stream. A read that is given up loses nothing.
+    /// Returns the next line, or `None` at the end of the stream. Cancellation safe: a cancelled
+    /// read loses no data.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let there = self.reader.fill_buf().await?;

@@ -1,4 +1,4 @@
-//! All of JSON Schema, by the crate `jsonschema`.
+//! Full JSON Schema validation, with the crate `jsonschema`.
 
 use jsonschema::{
     ValidationError,
@@ -9,12 +9,13 @@ use serde_json::Value;
 
 use super::{Kind, Segment, Type, Violation, rule};
 
-/// A compiled schema.
+/// Compiled schema.
 pub(in super::super) struct Validator(jsonschema::Validator);
 
 impl Validator {
     /// # Errors
-    /// What is wrong with the schema. References to other documents are not fetched, hence wrong.
+    /// Describes the fault in the schema. References to other documents are not fetched, hence
+    /// invalid.
     pub(in super::super) fn compile(schema: &Value) -> Result<Self, String> {
         let compiled = jsonschema::options().offline().build(schema).map_err(|e| {
             let place = e.instance_path().as_str();
@@ -23,7 +24,7 @@ impl Validator {
         compiled.map(Self)
     }
 
-    /// In what the value does not fit.
+    /// Lists the violations of the schema in the value.
     pub(in super::super) fn violations(&self, value: &Value) -> Vec<Violation> {
         if self.0.is_valid(value) { Vec::new() } else { self.0.iter_errors(value).map(|e| violation(&e)).collect() }
     }

@@ -1,7 +1,8 @@
-//! Checks of values against JSON Schemas.
+//! Validation of values against JSON Schemas.
 //!
-//! With the feature `json-schema` they are those of the crate `jsonschema`. Without it they know the keywords that types make,
-//! and refuse a schema with others when it is compiled: nothing that a schema says is left unchecked.
+//! With the feature `json-schema`, the crate `jsonschema` validates. Without it, a built-in
+//! validator supports the keywords that schemas of Rust types use, and rejects a schema with other
+//! keywords at compile time: no rule is left unchecked.
 
 #[cfg(feature = "json-schema")]
 mod full;
@@ -19,15 +20,15 @@ pub(super) use self::full::Validator;
 #[cfg(not(feature = "json-schema"))]
 pub(super) use self::small::Validator;
 
-/// Longest text of the model's that is shown to it again, in characters.
+/// Longest quotation of the model's text in an error, in characters.
 const LONGEST_QUOTE: usize = 60;
 
-/// One thing in which a value does not fit its schema.
+/// One violation of a schema.
 #[derive(Debug)]
 pub(super) struct Violation {
-    /// Where, from the root of the value.
+    /// Path from the root of the value.
     pub(super) path: Vec<Segment>,
-    /// What stands there, in words.
+    /// Description of the value at that path.
     pub(super) got: String,
     pub(super) kind: Kind,
 }
@@ -38,22 +39,22 @@ pub(super) enum Segment {
     Index(usize),
 }
 
-/// What is wrong.
+/// Kind of a violation.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// It is of none of these types.
+    /// The value has none of these types.
     Type(Vec<Type>),
-    /// It is another value than this.
+    /// The value differs from this constant.
     Constant(Value),
-    /// It is none of these values.
+    /// The value is not one of these.
     Enum(Vec<Value>),
-    /// It lacks a field of this name.
+    /// A field of this name is missing.
     Required(String),
-    /// It has fields that the schema does not name.
+    /// Fields that the schema does not name.
     Unknown(Vec<String>),
-    /// It fits none of several forms, for these reasons.
+    /// The value matches none of the alternatives, for these reasons.
     NoForm(Vec<Vec<Violation>>),
-    /// A rule in words.
+    /// Another rule, described in words.
     Rule(String),
 }
 
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Values of which many fit many schemas.
+    /// Generates values that often match generated schemas.
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

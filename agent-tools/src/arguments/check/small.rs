@@ -1,4 +1,4 @@
-//! The part of JSON Schema that types make.
+//! Built-in validator for the JSON Schema keywords that Rust types produce.
 
 use std::cmp::Ordering;
 
@@ -6,30 +6,32 @@ use serde_json::{Map, Number, Value};
 
 use super::{Kind, Segment, Type, Violation, rule, survey::survey};
 
-/// Most schemas that are applied in one check, and how deep. A schema may come from a stranger and refer to itself.
+/// Maximum of schemas applied in one check, and of their depth. A schema may be untrusted and refer
+/// to itself.
 const MOST_STEPS: usize = 1 << 17;
 const DEEPEST: usize = 1 << 9;
 
-/// A schema of known keywords.
+/// Schema with supported keywords only.
 pub(in super::super) struct Validator(Value);
 
 impl Validator {
     /// # Errors
-    /// What is wrong with the schema, or which keyword needs the feature `json-schema`.
+    /// Describes the fault in the schema, or names the keyword that needs the feature
+    /// `json-schema`.
     pub(in super::super) fn compile(schema: &Value) -> Result<Self, String> {
         survey(schema)?;
         Ok(Self(schema.clone()))
     }
 
-    /// In what the value does not fit.
+    /// Lists the violations of the schema in the value.
     pub(in super::super) fn violations(&self, value: &Value) -> Vec<Violation> {
         Check { root: &self.0, path: Vec::new(), steps: 0, depth: 0 }.check(&self.0, value)
     }
 }
 
-/// One check under way.
+/// State of one check.
 struct Check<'a> {
-    /// Where references begin: the whole schema, or the part with an `$id` that is being applied.
+    /// Base of references: the whole schema, or the part with an `$id` that is being applied.
     root: &'a Value,
     path: Vec<Segment>,
     steps: usize,
@@ -61,7 +63,7 @@ impl<'a> Check<'a> {
         found
     }
 
-    /// What a schema says of the value as it stands.
+    /// Lists violations of the keywords that apply to the value itself.
     fn check_value(&self, schema: &Map<String, Value>, value: &Value) -> Vec<Violation> {
         let mut kinds = Vec::new();
         if let Some(types) = schema.get("type").map(types).filter(|types| !types.iter().any(|one| is(*one, value))) {
@@ -120,7 +122,7 @@ impl<'a> Check<'a> {
         found
     }
 
-    /// What other schemas for the same value say.
+    /// Lists violations of subschemas that apply to the same value.
     fn check_others(&mut self, schema: &'a Map<String, Value>, value: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
         let target = schema.get("$ref").and_then(|target| resolve(self.root, target));
@@ -162,16 +164,16 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Most items of which each is compared with each.
+/// Maximum of items that are compared pairwise.
 const MOST_COMPARED: usize = 1 << 12;
 const UNIQUE: &str = "must not have the same item twice, nor more items than can be compared";
 
-/// What a reference within the document points to.
+/// Resolves a reference within the document.
 pub(super) fn resolve<'a>(root: &'a Value, target: &Value) -> Option<&'a Value> {
     root.pointer(target.as_str()?.strip_prefix('#')?)
 }
 
-/// The types that a `type` names.
+/// Returns the types that a `type` keyword names.
 fn types(named: &Value) -> Vec<Type> {
     let names = named.as_array().map_or(std::slice::from_ref(named), Vec::as_slice);
     let mut types: Vec<_> = names.iter().filter_map(|name| Type::named(name.as_str()?)).collect();
@@ -183,7 +185,8 @@ fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item
     schema.get(keyword).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// An integer is a number too, and a number without a fraction an integer.
+/// Returns true if the value has the type. An integer is a number too, and a number without a
+/// fraction is an integer.
 fn is(wanted: Type, value: &Value) -> bool {
     match (wanted, value) {
         (Type::Number, Value::Number(_)) => true,

@@ -1,10 +1,10 @@
-//! Whether a schema says only what the small check understands.
+//! Check that a schema uses only keywords which the built-in validator supports.
 
 use serde_json::{Map, Value};
 
 use super::{Type, small::resolve};
 
-/// Keywords that JSON Schema checks and the small check does not.
+/// Keywords of JSON Schema that the built-in validator does not support.
 const OTHERS: [&str; 15] = [
     "$dynamicRef",
     "$recursiveRef",
@@ -24,12 +24,12 @@ const OTHERS: [&str; 15] = [
 ];
 
 /// # Errors
-/// What is wrong with the schema, and where.
+/// Describes the fault in the schema, and its location.
 pub(super) fn survey(schema: &Value) -> Result<(), String> {
     Survey { root: schema, path: String::new() }.schema(schema)
 }
 
-/// A walk through a schema. Each of its parts is seen once: references are looked up and not followed.
+/// Walk through a schema that visits each part once: references are resolved but not followed.
 struct Survey<'a> {
     root: &'a Value,
     path: String,
@@ -84,7 +84,7 @@ impl<'a> Survey<'a> {
                 Err(self.wrong("it must be a size"))
             }
             "uniqueItems" if !value.is_boolean() => Err(self.wrong("it must be true or false")),
-            _ => Ok(()), // something for readers
+            _ => Ok(()), // annotation
         }
     }
 

@@ -1,4 +1,5 @@
-//! What may be reached: addresses are judged after names were resolved, and those that were judged are connected to.
+//! SSRF guard: resolves a host, checks every address against the policy, and connects only to
+//! checked addresses.
 
 use std::{
     fmt, io,
@@ -12,11 +13,12 @@ use url::{Host, Url};
 
 use super::address::{why_private, within};
 
-/// Names of servers that tell a machine its secrets. Their addresses are refused as well.
+/// Host names of cloud metadata services, which hand out secrets. Their addresses are refused as
+/// well.
 const METADATA_HOSTS: &[&str] =
     &["metadata", "metadata.goog", "metadata.google.internal", "instance-data", "instance-data.ec2.internal"];
 
-/// Finds the addresses of a host.
+/// Resolves host names.
 ///
 /// ```
 /// use std::{io, net::IpAddr};
@@ -36,18 +38,19 @@ const METADATA_HOSTS: &[&str] =
 ///     }
 /// }
 /// ```
-// Public where `web` shows it.
+// Public if the feature `web` re-exports it.
 #[cfg_attr(not(feature = "web"), allow(unreachable_pub))]
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
-    /// The addresses. Those that are not of the public internet are not connected to, whoever names them.
+    /// Resolves a host. Addresses outside the public internet are not connected to, whichever
+    /// resolver returns them.
     ///
     /// # Errors
     /// If the name cannot be resolved.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The operating system's resolver.
+/// Resolver of the operating system.
 #[derive(Debug)]
 pub(crate) struct System;
 
@@ -58,12 +61,12 @@ impl Resolver for System {
     }
 }
 
-/// An exception: private addresses that may be reached all the same.
+/// Exception: private addresses that are allowed.
 #[derive(Clone, Copy, Debug)]
 struct Exception {
     network: IpAddr,
     length: u32,
-    /// Any, if none is said.
+    /// Port; `None` allows any.
     port: Option<u16>,
 }
 
@@ -85,22 +88,22 @@ impl FromStr for Exception {
     }
 }
 
-/// Which addresses may be reached.
+/// Address policy.
 #[derive(Clone)]
 pub(crate) struct Reach {
     resolver: Arc<dyn Resolver>,
     exceptions: Vec<Exception>,
-    /// True if every address may be reached: the host was chosen by the application.
+    /// True if every address is allowed: the application chose the host.
     anywhere: bool,
 }
 
 impl Reach {
-    /// Public addresses only.
+    /// Allows public addresses only.
     pub(crate) fn public(resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, exceptions: Vec::new(), anywhere: false }
     }
 
-    /// Every address: for hosts that the application chose.
+    /// Allows every address: for hosts that the application chose.
     #[cfg(any(feature = "e2b", feature = "mcp", feature = "openapi", feature = "web"))]
     pub(crate) fn anywhere() -> Self {
         Self { resolver: Arc::new(System), exceptions: Vec::new(), anywhere: true }
@@ -118,16 +121,16 @@ impl Reach {
         Ok(())
     }
 
-    /// True if this port was allowed for a private address.
+    /// Returns true if this port was allowed for a private address.
     #[cfg(feature = "web")]
     pub(crate) fn names_port(&self, port: u16) -> bool {
         self.exceptions.iter().any(|exception| exception.port == Some(port))
     }
 
-    /// The addresses of the URL's host that may be connected to.
+    /// Returns the allowed addresses of the URL's host.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if there are none.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if no address is allowed.
     pub(crate) async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>> {
         let port = url.port_or_known_default().unwrap_or_default();
         let (host, found) = match url.host() {
@@ -153,7 +156,7 @@ impl Reach {
         }
     }
 
-    /// True if this may be connected to.
+    /// Returns true if the policy allows this address.
     #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
     pub(crate) fn allows(&self, address: SocketAddr) -> bool {
         self.refusal(address.ip(), address.port()).is_none()

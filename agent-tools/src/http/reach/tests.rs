@@ -1,4 +1,4 @@
-//! Which addresses are connected to.
+//! Tests of the address policy.
 
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ impl Resolver for Gives {
     }
 }
 
-/// Said in the standard library's words, apart from the tables above.
+/// Uses the standard library's classification, independent of the tables above.
 fn is_certainly_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
