@@ -26,14 +26,13 @@ node=$PWD/$tools/node_modules/.bin/node
 [ -x "$node" ] || node=node
 suite=("$node" "$PWD/$tools/node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
-# With the features of the whole workspace, as its tests are built.
-tests=$PWD/$(cargo test --workspace --test mcp --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
+tests=$(cargo test --workspace --test tools --no-run --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
 
 work=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
 cat >"$work/client" <<END
 #!/bin/sh
-MCP_SERVER_URL="\$1" exec "$tests" conformance::client --ignored --exact --nocapture
+MCP_SERVER_URL="\$1" exec "$tests" mcp::conformance::client --ignored --exact --nocapture
 END
 chmod +x "$work/client"
 
@@ -51,7 +50,7 @@ for scenario in $("${suite[@]}" list | sed -n '/^Client/,$s/^  - \([^ ]*\).*/\1/
     fi
 done
 
-"$tests" conformance::server --ignored --exact >/dev/null 2>&1 &
+"$tests" mcp::conformance::server --ignored --exact >/dev/null 2>&1 &
 server=$!
 for _ in $(seq 600); do
     (: </dev/tcp/127.0.0.1/19111) 2>/dev/null && break

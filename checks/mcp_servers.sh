@@ -24,7 +24,5 @@ fi
 
 [ "${1:-}" != --install ] || exit 0
 
-# With the features of the whole workspace, as its tests are built.
-tests=$(cargo test --workspace --test mcp --no-run 2>&1 | tee /dev/stderr | sed -n 's/.*(\(.*\)).*/\1/p' | tail -1)
-case $tests in /*) ;; *) tests=$PWD/$tests ;; esac
-MCP_SERVERS=$PWD/$tools/node_modules/.bin "$tests" real:: --ignored
+tests=$(cargo test --workspace --test tools --no-run --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+MCP_SERVERS=$PWD/$tools/node_modules/.bin "$tests" mcp::real:: --ignored

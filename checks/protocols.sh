@@ -27,9 +27,8 @@ if [ "$(cat "$tools/version" 2>/dev/null)" != "$wanted" ]; then
     echo "$wanted" >"$tools/version"
 fi
 
-built=$(cargo test --workspace --test protocols --no-run 2>&1) || { echo "$built"; exit 1; }
-tests=$(sed -n 's/.*(\(.*protocols-.*\)).*/\1/p' <<<"$built" | tail -1)
-"$tests" served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
+tests=$(cargo test --workspace --test server --no-run --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+"$tests" protocols::served::until_it_is_killed --ignored --exact >/dev/null 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true' EXIT
 for _ in $(seq 600); do

@@ -38,6 +38,7 @@ if [ -z "${AGENT:-}" ]; then
     export AGENT=${CARGO_TARGET_DIR:-$PWD/target}/debug/agent
 fi
 # The test of the server that has a large session.
-STUDIO_SERVER=${STUDIO_SERVER:-$(cargo test --workspace --test studio --no-run 2>&1 | sed -n 's/.*(\(.*\))$/\1/p')}
+STUDIO_SERVER=${STUDIO_SERVER:-$(cargo test --workspace --test server --no-run --message-format=json-render-diagnostics |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')}
 export STUDIO_SERVER
 node --test --test-concurrency=1 "$tests"/browser/*.test.mjs

@@ -8,7 +8,7 @@
 //!
 //! `cargo bench -p agent-llm --bench decode`
 
-#[path = "../tests/samples/mod.rs"]
+#[path = "../tests/suite/samples/mod.rs"]
 mod samples;
 
 use std::{

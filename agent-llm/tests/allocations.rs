@@ -1,5 +1,6 @@
 //! Allocation counts of calls, which are exact on any machine.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::System;

@@ -6,7 +6,7 @@
 //! also prints the cost of a step beside a bare `ctx.run`.
 
 mod agent;
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 mod overhead;
 

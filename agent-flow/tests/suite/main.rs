@@ -1,0 +1,4 @@
+//! The suites of agent-flow, in one program.
+
+mod recovery;
+mod solver;

@@ -1,0 +1,22 @@
+//! The server over real sockets, with a plain HTTP client.
+
+mod abuse;
+mod dispatch;
+mod document;
+mod drain;
+mod elsewhere;
+mod events;
+mod files;
+mod kept;
+#[cfg(feature = "oidc")]
+mod oidc;
+mod questions;
+mod replaced;
+mod runs;
+mod sessions;
+mod spending;
+mod stops;
+pub(crate) mod support;
+mod tenants;
+mod webhooks;
+mod workers;

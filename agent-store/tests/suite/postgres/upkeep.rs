@@ -1,0 +1,83 @@
+//! Integrity checks and repairs.
+
+use std::time::Duration;
+
+use agent_core::Journal;
+use agent_store::Problem;
+
+use super::{
+    Place, append,
+    common::{both_infos, write_everything, write_two_sessions},
+};
+
+#[tokio::test]
+async fn a_whole_journal_has_no_problems() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    write_everything(&journal).await;
+    assert_eq!(journal.check().await.expect("checks"), []);
+    assert_eq!(journal.repair().await.expect("repairs"), []);
+}
+
+#[tokio::test]
+async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of_their_sessions() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    write_two_sessions(&journal).await;
+    let before = both_infos(&journal).await;
+    drop(journal);
+    place
+        .execute(
+            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor;
+             DROP INDEX run_started;
+             UPDATE format SET version = 1",
+        )
+        .await;
+    let journal = place.open().await;
+    assert_eq!(both_infos(&journal).await, before);
+}
+
+#[tokio::test]
+async fn every_kind_of_damage_is_found_and_not_touched_by_a_repair() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    for session in ["gap", "end", "unreadable", "blob"] {
+        let writer = journal.open(session, "a").await.expect("is free");
+        append(&*writer, &["1", "2", "3", &format!("{session} {}", "x".repeat(10_000))]).await;
+    }
+    let of = |session: &str| format!("session = (SELECT id FROM session WHERE name = '{session}')");
+    place.execute(&format!("DELETE FROM entry WHERE {} AND seq = 2", of("gap"))).await;
+    place
+        .execute(&format!("UPDATE entry SET body = '{{\"undone\":{{}}}}' WHERE {} AND seq = 3", of("unreadable")))
+        .await;
+    let gap = |session: &str, seq| Problem::Gap { session: session.into(), seq };
+    let found = journal.check().await.expect("checks");
+    assert_eq!((found.len(), &found[0]), (2, &gap("gap", 2)), "{found:?}");
+    assert!(matches!(&found[1], Problem::Unreadable { session, seq: 3, .. } if session == "unreadable"), "{found:?}");
+
+    place.execute(&format!("DELETE FROM entry WHERE {} AND seq >= 3", of("end"))).await;
+    place.execute("UPDATE blob SET content = 'other' WHERE content LIKE 'blob%'").await;
+    let found = journal.check().await.expect("checks");
+    assert!(matches!(&found[..], [Problem::WrongBlob { .. }, cut] if *cut == gap("end", 3)), "{found:?}");
+    assert_eq!(journal.repair().await.expect("repairs"), [], "nothing that could lose something is touched");
+}
+
+#[tokio::test]
+async fn what_dead_writers_left_is_found_and_removed() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    let _alive = journal.open("s", "alive").await.expect("is free");
+    place
+        .execute(
+            "INSERT INTO lease (session, agent, holder, expires) VALUES ('s', 'dead', 'h', now() - interval '1 hour');
+             INSERT INTO blob VALUES (sha256('x'), 'x')",
+        )
+        .await;
+    let found = journal.check().await.expect("checks");
+    let dead = Problem::ExpiredLease { session: "s".into(), agent: "dead".into() };
+    assert!(matches!(&found[..], [Problem::UnusedBlob { .. }, lease] if *lease == dead), "{found:?}");
+    assert_eq!(journal.repair().await.expect("repairs"), found);
+    assert_eq!(journal.check().await.expect("checks"), []);
+    let other = place.builder().lease_ttl(Duration::from_secs(5)).connect().await.expect("connects");
+    assert!(other.open("s", "alive").await.is_err(), "the living keep theirs");
+}
