@@ -1,7 +1,5 @@
 //! Recording and replaying.
 
-use crate::common;
-
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},

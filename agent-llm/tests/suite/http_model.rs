@@ -1,7 +1,5 @@
 //! A model with a misbehaving provider.
 
-use crate::common;
-
 use std::{
     sync::{
         Arc,

@@ -1,8 +1,6 @@
 //! The transport against a server of raw bytes.
 #![cfg(feature = "http")]
 
-use crate::common;
-
 use std::sync::Arc;
 
 use agent_core::{ErrorKind, Model, ModelRequest, ModelResponse, Result};

@@ -1,7 +1,5 @@
 //! The model catalogue and its effects.
 
-use crate::common;
-
 use std::collections::HashSet;
 
 use agent_core::{

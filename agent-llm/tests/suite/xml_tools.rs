@@ -1,7 +1,5 @@
 //! Tools for models without tool calling.
 
-use crate::common;
-
 use std::sync::{Arc, Mutex};
 
 use agent_core::{

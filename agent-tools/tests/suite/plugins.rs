@@ -2,8 +2,6 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::support;
-
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use agent_core::{Effect, Resources, Toolset};

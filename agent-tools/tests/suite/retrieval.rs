@@ -1,7 +1,5 @@
 //! Documents that are indexed, found and searched by an agent.
 
-use crate::support;
-
 use std::sync::{Arc, Mutex};
 
 use agent_core::{

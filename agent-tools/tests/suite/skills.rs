@@ -1,7 +1,5 @@
 //! Skills: loaded by name, read within their directories.
 
-use crate::support;
-
 use std::{fs, path::Path, sync::Arc};
 
 use agent_core::{ErrorKind, Tool};

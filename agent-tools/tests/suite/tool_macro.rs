@@ -1,7 +1,5 @@
 //! The `#[tool]` attribute.
 
-use crate::support;
-
 use std::{thread, time::Duration};
 
 use agent_core::{Effect, Error, ErrorKind, GlobalStorage, Key, Resources, RunCx, State, Tool, ToolRequest};

@@ -1,7 +1,5 @@
 //! Tool sets, tools from closures, and changes to what is said of a tool.
 
-use crate::support;
-
 use std::time::Duration;
 
 use agent_core::{Effect, ErrorKind, Tool, ToolRequest};

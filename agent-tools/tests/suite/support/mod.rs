@@ -1,5 +1,14 @@
 //! Calls tools as an executor does, without one.
 
+#![allow(dead_code, reason = "some features use a part of it")]
+
+#[cfg(feature = "container")]
+pub(crate) mod containers;
+pub(crate) mod document;
+#[cfg(all(feature = "e2b", target_os = "linux"))]
+pub(crate) mod e2b;
+pub(crate) mod server;
+
 use agent_core::{
     History, Resources, Result, RunCx, Tool, ToolCall, ToolOutput, ToolRequest,
     engine::{RunDriver, RunParts},
