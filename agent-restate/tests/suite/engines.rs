@@ -1,7 +1,7 @@
 //! Conformance tests of engines on a real Restate server, with processes that die.
 
 use crate::common;
-use crate::common::process;
+use crate::process;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,8 @@
 //! Agents that call remote agents, which are served by other processes.
 
 use crate::common;
-use crate::common::deeds;
-use crate::common::process;
+use crate::deeds;
+use crate::process;
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 

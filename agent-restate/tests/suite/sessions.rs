@@ -1,8 +1,8 @@
 //! Runs on a real server, with processes that start and end.
 
 use crate::common;
-use crate::common::deeds;
-use crate::common::process;
+use crate::deeds;
+use crate::process;
 
 use std::{
     collections::BTreeMap,

@@ -1,8 +1,7 @@
 //! Waits of runs with concurrent activity, and values that are too large for one message.
 
 use crate::common;
-use crate::common::deeds;
-use crate::common::process;
+use crate::process;
 
 use std::{
     collections::BTreeMap,

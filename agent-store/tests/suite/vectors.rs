@@ -72,7 +72,7 @@ mod sqlite {
         agent_store::memory_store_conformance!(|| {
             let dir = tempfile::tempdir().expect("a directory");
             let store = super::open(dir.path());
-            (agent_store::HybridMemoryStore::new(store, crate::Words::default()), dir)
+            (agent_store::HybridMemoryStore::new(store, crate::vectors::Words::default()), dir)
         });
     }
 

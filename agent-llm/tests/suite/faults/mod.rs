@@ -16,9 +16,10 @@ use agent_llm::{LayeredModel, ModelBuilder, RetryLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::{
+use crate::samples::ROWS;
+
+use self::{
     provider::{Attempt, Provider},
-    samples::ROWS,
     table::{Expect, FAULTS, Fault, Said},
 };
 

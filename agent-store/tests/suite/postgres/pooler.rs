@@ -44,7 +44,7 @@ mod ledger {
         let (place, memory) = (pooled(), Arc::new(MemoryLedger::new()));
         let open = move || -> Arc<dyn Ledger> {
             let Some(place) = &place else { return memory.clone() };
-            Arc::new(block_on(super::ledger::open(place)))
+            Arc::new(block_on(crate::postgres::ledger::open(place)))
         };
         (open, ())
     });
@@ -53,7 +53,7 @@ mod ledger {
 mod queue {
     use super::pooled;
 
-    agent_store::queue_conformance!(|| (super::queue::opener(pooled, false), ()));
+    agent_store::queue_conformance!(|| (crate::postgres::queue::opener(pooled, false), ()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
