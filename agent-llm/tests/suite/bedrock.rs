@@ -116,7 +116,10 @@ async fn shown(name: &str, variables: &[(&str, &str)], files: &[(&str, &str)]) -
         std::fs::write(path, text).expect("a file");
     }
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "bedrock::asks", "--ignored", "--nocapture"]).env("ASKED_MODEL", name).stdout(Stdio::piped());
+    command
+        .args(["--exact", "bedrock::asks", "--ignored", "--nocapture"])
+        .env("ASKED_MODEL", name)
+        .stdout(Stdio::piped());
     for (known, _) in std::env::vars().filter(|(known, _)| known.starts_with("AWS_")) {
         command.env_remove(known);
     }

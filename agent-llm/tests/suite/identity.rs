@@ -56,7 +56,10 @@ async fn shown(name: &str, variables: &[(&str, &str)], answer: &'static str) -> 
         }
     });
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "identity::asks", "--ignored", "--nocapture"]).env("ASKED_MODEL", name).stdout(Stdio::piped());
+    command
+        .args(["--exact", "identity::asks", "--ignored", "--nocapture"])
+        .env("ASKED_MODEL", name)
+        .stdout(Stdio::piped());
     let dir = tempfile::tempdir().expect("a directory");
     for (variable, value) in variables {
         let value = value.replace("{server}", &url);

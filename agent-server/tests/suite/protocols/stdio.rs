@@ -235,7 +235,8 @@ async fn as_a_program() {
 #[tokio::test]
 async fn the_frameworks_own_client_starts_it_as_a_program_and_gives_its_permissions() {
     let itself = std::env::current_exe().expect("a path").display().to_string();
-    let program = Stdio::new(itself).args(["protocols::stdio::as_a_program", "--exact", "--nocapture"]).env(PROGRAM, "1");
+    let program =
+        Stdio::new(itself).args(["protocols::stdio::as_a_program", "--exact", "--nocapture"]).env(PROGRAM, "1");
     let peer = AcpAgent::builder(program).build().expect("builds");
     let caller = Agent::of_tool("actor elsewhere", peer).build().expect("builds");
     let end = caller.run("tool").await.expect("runs").finished().expect("it finishes");

@@ -138,7 +138,8 @@ async fn a_container_ends_with_an_application_that_is_killed_and_one_that_was_pa
     }
     let Some(here) = sandbox(|b| b).await else { return };
     for role in ["running", "paused"] {
-        let test = "sandbox::container::a_container_ends_with_an_application_that_is_killed_and_one_that_was_paused_is_swept";
+        let test =
+            "sandbox::container::a_container_ends_with_an_application_that_is_killed_and_one_that_was_paused_is_swept";
         let mut application = std::process::Command::new(std::env::current_exe().expect("is there"))
             .args(["--exact", test, "--nocapture"])
             .env(ROLE, role)

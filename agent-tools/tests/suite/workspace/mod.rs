@@ -15,9 +15,9 @@ mod patching;
 mod pdfs;
 mod reading;
 mod searching;
+use crate::support;
 #[cfg(all(feature = "e2b", target_os = "linux"))]
 use crate::support::e2b as service;
-use crate::support;
 #[cfg(unix)]
 mod writing;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::rules;
 use super::super::served::{Answer, Served};
+use super::rules;
 
 /// Front end with its thread and messages.
 struct FrontEnd<'a> {
