@@ -64,8 +64,8 @@ pub struct Profile {
     /// Default fields of each Chat Completions request, specific to the server: `safe_prompt` of
     /// Mistral, `provider` of OpenRouter.
     pub fields: Map<String, Value>,
-    /// The only length that ids of calls may have, in letters and digits. Ids of another form that the server did not make are
-    /// mapped to such ones. Default: any.
+    /// Required length of call ids, in letters and digits. Ids of another form that the server did
+    /// not assign are mapped. Default: any.
     pub call_id_length: Option<usize>,
     /// How documents are written.
     pub documents: DocumentForm,

@@ -55,7 +55,7 @@ pub(super) struct Fold {
     calls: Vec<Call>,
     /// Number of calls that were emitted.
     spoken: usize,
-    /// Everything else, merged.
+    /// All other fields, merged.
     rest: Map<String, Value>,
 }
 

@@ -88,7 +88,7 @@ pub(in crate::wire) fn read(json: &RawValue, origin: &Origin, order: [Field; 5])
             }
             Field::Calls => {
                 let calls = said.tool_calls.take().unwrap_or_default();
-                blocks.reserve_exact(calls.len()); // they are kept for as long as the run
+                blocks.reserve_exact(calls.len()); // they are kept as long as the run
                 for json in calls {
                     blocks.push(Block::ToolCall(call(json, origin)?));
                 }

@@ -1,4 +1,4 @@
-//! From JSON Schema to the part of OpenAPI 3.0 that the API's older fields take.
+//! Conversion of JSON Schema into the subset of OpenAPI 3.0 in the API's older fields.
 
 use serde_json::{Map, Value, json};
 
