@@ -1,30 +1,32 @@
-//! What a server tells of its own accord, for programs.
+//! Change notifications of a server, as streams for programs.
 
 use futures::{Stream, StreamExt, stream};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::Client;
 
-/// A list of a server that is another one now.
+/// List of a server that changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ListChange {
-    /// Its tools. A client lists them anew by itself, before the next model call.
+    /// The tools. A client lists them again automatically, before the next model call.
     Tools,
-    /// Its [resources](Client::resources), or the [templates](Client::resource_templates) of them.
+    /// The [resources](Client::resources), or their [templates](Client::resource_templates).
     Resources,
-    /// Its [prompts](Client::prompts).
+    /// The [prompts](Client::prompts).
     Prompts,
 }
 
 impl Client {
-    /// The lists that changed, as the server tells of them from now on, for programs that show them. Whoever reads too slowly misses the oldest.
+    /// Returns a stream of the lists that change from now on, for programs that show them. A slow
+    /// reader misses the oldest notifications.
     pub fn list_changes(&self) -> impl Stream<Item = ListChange> + Send + use<> {
         told(self.link.news.lists.subscribe())
     }
 
-    /// The URIs of resources that changed, as the server tells of them. It tells of those that were
-    /// [subscribed](Self::subscribe), also after it was away. Whoever reads too slowly misses the oldest.
+    /// Returns a stream of the URIs of changed resources, of those that were
+    /// [subscribed](Self::subscribe). Subscriptions survive a reconnect. A slow reader misses the
+    /// oldest notifications.
     pub fn resource_updates(&self) -> impl Stream<Item = String> + Send + use<> {
         told(self.link.news.resources.subscribe())
     }

@@ -1,4 +1,4 @@
-//! What a server gives back, as parts that a model is shown.
+//! Conversion of a server's content to message parts.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::lines::too_large;
 
-/// The result of a call.
+/// Converts the result of a call.
 pub(super) fn output(result: CallToolResult) -> ToolOutput {
     let failed = result.is_error == Some(true);
     let parts: Vec<Part> = result.content.into_iter().map(part).collect();
@@ -22,7 +22,7 @@ pub(super) fn output(result: CallToolResult) -> ToolOutput {
     if failed { output.failed() } else { output }
 }
 
-/// One piece of content.
+/// Converts one content block.
 pub(super) fn part(content: ContentBlock) -> Part {
     match content {
         ContentBlock::Text(text) => Part::text(text.text),
@@ -30,12 +30,13 @@ pub(super) fn part(content: ContentBlock) -> Part {
         ContentBlock::Audio(audio) => document(audio.data, &audio.mime_type, None),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => Part::text(link_text(&link)),
-        // A later release of the protocol has it: nothing is left out in silence.
+        // Content kinds of a later protocol version leave a note, so that nothing is dropped
+        // silently.
         other => Part::text(format!("[content of a kind that cannot be shown: {}]", kind(&other))),
     }
 }
 
-/// What a resource holds.
+/// Converts the contents of a resource.
 pub(super) fn resource(contents: ResourceContents) -> Part {
     match contents {
         ResourceContents::TextResourceContents { uri, text, .. } => Part::text(format!("[resource {uri}]\n{text}")),
@@ -47,10 +48,11 @@ pub(super) fn resource(contents: ResourceContents) -> Part {
     }
 }
 
-/// The images that all models take. One that a provider refuses would stay in the conversation, and have each later request refused.
+/// Image types that all models accept. An image that a provider rejects would stay in the
+/// conversation, and make each later request fail.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The sounds and documents that some provider takes, without those that are text.
+/// Audio and document types that some provider accepts, without text types.
 const DOCUMENTS: [&str; 16] = [
     "application/msword",
     "application/pdf",
@@ -89,19 +91,19 @@ fn document(data: String, mime: &str, name: Option<String>) -> Part {
     }
 }
 
-/// Bytes that are text.
+/// Decodes bytes as text, if their media type is textual.
 fn text(data: &str, mime: &str) -> Option<String> {
     let of_text = mime.starts_with("text/")
         || ["json", "xml", "yaml", "javascript"].iter().any(|kind| essence(mime).ends_with(kind));
     String::from_utf8(BASE64_STANDARD.decode(data).ok().filter(|_| of_text)?).ok()
 }
 
-/// The media type without its parameters.
+/// Returns the media type without its parameters.
 fn essence(mime: &str) -> String {
     mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A medium of one of these types, or about how many bytes it has.
+/// Returns the medium if its type is one of `known`, otherwise its approximate size in bytes.
 fn media(data: String, mime: &str, name: Option<String>, known: &[&str]) -> Result<Media, usize> {
     let of_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let is_whole = !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(of_base64);
@@ -112,7 +114,7 @@ fn media(data: String, mime: &str, name: Option<String>, known: &[&str]) -> Resu
     Ok(if let Some(name) = name { media.with_name(name) } else { media })
 }
 
-/// A link to a resource, in words.
+/// Describes a link to a resource.
 fn link_text(link: &Resource) -> String {
     let mut text = format!("[link to the resource {} named '{}'", link.uri, link.name);
     let more = [link.mime_type.clone(), link.size.map(|size| format!("{size} bytes")), link.description.clone()];
@@ -123,27 +125,27 @@ fn link_text(link: &Resource) -> String {
     text + "]"
 }
 
-/// The name that the protocol has for the content's kind.
+/// Returns the protocol's name of a content kind.
 fn kind(content: &impl Serialize) -> String {
     let value = serde_json::to_value(content).unwrap_or_default();
     value["type"].as_str().unwrap_or("unknown").to_owned()
 }
 
-/// Refuses what is larger than `limit` bytes as JSON.
+/// Rejects content of more than `limit` bytes of JSON.
 pub(super) fn check_size(content: &impl Serialize, limit: usize) -> Result<()> {
     let size = size(content);
     if size > limit { Err(Error::tool(too_large(size, limit))) } else { Ok(()) }
 }
 
-/// How many bytes it has as JSON.
+/// Returns the size as JSON in bytes.
 pub(super) fn size(content: &impl Serialize) -> usize {
     let mut size = Size(0);
-    // A counter takes all that it is given.
+    // Writing to a counter cannot fail.
     let _ = serde_json::to_writer(&mut size, content);
     size.0
 }
 
-/// Counts what is written.
+/// Counts the bytes written.
 struct Size(usize);
 
 impl io::Write for Size {

@@ -1,4 +1,4 @@
-//! Where a server is, and how it is reached.
+//! Endpoints of MCP servers: local process, HTTP or byte streams.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::program::{Reader, Stdio, Writer};
 
 use super::OAuth;
 
-/// Where a server is: a [`Stdio`], an [`Http`] or [`Streams`].
+/// Endpoint of a server: a [`Stdio`], an [`Http`] or [`Streams`].
 #[derive(Clone, Debug)]
 pub struct Endpoint(pub(super) Kind);
 
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Streams(Streams),
 }
 
-/// A query may hold a key, and so may a user's name and password.
+/// Redacts the URL: its query may hold a key, and its user information a password.
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = reqwest::Url::parse(&self.url).ok();
@@ -29,7 +29,7 @@ impl fmt::Debug for Http {
     }
 }
 
-/// A server at a URL: streamable HTTP, or the HTTP with server-sent events of old servers.
+/// Server at a URL: streamable HTTP, or the older HTTP+SSE transport.
 ///
 /// ```
 /// use agent_tools::mcp::Http;
@@ -46,32 +46,32 @@ pub struct Http {
 }
 
 impl Http {
-    /// The server at this URL.
+    /// Creates the endpoint for a URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), headers: Vec::new(), oauth: None }
     }
 
-    /// Sets a header of every request. The value is in no log and no error.
+    /// Sets a header of every request. The value appears in no log and no error.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), Secret::from(value)));
         self
     }
 
-    /// Sets a bearer token: a header `authorization`.
+    /// Sets a bearer token: an `authorization` header.
     #[must_use]
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.header("authorization", format!("Bearer {}", token.into()))
     }
 
-    /// Gets access to a server that asks for OAuth in this way. Default: such a server cannot be reached.
+    /// Sets the OAuth flow for a server that requires it. Default: such a server cannot be used.
     #[must_use]
     pub fn oauth(mut self, access: OAuth) -> Self {
         self.oauth = Some(access);
         self
     }
 
-    /// The headers as they are sent.
+    /// Returns the headers in the form in which they are sent.
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>> {
         let header = |(name, value): &(String, Secret)| {
             let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
@@ -85,19 +85,19 @@ impl Http {
 
 type Connect = dyn Fn() -> BoxFuture<'static, Result<(Reader, Writer)>> + Send + Sync;
 
-/// A server at the other end of two streams of bytes, in the form of standard input and output: a program in a sandbox, a
-/// socket, or a server in the same process.
+/// Server at the other end of two byte streams that carry the stdio transport: a program in a
+/// sandbox, a socket, or a server in the same process.
 #[derive(Clone)]
 pub struct Streams(pub(super) Arc<Connect>);
 
 impl Streams {
-    /// Connects with `connect`, each time anew.
+    /// Opens the streams with `connect`, once per connection.
     pub fn new(connect: impl Fn() -> BoxFuture<'static, Result<(Reader, Writer)>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(connect))
     }
 
-    /// The program that this command starts in a sandbox, each time anew: it reaches what the sandbox lets it reach. Of what it writes to
-    /// its standard error nothing is kept.
+    /// Starts `command` in a sandbox, once per connection: the server has only the access that the
+    /// sandbox grants. Its standard error is discarded.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -122,7 +122,7 @@ impl fmt::Debug for Streams {
 }
 
 impl Endpoint {
-    /// What is wrong with it, found without looking for the server.
+    /// Validates the endpoint without connecting.
     pub(super) fn check(&self) -> Result<()> {
         match &self.0 {
             Kind::Stdio(stdio) => stdio.check(),

@@ -1,16 +1,17 @@
-//! Names of tools that providers take.
+//! Tool names that providers accept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
-/// The most characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST: usize = 64;
 
-/// The names that the model is told of the server's tools, by the server's own: whatever the order of the list, a tool has the same.
+/// Maps the server's tool names to names for the model. The result does not depend on the order of
+/// the list.
 ///
-/// What providers do not take becomes `_`. If two names become the same, the tool that was named so has it, and the others end in a
-/// digest of their own.
+/// Characters that providers reject become `_`. If two names collide, the tool whose own name is
+/// unchanged keeps it, and the others get a digest suffix.
 pub(super) fn all<'a>(prefix: &str, tools: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
     let plain: BTreeMap<&str, String> = tools.map(|tool| (tool, plain(prefix, tool))).collect();
     let is_own = |tool: &str, name: &str| name.len() <= LONGEST && name.strip_prefix(prefix) == Some(tool);
@@ -32,7 +33,8 @@ pub(super) fn all<'a>(prefix: &str, tools: impl Iterator<Item = &'a str>) -> BTr
     names
 }
 
-/// The name of one tool: one that is too long or `taken` ends in a digest of the server's own.
+/// Returns the name of one tool; a name that is too long or `taken` gets a suffix with a digest of
+/// the server's name of the tool.
 pub(super) fn of(prefix: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
     let name = plain(prefix, tool);
     if name.len() <= LONGEST && !name.is_empty() && !taken(&name) { name } else { apart(&name, tool, taken) }
@@ -43,7 +45,8 @@ fn plain(prefix: &str, tool: &str) -> String {
     prefix.chars().chain(tool.chars()).map(plain).collect()
 }
 
-/// The name with a digest of the server's own, since a server may have chosen a name that comes out, too.
+/// Adds a digest of the server's name of the tool, repeatedly if needed: a server may have chosen a
+/// name that collides with the result.
 fn apart(name: &str, tool: &str, taken: impl Fn(&str) -> bool) -> String {
     let time = |time: u32| {
         let digest = Sha256::new().chain_update(tool).chain_update(time.to_le_bytes()).finalize();

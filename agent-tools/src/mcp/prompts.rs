@@ -8,53 +8,53 @@ use serde_json::{Map, Value};
 
 use super::{Client, connection::Connection, content, resources::pages};
 
-/// A prompt of a server: messages that it makes of arguments.
+/// Prompt of a server: a template of messages with arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// What it is had by.
+    /// Name that identifies the prompt.
     pub name: String,
-    /// What it is called, for people.
+    /// Title for people.
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose of the prompt.
     pub description: Option<String>,
-    /// What it is made of.
+    /// Arguments of the prompt.
     pub arguments: Vec<PromptArgument>,
 }
 
-/// What a prompt is made of.
+/// Argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// What it is called.
+    /// Name of the argument.
     pub name: String,
-    /// What it is.
+    /// Description of the argument.
     pub description: Option<String>,
-    /// True if there is no prompt without it.
+    /// True if the argument is required.
     pub required: bool,
 }
 
 impl Prompt {
-    /// A prompt of a server of one's own, without arguments.
+    /// Creates a prompt without arguments, to be served.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), title: None, description: None, arguments: Vec::new() }
     }
 
-    /// The same prompt with a name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same prompt with words that say what it is for.
+    /// Sets the description of the prompt's purpose.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same prompt with one argument more.
+    /// Adds an argument.
     #[must_use]
     pub fn with_argument(mut self, argument: PromptArgument) -> Self {
         self.arguments.push(argument);
@@ -63,19 +63,19 @@ impl Prompt {
 }
 
 impl PromptArgument {
-    /// An argument that may be left out.
+    /// Creates an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), description: None, required: false }
     }
 
-    /// The same argument with words that say what it is.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same argument, without which there is no prompt.
+    /// Makes the argument required.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
@@ -84,10 +84,11 @@ impl PromptArgument {
 }
 
 impl Client {
-    /// The prompts that the server has.
+    /// Lists the prompts of the server.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached, does not answer in time, or has none.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server is unreachable, does not respond
+    /// in time, or has no prompts.
     pub async fn prompts(&self) -> Result<Vec<Prompt>> {
         let list = async |connection: &Connection| pages!(connection, list_prompts, prompts);
         let found = self.link.ask(None, self.link.settings.timeout, list).await?;
@@ -105,10 +106,11 @@ impl Client {
         Ok(found.into_iter().map(known).collect())
     }
 
-    /// The messages of a prompt, to begin a conversation with. What the server has an assistant say is text alone.
+    /// Returns the messages of a prompt, to start a conversation with. Assistant messages keep only
+    /// their text.
     ///
     /// # Errors
-    /// As [`prompts`](Self::prompts); also if it is larger than results may be.
+    /// As [`prompts`](Self::prompts); also if the prompt exceeds the size limit of results.
     pub async fn prompt(
         &self,
         name: &str,

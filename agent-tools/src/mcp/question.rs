@@ -1,4 +1,4 @@
-//! Questions of a server to people.
+//! Elicitation: questions of a server to people.
 
 use agent_core::{Ask, BoxFuture, Error, ErrorKind, Result};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::calls::Call;
 use crate::check_value;
 
-/// The kind of a question that a server asks.
+/// Kind of an elicitation question.
 pub const ELICITATION: &str = "mcp_elicitation";
 
 #[derive(Deserialize)]
@@ -17,24 +17,25 @@ struct Given {
     content: Option<Value>,
 }
 
-/// What a server asks a person: see [`ClientBuilder::elicitation_by`](super::ClientBuilder::elicitation_by).
+/// Question of a server to a person: see
+/// [`ClientBuilder::elicitation_by`](super::ClientBuilder::elicitation_by).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Elicitation {
-    /// The server that asks, by the client's name of it.
+    /// The client's name of the server that asks.
     pub server: String,
-    /// What it asks, in its own words.
+    /// The server's question.
     pub message: String,
-    /// The JSON Schema of the object that it wants to have.
+    /// JSON Schema of the requested object.
     pub schema: Option<Value>,
-    /// The address that the person is to open in place of that.
+    /// Address that the person must open instead.
     pub url: Option<String>,
 }
 
-/// Who answers for a person, at once: the content, or none if it is declined.
+/// Callback that answers on behalf of a person: the content, or `None` to decline.
 pub(super) type Answerer = dyn Fn(Elicitation) -> BoxFuture<'static, Result<Option<Value>>> + Send + Sync;
 
-/// The question of the server `name`; none if it is of a kind that is not known here.
+/// Reads the question of the server `name`; `None` if its kind is unsupported.
 pub(super) fn read(name: &str, request: &ElicitRequestParams) -> Option<Elicitation> {
     let (message, schema, url) = match request {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -55,7 +56,7 @@ impl Elicitation {
         json!({"server": self.server, "message": self.message, name: asked})
     }
 
-    /// The answer of a person, or an error that suspends the run until there is one.
+    /// Returns the person's answer, or an error that suspends the run until there is one.
     pub(super) fn ask(&self, call: &Call) -> Result<ElicitResult> {
         let schema = json!({
             "type": "object",
@@ -71,7 +72,8 @@ impl Elicitation {
         Ok(self.result(given.action, given.content))
     }
 
-    /// The answer of whoever answers at once. It is kept, so that a call that is made again is told the same.
+    /// Returns the callback's answer, which is journalled so that a repeated call gets the same
+    /// answer.
     pub(super) async fn answer(self, call: &Call, answerer: &Answerer) -> Result<ElicitResult> {
         let name = format!("elicitation-{}", call.name_of(&self.payload())?);
         let given = call.req.decide(&name, async { Ok(json!(answerer(self.clone()).await?)) }).await?;
@@ -88,7 +90,8 @@ impl Elicitation {
         Ok(result)
     }
 
-    /// What the server is told. What is left out of the content has the defaults of its schema.
+    /// Converts the answer for the server. Fields missing from the content get the defaults of the
+    /// schema.
     fn result(&self, action: ElicitationAction, content: Option<Value>) -> ElicitResult {
         let is_accepted = action == ElicitationAction::Accept;
         let mut result = ElicitResult::new(action);

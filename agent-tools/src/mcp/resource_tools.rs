@@ -1,4 +1,4 @@
-//! Tools with which a model looks at a server's resources.
+//! Tools with which a model reads a server's resources.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Client, failure::within, name};
 
-/// The tools to list and to read resources.
+/// Returns the tools that list and read resources.
 pub(super) fn of(client: &Client, taken: impl Fn(&str) -> bool) -> Vec<Arc<dyn Tool>> {
     let (server, prefix) = (client.name(), &client.link.settings.prefix);
     let none = json!({"type": "object", "properties": {}});
@@ -48,7 +48,7 @@ impl Tool for List {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let settings = &self.0.link.settings;
         let (resources, templates) = within(settings, Some(&req.cx), settings.timeout, async {
-            // Not every server has templates.
+            // Some servers have no templates.
             let templates = self.0.resource_templates().await.unwrap_or_default();
             Ok((self.0.resources().await?, templates))
         })

@@ -7,67 +7,67 @@ use rmcp::model::{
 
 use super::{Client, connection::Connection, content};
 
-/// The most entries of a list. One that goes on is cut there.
+/// Maximum of entries of a list; a longer list is truncated.
 pub(super) const ENTRIES: usize = 10_000;
 
-/// The most pages of a list.
+/// Maximum of pages of a list.
 pub(super) const PAGES: usize = 1000;
 
-/// A resource of a server: a file, a row, a page, whatever has a URI.
+/// Resource of a server, identified by a URI: a file, a row, a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resource {
-    /// What it is read by.
+    /// URI to read the resource by.
     pub uri: String,
-    /// What it is called.
+    /// Name of the resource.
     pub name: String,
-    /// What it is called, for people.
+    /// Title for people.
     pub title: Option<String>,
-    /// What it is.
+    /// Description of the resource.
     pub description: Option<String>,
-    /// Its media type.
+    /// Media type.
     pub mime: Option<String>,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub size: Option<u64>,
 }
 
-/// Resources whose URIs are made from a template.
+/// Template for the URIs of resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// The template: RFC 6570, such as `file:///{path}`.
+    /// URI template (RFC 6570), such as `file:///{path}`.
     pub uri: String,
-    /// What it is called.
+    /// Name of the template.
     pub name: String,
-    /// What it is called, for people.
+    /// Title for people.
     pub title: Option<String>,
-    /// What the resources are.
+    /// Description of the resources.
     pub description: Option<String>,
-    /// Their media type, if they all have one.
+    /// Media type, if all resources have the same.
     pub mime: Option<String>,
 }
 
 impl Resource {
-    /// A resource of a server of one's own, with its URI and what it is called.
+    /// Creates a resource with a URI and a name, to be served.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), title: None, description: None, mime: None, size: None }
     }
 
-    /// The same resource with a name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same resource with words that say what it is.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same resource of this media type.
+    /// Sets the media type.
     #[must_use]
     pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
         self.mime = Some(mime.into());
@@ -76,26 +76,26 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// A template of a server of one's own, with the template and what it is called.
+    /// Creates a URI template with a name, to be served.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), title: None, description: None, mime: None }
     }
 
-    /// The same template with a name for people.
+    /// Sets the title for people.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// The same template with words that say what its resources are.
+    /// Sets the description of the resources.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// The same template, whose resources are all of this media type.
+    /// Sets the media type of all resources.
     #[must_use]
     pub fn with_mime(mut self, mime: impl Into<String>) -> Self {
         self.mime = Some(mime.into());
@@ -103,7 +103,7 @@ impl ResourceTemplate {
     }
 }
 
-/// All pages of a list, unless it goes on without end.
+/// Collects all pages of a list, up to the limits.
 macro_rules! pages {
     ($connection:ident, $method:ident, $field:ident) => {{
         let (mut entries, mut cursor, mut size) = (Vec::new(), None, 0);
@@ -124,10 +124,11 @@ macro_rules! pages {
 pub(super) use pages;
 
 impl Client {
-    /// The resources that the server lists.
+    /// Lists the resources of the server.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached, does not answer in time, or has none.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server is unreachable, does not respond
+    /// in time, or has no resources.
     pub async fn resources(&self) -> Result<Vec<Resource>> {
         let list = async |connection: &Connection| pages!(connection, list_resources, resources);
         let found = self.link.ask(None, self.link.settings.timeout, list).await?;
@@ -142,7 +143,7 @@ impl Client {
         Ok(found.into_iter().map(known).collect())
     }
 
-    /// The templates of further resources.
+    /// Lists the resource templates of the server.
     ///
     /// # Errors
     /// As [`resources`](Self::resources).
@@ -159,10 +160,10 @@ impl Client {
         Ok(found.into_iter().map(known).collect())
     }
 
-    /// What the resource holds: text as text, all else as images and documents.
+    /// Reads a resource: text as text, other contents as images and documents.
     ///
     /// # Errors
-    /// As [`resources`](Self::resources); also if it is larger than results may be.
+    /// As [`resources`](Self::resources); also if the contents exceed the size limit of results.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>> {
         let params = ReadResourceRequestParams::new(uri);
         let read = async |connection: &Connection| connection.peer.read_resource(params).await;
@@ -171,7 +172,7 @@ impl Client {
         Ok(found.contents.into_iter().map(content::resource).collect())
     }
 
-    /// Asks the server to tell when the resource changes: see [`resource_updates`](Self::resource_updates).
+    /// Subscribes to changes of a resource: see [`resource_updates`](Self::resource_updates).
     ///
     /// # Errors
     /// As [`resources`](Self::resources).
@@ -184,7 +185,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks the server not to tell of the resource any more.
+    /// Unsubscribes from changes of a resource.
     ///
     /// # Errors
     /// As [`resources`](Self::resources).

@@ -1,4 +1,4 @@
-//! Models that a server asks through its client.
+//! Sampling: models that a server asks through its client.
 #![expect(deprecated, reason = "sampling is on its way out of the protocol, and servers have it")]
 
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use rmcp::model::{
 
 use super::{calls::Call, content};
 
-/// Asks the model, as a part of the call's run. What it says is kept, so that a call that is made again is told the same.
+/// Calls the model as a part of the call's run. The answer is journalled, so that a repeated call
+/// gets the same answer.
 pub(super) async fn ask(
     call: &Call,
     model: &dyn Model,
     most: Option<u64>,
     mut params: CreateMessageRequestParams,
 ) -> Result<CreateMessageResult> {
-    // It says which request this is, not what is asked.
+    // The metadata identifies the request and is not part of the question.
     params.meta = None;
     let name = format!("sampling-{}", call.name_of(&params)?);
     if params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {

@@ -12,13 +12,14 @@ use crate::{
     sandbox::{Command, Input, Sandbox},
 };
 
-/// The most bytes that wait for a program that reads slowly.
+/// Maximum of bytes buffered for a program that reads slowly.
 const WAITING: usize = 64 * 1024;
 
-/// Runs its arguments without their standard error: a sandbox gives both outputs as one, and a line of a log would break a message.
+/// Runs the command without its standard error: a sandbox merges both outputs, and a log line would
+/// corrupt a message.
 const QUIETLY: &str = r#"exec "$@" 2>/dev/null"#;
 
-/// Starts the program. It is ended when nobody reads from it any more.
+/// Starts the program. It is killed when its reader is dropped.
 pub(super) async fn start(sandbox: Arc<dyn Sandbox>, mut command: Command) -> Result<(Reader, Writer)> {
     let arguments = std::mem::take(&mut command.args);
     let program = std::mem::replace(&mut command.program, "sh".to_owned());
@@ -35,7 +36,7 @@ pub(super) async fn start(sandbox: Arc<dyn Sandbox>, mut command: Command) -> Re
     Ok((Box::new(StreamReader::new(Box::pin(output))), Box::new(near)))
 }
 
-/// Gives the program what is written to it. Its input ends when the writer does.
+/// Forwards the written bytes to the program's input, and closes the input with the writer.
 async fn pass(mut written: DuplexStream, input: Input) {
     let mut piece = vec![0; WAITING];
     while let Ok(length @ 1..) = written.read(&mut piece).await {

@@ -1,4 +1,4 @@
-//! HTTP with server-sent events: the form of servers from before streamable HTTP.
+//! HTTP+SSE transport of servers that predate streamable HTTP.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -18,22 +18,22 @@ use tokio_util::io::StreamReader;
 use super::{Http, http::client};
 use crate::lines::{Event, Line, LineReader};
 
-/// How long the server has to say where messages go.
+/// Time that the server has to announce its message endpoint.
 const HELLO: Duration = Duration::from_secs(5);
 
-/// A connection whose messages come as events, and go as requests of their own.
+/// Connection that receives messages as events and sends each in a request.
 pub(super) struct Sse {
     server: Arc<str>,
     lines: LineReader,
     event: Event,
     client: reqwest::Client,
     headers: HeaderMap,
-    /// Where messages go.
+    /// Message endpoint.
     to: Url,
 }
 
 impl Sse {
-    /// Connects, if there is such a server.
+    /// Connects, if the server supports this transport.
     pub(super) async fn open(name: Arc<str>, server: &Http, limit: usize) -> Option<Self> {
         let (client, url) = (client().ok()?, Url::parse(&server.url).ok()?);
         let headers: HeaderMap = server.headers().ok()?.into_iter().collect();
@@ -49,11 +49,11 @@ impl Sse {
         let hello = tokio::time::timeout(HELLO, sse.next()).await.ok()?;
         let Read::Event(event) = hello? else { return None };
         let to = url.join(std::str::from_utf8(&event.data).ok()?).ok()?;
-        // The headers of this server are for no other one.
+        // The headers of this server must not be sent to another origin.
         (event.name == "endpoint" && to.origin() == url.origin()).then(|| Self { to, ..sse })
     }
 
-    /// The next event or line that is too long; none at the end.
+    /// Returns the next event or overlong line; `None` at the end.
     async fn next(&mut self) -> Option<Read> {
         loop {
             let line = match self.lines.next().await {
@@ -89,7 +89,7 @@ impl Transport<RoleClient> for Sse {
         let request = self.client.post(self.to.clone()).headers(self.headers.clone()).json(&item);
         async move {
             let answer = request.send().await.and_then(reqwest::Response::error_for_status);
-            // The address may hold what is a secret.
+            // The address may hold a secret.
             answer.map(drop).map_err(|e| io::Error::other(e.without_url()))
         }
     }

@@ -1,4 +1,4 @@
-//! Access to one server: its token, renewed and asked for anew.
+//! OAuth access to one server: obtains and renews its token.
 
 use std::{
     sync::Arc,
@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use super::{Authorizer, Grant, OAuth, assertion::Key, kept::Kept, network::Network};
 
-/// Access to one server.
+/// OAuth access to one server.
 pub(in super::super) struct Access {
     how: OAuth,
     url: String,
@@ -33,7 +33,7 @@ impl Access {
         Self { how: how.clone(), url: url.to_owned(), network, kept, manager: Mutex::default() }
     }
 
-    /// The token there is.
+    /// Returns the current token, if there is one.
     pub(in super::super) async fn token(&self) -> Result<Option<String>, AuthError> {
         let mut slot = self.manager.lock().await;
         if slot.is_none() {
@@ -47,9 +47,9 @@ impl Access {
         }
     }
 
-    /// The client that was let in before, with what was kept of it.
+    /// Restores the manager of a client that was authorised before, from its stored credentials.
     async fn known(&self) -> Result<Option<AuthorizationManager>, AuthError> {
-        // What was kept of a client's own credentials is had again as easily.
+        // A client with its own credentials obtains a new token as easily, so nothing is restored.
         let Grant::User(authorizer) = &self.how.grant else { return Ok(None) };
         let Some(kept) = self.kept.load().await?.filter(|kept| kept.token_response.is_some()) else { return Ok(None) };
         let mut manager = self.manager().await?;
@@ -66,7 +66,7 @@ impl Access {
         Ok(Some(manager))
     }
 
-    /// Another token than the one that was `sent` and refused. `more` is a scope that it lacks.
+    /// Obtains another token in place of the rejected token `sent`. `more` is a missing scope.
     pub(in super::super) async fn renew(
         &self,
         sent: Option<&str>,
@@ -76,7 +76,7 @@ impl Access {
         let mut slot = self.manager.lock().await;
         let mut scopes = self.how.scopes.clone();
         if let Some(manager) = &*slot {
-            // Somebody else may have renewed it meanwhile.
+            // Another task may have renewed the token meanwhile.
             if let Ok(token) = manager.get_access_token().await
                 && Some(&*token) != sent
             {
@@ -106,7 +106,7 @@ impl Access {
         Ok(manager)
     }
 
-    /// What the authorization server says of itself.
+    /// Fetches the metadata of the authorization server.
     async fn metadata(
         &self,
         manager: &AuthorizationManager,
@@ -115,8 +115,9 @@ impl Access {
         let is_named = challenge.is_some_and(|challenge| challenge.contains("resource_metadata"));
         match manager.resolve_metadata_from_challenge(challenge).await {
             Ok(found) => Ok(found.metadata),
-            // A server of the first version with OAuth names no authorization server: what lies at its own root is meant, whose
-            // issuer may be a part of the same origin. Whoever names one is held to the name.
+            // An MCP server of the first OAuth revision names no authorization server: the metadata
+            // at the root of its origin is used, whose issuer may be a part of the same origin. A
+            // server that names one must match it.
             Err(AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer })
                 if !is_named && !self.network.has_named_a_server() =>
             {
@@ -131,7 +132,7 @@ impl Access {
         }
     }
 
-    /// Asks for access.
+    /// Requests access.
     async fn authorized(
         &self,
         challenge: Option<&str>,
@@ -205,7 +206,7 @@ impl Access {
         scopes: Vec<String>,
     ) -> Result<AuthorizationManager, AuthError> {
         let mut token = key.token(id, &self.network, server, &scopes, &self.url).await?;
-        // Who signs gets another token by signing again.
+        // A client that signs assertions gets another token with a new assertion.
         token.as_object_mut().and_then(|token| token.remove("refresh_token"));
         let granted = token["scope"].as_str().map(|given| given.split_whitespace().map(str::to_owned).collect());
         let response = serde_json::from_value(token)

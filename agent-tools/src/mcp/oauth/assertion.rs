@@ -1,4 +1,4 @@
-//! A client that signs who it is: `private_key_jwt` of RFC 7523.
+//! Client authentication with a signed assertion: `private_key_jwt` of RFC 7523.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,10 +19,10 @@ use url::form_urlencoded::Serializer;
 
 use super::network::Network;
 
-/// How long an assertion holds, in seconds.
+/// Lifetime of an assertion in seconds.
 const HOLDS: u64 = 300;
 
-/// A private key, and the algorithm that goes with it.
+/// Private key, with its algorithm.
 pub(super) enum Key {
     Es256(EcdsaKeyPair),
     Es384(EcdsaKeyPair),
@@ -35,7 +35,7 @@ fn failed(why: impl Into<String>) -> AuthError {
 }
 
 impl Key {
-    /// The key in a text of the form PEM, if there is one of a known kind.
+    /// Parses a PEM key; `None` if it is of no supported kind.
     pub(super) fn from_pem(pem: &str) -> Option<Self> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).ok()?;
         let (der, random) = (key.secret_pkcs8_der(), SystemRandom::new());
@@ -47,7 +47,7 @@ impl Key {
         es256.or_else(es384).or_else(ed25519).or_else(rs256)
     }
 
-    /// What the algorithm is called in a JSON Web Token.
+    /// Returns the JWT name of the algorithm.
     fn algorithm(&self) -> &'static str {
         match self {
             Self::Es256(_) => "ES256",
@@ -69,7 +69,7 @@ impl Key {
         signed.map_err(|_| failed("the client's key cannot sign"))
     }
 
-    /// A token that says to `audience` that this is the client `id`.
+    /// Returns a signed assertion for `audience` that identifies the client `id`.
     fn assertion(&self, id: &str, audience: &str) -> Result<String, AuthError> {
         let (random, mut nonce) = (SystemRandom::new(), [0; 16]);
         random.fill(&mut nonce).map_err(|_| failed("there are no random numbers"))?;
@@ -85,7 +85,7 @@ impl Key {
         Ok(format!("{text}.{signature}"))
     }
 
-    /// What the authorization server gives the client `id` for the resource.
+    /// Requests a token for the client `id` and the resource.
     pub(super) async fn token(
         &self,
         id: &str,
@@ -127,7 +127,7 @@ impl Key {
         request.map_err(|_| failed("the authorization server's address for tokens is none"))
     }
 
-    /// Refuses a server that says that it takes no such signature.
+    /// Rejects an authorization server that does not support this signature algorithm.
     fn check(&self, server: &AuthorizationMetadata) -> Result<(), AuthError> {
         let takes = |field: &str, value: &str| {
             let known = server.additional_fields.get(field).and_then(Value::as_array);

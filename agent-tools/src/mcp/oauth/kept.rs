@@ -1,4 +1,4 @@
-//! What is kept for a server, in the form of the library.
+//! Adapter from [`TokenStore`](super::TokenStore) to the credential store of `rmcp`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use super::TokenStore;
 
-/// The field with the secret that the client got when it was registered.
+/// Field of the secret that the client got at registration.
 const SECRET: &str = "client_secret";
 
-/// What is kept for a server: its tokens, and the secret of the client that they are for.
+/// Stored credentials of a server: its tokens, and the secret of the client that owns them.
 #[derive(Clone)]
 pub(super) struct Kept {
     tokens: Arc<dyn TokenStore>,
     server: String,
-    /// The client's id and secret, once they are known.
+    /// Client id and secret, once known.
     client: Arc<Mutex<Option<(String, Secret)>>>,
-    /// Held while a token is renewed, so that two connections do not use up one refresh token.
+    /// Held while a token is renewed, so that two connections do not spend the same refresh token.
     renewing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -31,13 +31,13 @@ impl Kept {
         Self { tokens, server, client: Arc::default(), renewing: Arc::default() }
     }
 
-    /// Notes the secret of the client of this id, to be kept with its tokens.
+    /// Records the secret of the client `id`, to be stored with its tokens.
     pub(super) fn note(&self, id: &str, secret: Option<Secret>) {
         let known = secret.map(|secret| (id.to_owned(), secret));
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 
-    /// The secret of the client of this id.
+    /// Returns the secret of the client `id`.
     pub(super) fn secret_of(&self, id: &str) -> Option<Secret> {
         let client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         client.as_ref().filter(|(of, _)| of == id).map(|(_, secret)| secret.clone())
@@ -48,7 +48,7 @@ impl Kept {
 impl CredentialStore for Kept {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         let Some(text) = self.tokens.load(&self.server).await.map_err(|e| not_kept(&e))? else { return Ok(None) };
-        // What nobody can read is as good as nothing: access is asked for again.
+        // Unreadable credentials count as missing: access is requested again.
         let Ok(mut kept) = serde_json::from_str::<Value>(text.expose()) else { return Ok(None) };
         let secret = kept.as_object_mut().and_then(|kept| kept.remove(SECRET));
         let Ok(credentials) = serde_json::from_value::<StoredCredentials>(kept) else { return Ok(None) };

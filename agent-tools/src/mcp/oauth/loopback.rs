@@ -1,4 +1,4 @@
-//! Where the browser of a user on this machine comes back to.
+//! Loopback redirect receiver for the browser on this machine.
 
 use std::{fmt, io, net::SocketAddr, time::Duration};
 
@@ -12,15 +12,16 @@ use url::Url;
 
 use super::Authorizer;
 
-/// The most bytes of the line that names the address.
+/// Maximum length of the request line, in bytes.
 const LINE: u64 = 16 * 1024;
 
-/// How long a browser has to send it.
+/// Time that a browser has to send its request.
 const HELLO: Duration = Duration::from_secs(10);
 
-/// Lets a user in with the browser of this machine, which comes back to a port of `127.0.0.1` that nobody else can reach.
+/// Authorises a user with the browser of this machine, which is redirected to a port of
+/// `127.0.0.1`.
 ///
-/// Whatever comes there without the secret of the user's own attempt is turned away.
+/// Requests without the `state` of the current attempt are rejected.
 pub struct Loopback {
     listener: Mutex<TcpListener>,
     address: SocketAddr,
@@ -28,10 +29,10 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Listens at a free port. `open` has the user's browser open an address: it prints it, or starts the browser.
+    /// Binds a free port. `open` opens an address in the user's browser, or prints it.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`] if there is no port.
+    /// [`ErrorKind::Transport`] if no port can be bound.
     pub async fn bind(open: impl Fn(&str) + Send + Sync + 'static) -> Result<Self> {
         let listening = async {
             let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -41,7 +42,7 @@ impl Loopback {
         listening.await.map_err(|e| Error::new(ErrorKind::Transport, "no port of 127.0.0.1 can be had").with_source(e))
     }
 
-    /// The address with which a browser came back, if this was one.
+    /// Reads a request; returns the redirect address if the request is one.
     async fn came_back(&self, stream: TcpStream, state: &str) -> io::Result<Option<String>> {
         let (mut line, mut reader) = (String::new(), BufReader::new(stream).take(LINE));
         reader.read_line(&mut line).await?;
@@ -58,7 +59,7 @@ impl Loopback {
             says.len()
         );
         let mut stream = reader.into_inner();
-        // The browser may be gone already.
+        // The browser may have disconnected.
         let _ = stream.write_all(answer.as_bytes()).await;
         let _ = stream.shutdown().await;
         Ok(found)
@@ -81,7 +82,7 @@ impl Authorizer for Loopback {
         (self.open)(url);
         loop {
             let (stream, _) = listener.accept().await.map_err(failed)?;
-            // Whoever is slow, or no browser at all, is not waited for.
+            // A slow client, or one that is no browser, times out.
             if let Ok(Ok(Some(found))) = tokio::time::timeout(HELLO, self.came_back(stream, &state)).await {
                 return Ok(found);
             }

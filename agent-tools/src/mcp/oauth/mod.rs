@@ -1,4 +1,4 @@
-//! Access to servers that ask for OAuth.
+//! OAuth for MCP servers.
 
 mod access;
 mod assertion;
@@ -18,17 +18,19 @@ pub use self::{
     store::{FileTokens, MemoryTokens, TokenStore},
 };
 
-/// How long a user has to let the client in.
+/// Default time for a user to authorise the client.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How a client gets access to a server that asks for OAuth 2.1: see [`Http::oauth`](super::Http::oauth).
+/// OAuth 2.1 flow of a client: see [`Http::oauth`](super::Http::oauth).
 ///
-/// Nothing is done before the server refuses a request. Then its authorization server is found, this client is registered there if
-/// it is not [known](Self::client), and access is asked for. Tokens are renewed when they are about to end or refused, and a
-/// server that wants to have more allowed is asked for that, twice in a call at most.
+/// The flow starts when the server rejects a request. The client then discovers the authorization
+/// server, registers there unless it is [known](Self::client), and requests access. Tokens are
+/// renewed when they are about to expire or are rejected; a scope that the server demands later is
+/// requested too, at most twice per call.
 ///
-/// What the server says of its authorization server is not trusted: beside the host of the server itself, and those that are
-/// [allowed](Self::allow_host), only addresses of the public internet are reached, and these by HTTPS. Redirects are not followed.
+/// The server's statements about its authorization server are not trusted: apart from the host of
+/// the server itself and [allowed](Self::allow_host) hosts, only addresses of the public internet
+/// are reached, and only with HTTPS. Redirects are not followed.
 ///
 /// ```
 /// use agent_tools::mcp::{Client, FileTokens, Http, Loopback, OAuth};
@@ -54,21 +56,23 @@ pub struct OAuth {
 
 #[derive(Clone)]
 enum Grant {
-    /// A user lets the client in: an authorization code, with PKCE.
+    /// A user authorises the client: authorization code grant with PKCE.
     User(Arc<dyn Authorizer>),
-    /// The client is known itself, by a secret.
+    /// The client authenticates with a secret.
     Secret,
-    /// The client is known itself, by a key; none if what was given is none.
+    /// The client authenticates with a key; `None` if the given key is invalid.
     Key(Option<Arc<Key>>),
 }
 
-/// Has a user let a client in. [`Loopback`] is one for programs on the user's own machine.
+/// Asks a user to authorise a client. [`Loopback`] is the implementation for programs on the user's
+/// own machine.
 #[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
-    /// The URI to which the user's browser comes back.
+    /// Returns the redirect URI of the user's browser.
     fn redirect_uri(&self) -> String;
 
-    /// Shows the user this address, and gives back the whole address to which the browser came back: the redirect URI with a query.
+    /// Shows the user this address, and returns the complete address that the browser was
+    /// redirected to: the redirect URI with a query.
     ///
     /// # Errors
     /// If the user cannot be asked.
@@ -76,19 +80,20 @@ pub trait Authorizer: Send + Sync + 'static {
 }
 
 impl OAuth {
-    /// Access that a user allows.
+    /// Creates a flow in which a user grants access.
     pub fn new(authorizer: impl Authorizer) -> Self {
         Self::of(Grant::User(Arc::new(authorizer)))
     }
 
-    /// Access that this client has by its own id and secret, without a user: the grant of client credentials.
+    /// Creates a flow without a user: the client credentials grant with an id and a secret.
     pub fn client_credentials(id: impl Into<String>, secret: impl Into<String>) -> Self {
         Self::of(Grant::Secret).client(id).client_secret(secret)
     }
 
-    /// Access that this client has by its own id and what it signs with a private key, without a user: the grant of client credentials
-    /// with `private_key_jwt`. The key is a text of the form PEM, as PKCS #8 has it (`BEGIN PRIVATE KEY`): of the curves P-256, P-384
-    /// or Ed25519, or of RSA. It is in no log and no error. What is no such key is found when the client is built.
+    /// Creates a flow without a user: the client credentials grant with an id and an assertion that
+    /// a private key signs (`private_key_jwt`). The key is PEM text in PKCS #8 form (`BEGIN PRIVATE
+    /// KEY`): P-256, P-384, Ed25519 or RSA. It appears in no log and no error. Building the client
+    /// fails if the key is invalid.
     pub fn private_key_jwt(id: impl Into<String>, key: impl AsRef<str>) -> Self {
         Self::of(Grant::Key(Key::from_pem(key.as_ref()).map(Arc::new))).client(id)
     }
@@ -106,14 +111,15 @@ impl OAuth {
         }
     }
 
-    /// Sets the name under which this client is registered, which the user is shown. Default: the name of this crate.
+    /// Sets the name under which this client registers, and which the user sees. Default: the name
+    /// of this crate.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets the id under which the authorization server knows this client. Default: the client is registered there.
+    /// Sets the id of this client at the authorization server. Default: the client registers there.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>) -> Self {
         let secret = self.client.and_then(|(_, secret)| secret);
@@ -121,7 +127,7 @@ impl OAuth {
         self
     }
 
-    /// Sets the secret that goes with the [client](Self::client)'s id. It is in no log and no error.
+    /// Sets the secret of the [client](Self::client). It appears in no log and no error.
     #[must_use]
     pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
         let id = self.client.map(|(id, _)| id).unwrap_or_default();
@@ -129,42 +135,43 @@ impl OAuth {
         self
     }
 
-    /// Sets the HTTPS address of a document that describes this client, for authorization servers that take it as an id.
+    /// Sets the HTTPS address of this client's metadata document, for authorization servers that
+    /// accept it as a client id.
     #[must_use]
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
         self
     }
 
-    /// Asks for this scope. Default: those that the server names.
+    /// Requests this scope. Default: the scopes that the server names.
     #[must_use]
     pub fn scope(mut self, scope: impl Into<String>) -> Self {
         self.scopes.push(scope.into());
         self
     }
 
-    /// Takes this host for the authorization server though it is at a private address, such as `sso.corp`.
+    /// Allows an authorization server at this host, such as `sso.corp`, even at a private address.
     #[must_use]
     pub fn allow_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into());
         self
     }
 
-    /// Sets how long the user has. Default: five minutes.
+    /// Sets the time for the user to grant access. Default: five minutes.
     #[must_use]
     pub fn patience(mut self, most: Duration) -> Self {
         self.patience = most;
         self
     }
 
-    /// Sets where tokens are kept. Default: [`MemoryTokens`].
+    /// Sets the token store. Default: [`MemoryTokens`].
     #[must_use]
     pub fn tokens(mut self, tokens: impl TokenStore) -> Self {
         self.tokens = Arc::new(tokens);
         self
     }
 
-    /// The longest that may pass until there is access.
+    /// Returns the maximum duration of the whole flow.
     pub(super) fn longest(&self) -> Duration {
         match self.grant {
             Grant::User(_) => self.patience,
@@ -172,7 +179,7 @@ impl OAuth {
         }
     }
 
-    /// What is wrong with it, found without asking anybody.
+    /// Validates the settings without sending a request.
     pub(super) fn check(&self) -> Result<()> {
         match self.grant {
             Grant::Key(None) => Err(Error::config(

@@ -1,4 +1,4 @@
-//! Where tokens are kept.
+//! Token stores.
 
 use std::{
     collections::HashMap,
@@ -11,29 +11,30 @@ use std::{
 use agent_core::{Error, ErrorKind, Result, async_trait, tool::Secret};
 use sha2::{Digest, Sha256};
 
-/// Keeps the tokens of servers: a key chain, a database, a [file](FileTokens) or [memory](MemoryTokens).
+/// Stores the tokens of servers: a key chain, a database, a [file](FileTokens) or
+/// [memory](MemoryTokens).
 #[async_trait]
 pub trait TokenStore: Send + Sync + 'static {
-    /// What was kept for the server at this URL.
+    /// Loads the text stored for the server at this URL.
     ///
     /// # Errors
     /// If it cannot be read.
     async fn load(&self, server: &str) -> Result<Option<Secret>>;
 
-    /// Keeps this text for the server, in the place of what was kept before.
+    /// Stores this text for the server, and replaces the previous one.
     ///
     /// # Errors
-    /// If it cannot be kept.
+    /// If it cannot be stored.
     async fn save(&self, server: &str, tokens: Secret) -> Result<()>;
 
-    /// Forgets what was kept for the server.
+    /// Removes the text stored for the server.
     ///
     /// # Errors
-    /// If it cannot be forgotten.
+    /// If it cannot be removed.
     async fn remove(&self, server: &str) -> Result<()>;
 }
 
-/// Keeps tokens as long as the process lives.
+/// Stores tokens for the lifetime of the process.
 #[derive(Debug, Default)]
 pub struct MemoryTokens(Mutex<HashMap<String, Secret>>);
 
@@ -60,17 +61,17 @@ impl TokenStore for MemoryTokens {
     }
 }
 
-/// Keeps tokens in files of a directory, one for each server, which only this user may read.
+/// Stores tokens in files of a directory, one per server, which only this user may read.
 #[derive(Clone)]
 pub struct FileTokens(PathBuf);
 
 impl FileTokens {
-    /// In this directory, which is made if it is not there.
+    /// Uses this directory, and creates it if it is missing.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self(directory.into())
     }
 
-    /// Does something with the file of the server where it keeps nobody waiting.
+    /// Runs an operation on the server's file on a thread for blocking work.
     async fn with<T: Send + 'static>(
         &self,
         server: &str,
@@ -125,7 +126,7 @@ impl TokenStore for FileTokens {
     }
 }
 
-/// Makes the directory of the file, which nobody else may look into.
+/// Creates the file's directory, accessible to this user only.
 fn private_directory(path: &std::path::Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -133,13 +134,13 @@ fn private_directory(path: &std::path::Path) -> io::Result<()> {
     builder.recursive(true).create(path.parent().unwrap_or(path))
 }
 
-/// A new file that nobody else may read.
+/// Creates a file that only this user may read.
 fn private_file(path: &std::path::Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.write(true).create_new(true).open(path) {
-        // Somebody died while it was written.
+        // A process died while it wrote the file.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
             options.open(path)

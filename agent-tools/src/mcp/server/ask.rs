@@ -1,4 +1,4 @@
-//! Questions of a run, put to the user of a client.
+//! Elicitation of a run's questions from the client's user.
 
 use agent_core::{Answer, Error, ErrorKind, Result, run::Question};
 use rmcp::{
@@ -8,7 +8,7 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// The answers of the client's user, by the ids of the questions.
+/// Returns the answers of the client's user, by question id.
 pub(super) async fn all(questions: &[Question], context: &RequestContext<RoleServer>) -> Result<Vec<(String, Answer)>> {
     let mut answers = Vec::new();
     for question in questions {
@@ -36,14 +36,14 @@ async fn one(question: &Question, context: &RequestContext<RoleServer>) -> Resul
     }
 }
 
-/// How an answer stands in what a user fills in.
+/// Form of an answer in the elicited content.
 #[derive(Clone, Copy)]
 enum Form {
-    /// It is the whole.
+    /// The content is the answer.
     Whole,
-    /// It is a field.
+    /// A field holds the answer.
     Field,
-    /// It is JSON in a field, since users of clients fill in texts, numbers and choices alone.
+    /// A field holds the answer as JSON text, since clients only support text, numbers and choices.
     Json,
 }
 

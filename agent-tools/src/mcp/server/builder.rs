@@ -1,4 +1,4 @@
-//! Building a server.
+//! Server builder.
 
 use std::{
     fmt,
@@ -17,14 +17,14 @@ use crate::{
     mcp::{Prompt, Resource, ResourceTemplate},
 };
 
-/// What a [`Server`] is to be; made by [`Server::builder`].
+/// Builds a [`Server`]; made by [`Server::builder`].
 #[must_use]
 pub struct ServerBuilder {
     about: About,
     parts: Parts,
 }
 
-/// What an author's function does with a request.
+/// Wraps a handler function of the application.
 fn handle<Q: 'static, A: 'static, T: 'static, F, Fut>(function: F, finish: fn(T) -> Result<A>) -> Handle<Q, A>
 where
     F: Fn(Q) -> Fut + Send + Sync + 'static,
@@ -43,27 +43,28 @@ impl ServerBuilder {
         Self { about, parts: Parts::default() }
     }
 
-    /// Serves a tool.
+    /// Adds a tool.
     pub fn tool(mut self, tool: impl Tool) -> Self {
         self.parts.tools.push(What::Tool(Arc::new(tool)));
         self
     }
 
-    /// Serves the tools of a set.
+    /// Adds the tools of a set.
     pub fn tools(mut self, tools: ToolSet) -> Self {
         self.parts.tools.extend(tools.into_iter().map(What::Tool));
         self
     }
 
-    /// Serves an agent as a tool, under its key: it takes a `task` and gives its answer. What its run asks is put to the client's
-    /// user.
+    /// Adds an agent as a tool, named by its key: it takes a `task` and returns the answer.
+    /// Questions of its run go to the client's user.
     pub fn agent(mut self, agent: SubAgent) -> Self {
         self.parts.tools.push(What::Agent(agent));
         self
     }
 
-    /// Serves a resource. `read` gives what it holds, in the forms that a tool may [give](IntoToolOutput): a text is of the
-    /// resource's media type, or `text/plain`. The client is told the message of an error.
+    /// Adds a resource. `read` returns its contents, in the forms that a tool may
+    /// [return](IntoToolOutput): text has the resource's media type, or `text/plain`. The client
+    /// receives the message of an error.
     pub fn resource<F, Fut>(mut self, resource: Resource, read: F) -> Self
     where
         F: Fn(ResourceRequest) -> Fut + Send + Sync + 'static,
@@ -73,8 +74,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves the resources whose URIs are made from a template: `{name}` stands for a piece between two `/`, `{+name}` for anything.
-    /// The values of a URI are in the request; they may be anything that a client wrote.
+    /// Adds the resources whose URIs match a template: `{name}` matches a segment between two `/`,
+    /// `{+name}` matches anything. The request carries the values; they are arbitrary input from a
+    /// client.
     pub fn resource_template<F, Fut>(mut self, template: ResourceTemplate, read: F) -> Self
     where
         F: Fn(ResourceRequest) -> Fut + Send + Sync + 'static,
@@ -84,7 +86,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves a prompt. `make` gives the messages of users and assistants that it consists of.
+    /// Adds a prompt. `make` returns its messages, of users and assistants.
     pub fn prompt<F, Fut>(mut self, prompt: Prompt, make: F) -> Self
     where
         F: Fn(PromptRequest) -> Fut + Send + Sync + 'static,
@@ -94,8 +96,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Completes an argument of the prompt of this name, or a name in the template of this URI: `complete` gives what a user may
-    /// mean, the likeliest first. The client is told a hundred of them at most.
+    /// Adds completions for an argument of the prompt of this name, or for a name in the template
+    /// of this URI: `complete` returns suggestions, the likeliest first. At most a hundred are sent
+    /// to the client.
     pub fn completion<F, Fut>(mut self, of: impl Into<String>, argument: impl Into<String>, complete: F) -> Self
     where
         F: Fn(CompletionRequest) -> Fut + Send + Sync + 'static,
@@ -105,8 +108,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves skills as resources: `skill://name/SKILL.md` are the instructions of each, and `skill://name/` with a path its further
-    /// files.
+    /// Adds skills as resources: `skill://name/SKILL.md` holds the instructions of a skill, and
+    /// `skill://name/` followed by a path a further file.
     #[cfg(feature = "skills")]
     pub fn skills(self, skills: &crate::Skills) -> Self {
         let served = skills.iter().fold(self, |server, skill| {
@@ -123,36 +126,38 @@ impl ServerBuilder {
         })
     }
 
-    /// Sets what the client is told of the server as a whole.
+    /// Sets the server's instructions for clients.
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.about.instructions = Some(text.into());
         self
     }
 
-    /// Sets the version that the client is told. Default: this crate's.
+    /// Sets the version of the server that clients see. Default: this crate's version.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.about.version = version.into();
         self
     }
 
-    /// Takes requests over HTTP for this host, such as `tools.example.org`. Default: those for this machine alone, by its local
-    /// names, so that no web page can reach the server under a name of its own.
+    /// Accepts HTTP requests for this host, such as `tools.example.org`. Default: only the local
+    /// names of this machine, which prevents DNS rebinding by web pages.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.about.hosts.push(host.into());
         self
     }
 
-    /// Takes requests over HTTP with this bearer token alone. Default: whoever can reach the server may call its tools.
+    /// Requires this bearer token for HTTP requests. Default: every client that can reach the
+    /// server may call its tools.
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         self.about.bearer = Some(Secret::from(token));
         self
     }
 
-    /// The server. Nobody is served yet.
+    /// Builds the server. It serves no client yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if two tools, prompts or resources have the same name or URI, the schema of
-    /// a tool or a template is none, or something is to be completed that is not there.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if two tools, prompts or resources have
+    /// the same name or URI, the schema of a tool or a template is invalid, or a completion names
+    /// an unknown argument.
     pub fn build(self) -> Result<Server> {
         let offers = RwLock::new(Arc::new(Offers::new(self.parts)?));
         Ok(Server(Arc::new(Inner { about: self.about, offers, connections: Connections::default() })))

@@ -1,4 +1,4 @@
-//! The client of a call, as a tool sees it.
+//! Client of a call, as seen by a tool.
 #![expect(deprecated, reason = "sampling and logging are on their way out of the protocol, and clients have them")]
 
 use std::{fmt, sync::Arc};
@@ -19,11 +19,12 @@ use super::{
 };
 use crate::{mcp::content, text::cut};
 
-/// The most bytes of one message to a client's log.
+/// Maximum size of one log message to a client, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// The client that calls a tool of a [`Server`](super::Server), among the [resources](agent_core::RunCx::resources) of the call's run
-/// for as long as that lasts. A tool that needs it can only be served.
+/// Client that calls a tool of a [`Server`](super::Server), available among the
+/// [resources](agent_core::RunCx::resources) of the call's run for its duration. A tool that needs
+/// it only works in a server.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,26 +49,26 @@ pub struct Caller {
     notes: mpsc::WeakSender<Note>,
 }
 
-/// How much a message to a client's log matters.
+/// Severity of a log message to a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// For who looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// What is done. What a client hears that set no level begins here.
+    /// Normal operation. The default level of a client that set none.
     #[default]
     Info,
-    /// What is done and matters.
+    /// Normal but significant operation.
     Notice,
-    /// It may become an error.
+    /// Possible cause of an error.
     Warning,
     /// Something failed.
     Error,
-    /// A part of the server failed.
+    /// Failure of a component of the server.
     Critical,
-    /// Somebody must act at once.
+    /// Immediate action is required.
     Alert,
-    /// The server is of no use.
+    /// The server is unusable.
     Emergency,
 }
 
@@ -81,13 +82,14 @@ impl Caller {
         Self { server: server.into(), connection: connection.clone(), context: context.clone(), notes: notes.taker() }
     }
 
-    /// An id of the client's connection, which is its own for as long as it is open.
+    /// Returns the id of the client's connection, unique while the connection is open.
     pub fn connection(&self) -> &str {
         self.connection.id()
     }
 
-    /// Writes to the client's log, if the client wants to hear of this level. A text is cut after 16 KiB, as is any other value, as a
-    /// text then; a client that reads slowly misses what is more than 64 messages. What is logged after the call has ended is lost.
+    /// Writes to the client's log, if the client requested this level. Text is truncated to 16 KiB;
+    /// other values of more than 16 KiB become truncated text. A client that reads slowly misses
+    /// messages beyond 64. Messages logged after the end of the call are lost.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
         if level < self.connection.level() {
             return;
@@ -103,11 +105,12 @@ impl Caller {
         }
     }
 
-    /// The model that the client lets servers ask. It is the client's choice which one that is, and whether its user is asked first.
-    /// It takes no tools, and what it used is not known.
+    /// Returns the model that the client provides for servers (sampling). The client chooses the
+    /// model, and whether to ask its user first. The model takes no tools, and its usage is
+    /// unknown.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the client has none for servers.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the client provides no model for servers.
     pub fn model(&self) -> Result<impl Model + use<>> {
         let can = self.context.client_capabilities().is_some_and(|can| can.sampling.is_some());
         if !can {

@@ -1,4 +1,4 @@
-//! What is known of one client, and what it is to be told unasked.
+//! State of one client's connection, and its pending notifications.
 
 use std::{
     collections::BTreeSet,
@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 
 use super::{LogLevel, offers::Offers};
 
-/// The most resources to which one client subscribes.
+/// Maximum of resource subscriptions of one client.
 const SUBSCRIPTIONS: usize = 1000;
 
-/// What is known of one client.
+/// State of one client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// The session of the client's calls, which no other client has.
+    /// Session of the client's calls, unique to the client.
     pub(super) session: Arc<str>,
     state: Mutex<State>,
-    /// Told when there is something to tell.
+    /// Notified when notifications are pending.
     news: Arc<Notify>,
 }
 
@@ -31,7 +31,8 @@ struct State {
     untold: News,
 }
 
-/// What the client was not told yet. What changes twice before that is told once, so that a slow client costs no more than a quick one.
+/// Pending notifications. Repeated changes are coalesced, so that a slow client costs no more than
+/// a fast one.
 #[derive(Debug, Default)]
 struct News {
     tools: bool,
@@ -40,7 +41,7 @@ struct News {
     updated: BTreeSet<String>,
 }
 
-/// The connections of a server that are open.
+/// Open connections of a server.
 #[derive(Debug, Default)]
 pub(super) struct Connections(Mutex<Vec<Weak<Connection>>>);
 
@@ -72,7 +73,7 @@ impl Connection {
         &self.session
     }
 
-    /// The least that the client wants to hear of.
+    /// Returns the minimum log level that the client requested.
     pub(super) fn level(&self) -> LogLevel {
         self.lock().level
     }
@@ -81,7 +82,8 @@ impl Connection {
         self.lock().level = level;
     }
 
-    /// False if the client has subscribed to as many resources as it may.
+    /// Subscribes the client to a resource; returns false if the client has the maximum of
+    /// subscriptions.
     pub(super) fn subscribe(&self, uri: String) -> bool {
         let subscribed = &mut self.lock().subscribed;
         if subscribed.len() >= SUBSCRIPTIONS && !subscribed.contains(&uri) {
@@ -113,7 +115,7 @@ impl Connection {
         self.news.notify_one();
     }
 
-    /// Tells the client what there is to tell, for as long as the connection is open.
+    /// Sends pending notifications to the client while the connection is open.
     pub(super) fn tell(self: &Arc<Self>, peer: Peer<RoleServer>) {
         let (connection, news) = (Arc::downgrade(self), self.news.clone());
         tokio::spawn(async move {
@@ -154,7 +156,7 @@ impl News {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Nobody is to be told any more.
+        // Wakes the task, which ends as there is no receiver.
         self.news.notify_one();
     }
 }

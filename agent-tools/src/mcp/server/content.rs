@@ -1,18 +1,18 @@
-//! What tools give back, as content for a client.
+//! Conversion of tool outputs to content for a client.
 
 use agent_core::{Block, Error, ErrorKind, Media, Message, Part, Result, ToolOutput, message::MediaSource};
 use rmcp::model::{AudioContent, CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 
-/// The result of a call.
+/// Converts the result of a call.
 pub(super) fn result(output: &ToolOutput) -> CallToolResult {
     let content = output.content().iter().map(block).collect();
     let mut result = if output.is_error() { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    // Older clients take an object alone.
+    // Older clients accept objects only.
     result.structured_content = output.as_value().filter(|value| value.is_object()).cloned();
     result
 }
 
-/// The result of a call that failed. Neither facts nor causes are told.
+/// Converts the error of a failed call. Details and causes are not disclosed.
 pub(super) fn failure(error: &Error) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.message())])
 }
@@ -41,7 +41,7 @@ fn media_block(media: &Media, is_image: bool) -> ContentBlock {
     }
 }
 
-/// What a resource holds, piece by piece.
+/// Converts the contents of a resource, part by part.
 pub(super) fn resource(output: &ToolOutput, uri: &str, mime: Option<&str>) -> Vec<ResourceContents> {
     let piece = |part: &Part| match part {
         Part::Image(Media { source: MediaSource::Base64(data), mime: own, .. })
@@ -59,10 +59,10 @@ pub(super) fn resource(output: &ToolOutput, uri: &str, mime: Option<&str>) -> Ve
     output.content().iter().map(piece).collect()
 }
 
-/// The messages of a prompt: one for each piece of content, as the protocol has them.
+/// Converts the messages of a prompt, one per content part, as the protocol requires.
 ///
 /// # Errors
-/// For a message of neither a user nor an assistant, and for calls of tools.
+/// For a message of another role than user or assistant, and for tool calls.
 pub(super) fn prompt(messages: &[Message]) -> Result<Vec<PromptMessage>> {
     let wrong = |what: &str| Error::new(ErrorKind::InvalidRequest, format!("a prompt cannot have {what}"));
     let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! What clients ask of a server.
+//! Request handler of a server.
 #![expect(deprecated, reason = "logging and subscriptions of this form are on their way out, and clients have them")]
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -21,15 +21,15 @@ use serde_json::{Value, json};
 
 use super::{CompletionRequest, PromptRequest, Server, connection::Connection, content, page::page, run};
 
-/// One end of a connection: what the client asks.
+/// Handler of one connection.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) server: Server,
     pub(super) connection: Arc<Connection>,
 }
 
-/// Does what an author's function does. It ends when the client cancels the request, and its panic is an error: the client would wait
-/// without end.
+/// Runs a handler function of the application. It is dropped when the client cancels the request; a
+/// panic becomes an error, since the client would otherwise wait forever.
 async fn ask<T>(
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = agent_core::Result<T>>,
@@ -39,7 +39,7 @@ async fn ask<T>(
         () = context.ct.cancelled() => Ok(Err(Error::new(ErrorKind::Cancelled, "The request was cancelled."))),
     };
     let done = done.unwrap_or_else(|_| Err(Error::new(ErrorKind::Tool, "The server failed.")));
-    // Neither facts nor causes are told.
+    // Details and causes are not disclosed.
     done.map_err(|error| match error.kind() {
         ErrorKind::InvalidRequest => ErrorData::invalid_params(error.message().to_owned(), None),
         _ => ErrorData::internal_error(error.message().to_owned(), None),
@@ -50,7 +50,7 @@ fn no_resource(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
 }
 
-/// The text of an argument, however it was written.
+/// Returns the text of an argument, whatever its JSON type.
 fn text(value: Value) -> String {
     if let Value::String(text) = value { text } else { value.to_string() }
 }
@@ -106,7 +106,8 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(format!("there is no tool '{}'", params.name), None));
         };
         let args = Value::Object(params.arguments.unwrap_or_default());
-        // A tool that panics is answered for, or its client would wait without end.
+        // A panic of a tool becomes an error response, since the client would otherwise wait
+        // forever.
         let called = AssertUnwindSafe(run::call(self, entry, args, &context)).catch_unwind().await;
         let result = called.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text("The tool failed.")]));
         Ok(CallToolResponse::Complete(result))

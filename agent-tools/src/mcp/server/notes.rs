@@ -1,4 +1,4 @@
-//! What a client is told while its call is under way: progress, and what a tool logs.
+//! Notifications during a call: progress and log messages.
 #![expect(deprecated, reason = "logging is on its way out of the protocol, and clients have it")]
 
 use std::{sync::Arc, time::Duration};
@@ -12,10 +12,10 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// How much may wait for a client that reads slowly; more is left out.
+/// Maximum of notifications queued for a client that reads slowly; more are dropped.
 const WAITING: usize = 64;
 
-/// How long the answer of a call waits for what was told before it.
+/// Time that the response of a call waits for earlier notifications.
 const LAST: Duration = Duration::from_secs(1);
 
 pub(super) enum Note {
@@ -23,7 +23,7 @@ pub(super) enum Note {
     Log(LoggingMessageNotificationParam),
 }
 
-/// What is told during one call.
+/// Notification queue of one call.
 pub(super) struct Notes {
     sender: mpsc::Sender<Note>,
     telling: JoinHandle<()>,
@@ -31,19 +31,19 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Progress is told if the client gave a token for it.
+    /// Creates the queue. Progress is sent only if the client gave a token for it.
     pub(super) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         let (sender, notes) = mpsc::channel(WAITING);
         let hears_progress = token.is_some();
         Self { sender, telling: tokio::spawn(tell(peer, token, notes)), hears_progress }
     }
 
-    /// Takes notes for as long as the call is under way.
+    /// Returns a sender that works while the call runs.
     pub(super) fn taker(&self) -> mpsc::WeakSender<Note> {
         self.sender.downgrade()
     }
 
-    /// Tells of the progress of tools in the run.
+    /// Forwards the progress of tools in the run.
     pub(super) fn watch(&self, cx: &RunCx) {
         if !self.hears_progress {
             return;
@@ -56,7 +56,8 @@ impl Notes {
         }));
     }
 
-    /// Waits until the client was told, which is before it has the answer; not for a client that does not read.
+    /// Waits until the queue is sent, so that notifications precede the response; gives a client
+    /// that does not read a limited time.
     pub(super) async fn finish(self) {
         drop(self.sender);
         let _ = tokio::time::timeout(LAST, self.telling).await;
@@ -81,7 +82,7 @@ async fn tell(peer: Peer<RoleServer>, token: Option<ProgressToken>, mut notes: m
 }
 
 fn of_progress(token: &ProgressToken, progress: &Value, count: f64) -> ProgressNotificationParam {
-    // What a tool tells has any form; the protocol wants a number that grows.
+    // Progress of tools has any form; the protocol requires an increasing number.
     let number = progress["progress"].as_f64().unwrap_or(count);
     let mut note = ProgressNotificationParam::new(token.clone(), number);
     note.total = progress["total"].as_f64();

@@ -1,4 +1,4 @@
-//! What a server has: found by name, and as lists that clients are told.
+//! Registry of a server's tools, resources and prompts: lookup by name, and lists for clients.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
     mcp::{Prompt, Resource, ResourceTemplate},
 };
 
-/// What an author's function does with a request.
+/// Handler function of the application.
 pub(super) type Handle<Q, A> = Arc<dyn Fn(Q) -> BoxFuture<'static, Result<A>> + Send + Sync>;
 
-/// Reads a resource.
+/// Handler that reads a resource.
 type Read = Handle<ResourceRequest, ToolOutput>;
 
-/// What a builder was given.
+/// Registrations collected by the builder.
 #[derive(Default)]
 pub(super) struct Parts {
     pub(super) tools: Vec<What>,
@@ -28,16 +28,16 @@ pub(super) struct Parts {
     pub(super) completions: Vec<(String, String, Handle<CompletionRequest, Vec<String>>)>,
 }
 
-/// What a server has.
+/// Registry of a server.
 pub(super) struct Offers {
     entries: Vec<Entry>,
     parts: Parts,
-    /// Those of the resources' templates, in their order.
+    /// Parsed resource templates, in registration order.
     templates: Vec<Template>,
     pub(super) lists: Lists,
 }
 
-/// What clients are told of it.
+/// Lists for clients.
 #[derive(PartialEq)]
 pub(super) struct Lists {
     pub(super) tools: Vec<told::Tool>,
@@ -46,7 +46,7 @@ pub(super) struct Lists {
     pub(super) prompts: Vec<told::Prompt>,
 }
 
-/// Something that clients may call.
+/// Callable entry.
 pub(super) struct Entry {
     pub(super) spec: ToolSpec,
     pub(super) options: ToolOptions,
@@ -79,7 +79,7 @@ fn spec_of(agent: &SubAgent) -> ToolSpec {
     ToolSpec::new(agent.key.clone(), agent.description.clone(), task)
 }
 
-/// Refuses a name that stands there twice.
+/// Rejects duplicate names.
 fn once<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     for name in names {
@@ -126,7 +126,7 @@ impl Offers {
         self.entries.iter().find(|entry| entry.spec.name == name)
     }
 
-    /// The resource at this URI: what is to be asked of which function, and its media type.
+    /// Finds the resource of this URI: the request, its handler, and its media type.
     pub(super) fn resource(&self, uri: &str) -> Option<(ResourceRequest, &Read, Option<&str>)> {
         let request = |values| ResourceRequest { uri: uri.to_owned(), values };
         if let Some((about, read)) = self.parts.resources.iter().find(|(about, _)| about.uri == uri) {
@@ -164,7 +164,7 @@ impl fmt::Debug for Offers {
     }
 }
 
-/// What the client is told of a tool.
+/// Describes a tool for clients.
 fn tool(entry: &Entry) -> told::Tool {
     let schema = entry.spec.parameters.as_object().cloned().unwrap_or_default();
     let mut hints = match entry.options.effect {
@@ -176,7 +176,7 @@ fn tool(entry: &Entry) -> told::Tool {
     hints.open_world_hint = entry.options.hints.open_world;
     let mut tool =
         told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
-    // The protocol has structured content of objects alone.
+    // The protocol only allows objects as structured content.
     let output = entry.spec.output.as_ref().filter(|output| output["type"] == "object").and_then(Value::as_object);
     tool.output_schema = output.cloned().map(Arc::new);
     tool

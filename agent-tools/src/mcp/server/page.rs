@@ -1,14 +1,14 @@
-//! Lists, page by page.
+//! Pagination of lists.
 
 use rmcp::{ErrorData, model::PaginatedRequestParams};
 
-/// The most entries of a page.
+/// Maximum of entries per page.
 const PAGE: usize = 250;
 
-/// The page that is asked for, and the cursor of the next one.
+/// Returns the requested page, and the cursor of the next one.
 ///
 /// # Errors
-/// For a cursor that no page gave.
+/// For an unknown cursor.
 pub(super) fn page<T: Clone>(
     all: &[T],
     asked: Option<PaginatedRequestParams>,
@@ -16,7 +16,7 @@ pub(super) fn page<T: Clone>(
     let from = match asked.and_then(|asked| asked.cursor) {
         None => 0,
         Some(cursor) => {
-            // The list may be shorter by now: then there is nothing more.
+            // The list may have become shorter: then the page is empty.
             let from = cursor.parse().ok().filter(|from: &usize| from.is_multiple_of(PAGE));
             from.ok_or_else(|| ErrorData::invalid_params("the cursor is none of this list's", None))?
         }

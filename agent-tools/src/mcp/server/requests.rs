@@ -1,44 +1,44 @@
-//! What clients ask of resources, prompts and completions, as their authors see it.
+//! Requests that the handlers of resources, prompts and completions receive.
 
 use std::collections::BTreeMap;
 
-/// Which resource a client reads.
+/// Request to read a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceRequest {
-    /// The resource's URI.
+    /// URI of the resource.
     pub uri: String,
-    /// What stands in the URI for the names of the template; nothing for a resource of its own.
+    /// Values of the template's names in the URI; empty for a resource without a template.
     pub values: BTreeMap<String, String>,
 }
 
-/// What a client makes a prompt of.
+/// Request for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PromptRequest {
-    /// The arguments. Those that are required are there.
+    /// Arguments, including all required ones.
     pub arguments: BTreeMap<String, String>,
 }
 
-/// What a user has typed of an argument of a prompt, or of a name in a template.
+/// Request to complete an argument of a prompt, or a name in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// What is there of it.
+    /// Text typed so far.
     pub typed: String,
-    /// The other arguments, as far as they are known.
+    /// Other arguments that are already known.
     pub arguments: BTreeMap<String, String>,
 }
 
 impl ResourceRequest {
-    /// What stands for this name of the template; empty if there is no such name.
+    /// Returns the value of a name of the template; empty if the name is unknown.
     pub fn get(&self, name: &str) -> &str {
         self.values.get(name).map_or("", String::as_str)
     }
 }
 
 impl PromptRequest {
-    /// The argument of this name; empty if it was left out.
+    /// Returns the argument of this name; empty if it is missing.
     pub fn get(&self, name: &str) -> &str {
         self.arguments.get(name).map_or("", String::as_str)
     }

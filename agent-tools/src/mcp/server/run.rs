@@ -1,4 +1,4 @@
-//! The run of one call.
+//! Run of one call.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use super::{
     offers::{Entry, What},
 };
 
-/// Calls what the client asks for.
+/// Runs the tool that the client calls.
 pub(super) async fn call(
     handler: &Handler,
     entry: &Entry,
@@ -104,14 +104,14 @@ async fn of_agent(
     }
 }
 
-/// What a call keeps while its client's user is asked.
+/// State of a call while its client's user answers a question.
 struct Kept {
     ids: Arc<RunIds>,
     answers: BTreeMap<String, Answer>,
     state: State,
     globals: GlobalStorage,
     resources: Resources,
-    /// Where its run stood: what it decided before it asked.
+    /// Checkpoint of the run: its journalled decisions before the question.
     stood: Option<Checkpoint>,
 }
 
@@ -121,7 +121,7 @@ impl Kept {
         Self { ids: Arc::new(ids), answers, state, globals, resources: Resources::default().with(caller), stood: None }
     }
 
-    /// A run that ends when the client cancels the call.
+    /// Creates a run that is cancelled when the client cancels the call.
     fn run(&self, context: &RequestContext<RoleServer>) -> Result<(RunDriver, RunLog)> {
         let (ids, journal) = (self.ids.clone(), Arc::new(MemoryJournal::default()));
         let writer = journal.open_now(&ids.session, &ids.agent_id)?;

@@ -1,4 +1,4 @@
-//! The model of a client, as a model.
+//! Model of a client (sampling), as a [`Model`].
 #![expect(deprecated, reason = "sampling is on its way out of the protocol, and clients have it")]
 
 use agent_core::{
@@ -14,10 +14,10 @@ use rmcp::{
     service::Peer,
 };
 
-/// The most tokens of an answer, if the request does not say.
+/// Maximum of output tokens, if the request sets none.
 const TOKENS: u64 = 4096;
 
-/// The model of a client.
+/// Model of a client.
 pub(super) struct ClientModel(pub(super) Peer<RoleServer>);
 
 #[async_trait]
@@ -97,7 +97,7 @@ fn response(answer: CreateMessageResult, req: &ModelRequest) -> Result<ModelResp
     Ok(response)
 }
 
-/// The beginning of a name that a client gave.
+/// Truncates a name that a client gave.
 fn cut(name: &str) -> String {
     crate::text::cut(name, 200).to_owned()
 }

@@ -1,4 +1,4 @@
-//! The sessions of clients over HTTP, and when they are over.
+//! HTTP sessions of clients, and their expiry.
 
 use std::{
     collections::HashMap,
@@ -10,28 +10,29 @@ use http::{HeaderMap, HeaderValue};
 use rmcp::transport::streamable_http_server::{SessionId, SessionManager, session::local::LocalSessionManager};
 use tokio::time::Instant;
 
-/// The header that names a session.
+/// Header that carries the session id.
 const HEADER: &str = "mcp-session-id";
 
-/// How long a session lives to which nobody listens and for which nothing is asked.
+/// Idle time after which a session without open responses expires.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// How often sessions are looked at.
+/// Interval of the expiry check.
 const ROUND: Duration = Duration::from_secs(30);
 
-/// The sessions of clients. One is over when nobody listens to it any more: a call of an hour is not silence, if its client waits.
+/// Sessions of clients. A session expires only without open responses: a call of an hour keeps its
+/// session alive while its client waits.
 #[derive(Debug)]
 pub(super) struct Sessions {
     pub(super) manager: Arc<LocalSessionManager>,
     seen: Mutex<HashMap<SessionId, Seen>>,
-    /// The most at once. Another one is refused.
+    /// Maximum of concurrent sessions; another one is refused.
     most: usize,
 }
 
-/// What is known of a session.
+/// Activity of a session.
 #[derive(Debug)]
 struct Seen {
-    /// How many answers are on their way.
+    /// Number of open responses.
     open: usize,
     last: Instant,
 }
@@ -42,24 +43,24 @@ impl Seen {
     }
 }
 
-/// An answer on its way to a client.
+/// Open response to a client.
 #[derive(Debug)]
 pub(super) struct Answering(Arc<Sessions>, SessionId);
 
 impl Sessions {
     pub(super) fn new(most: usize) -> Arc<Self> {
         let mut manager = LocalSessionManager::default();
-        // It would count the time since the last message, also of a call that is under way.
+        // This timeout counts from the last message, even during a call.
         manager.session_config.keep_alive = None;
         Arc::new(Self { manager: Arc::new(manager), seen: Mutex::default(), most })
     }
 
-    /// True if there are as many as there may be.
+    /// Returns true if the maximum of sessions is reached.
     pub(super) async fn are_full(&self) -> bool {
         self.manager.sessions.read().await.len() >= self.most
     }
 
-    /// Notes that the session is spoken to, for as long as what is given back lives. None if there is no such session.
+    /// Marks the session active while the returned guard lives; `None` if the session is unknown.
     pub(super) async fn answering(self: &Arc<Self>, id: SessionId) -> Option<Answering> {
         if !self.manager.sessions.read().await.contains_key(&id) {
             return None;
@@ -68,7 +69,7 @@ impl Sessions {
         Some(Answering(self.clone(), id))
     }
 
-    /// Ends sessions that are over, again and again.
+    /// Closes expired sessions periodically.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             tokio::time::sleep(ROUND).await;
@@ -100,7 +101,7 @@ impl Drop for Answering {
     }
 }
 
-/// The session that the headers name.
+/// Returns the session id in the headers.
 pub(super) fn of(headers: &HeaderMap) -> Option<SessionId> {
     headers.get(HEADER).map(HeaderValue::to_str)?.ok().map(Into::into)
 }

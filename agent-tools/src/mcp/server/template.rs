@@ -1,4 +1,4 @@
-//! Templates of URIs, read backwards: which values make this URI?
+//! Reverse matching of URI templates: extracts the values from a URI.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::text::percent_decoded;
 
-/// A template that URIs are held against.
+/// Parsed URI template.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     names: Vec<String>,
@@ -15,10 +15,12 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The template: text with `{name}`, which stands for a piece between two `/`, and `{+name}`, which stands for anything.
+    /// Parses a template: text with `{name}`, which matches a segment between two `/`, and
+    /// `{+name}`, which matches anything.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for any other expression, and for a name that stands in it twice.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for any other expression, and for a
+    /// duplicate name.
     pub(super) fn parse(template: &str) -> Result<Self> {
         let wrong = |why: &str| Error::config(format!("the template '{template}' of a server's resources: {why}"));
         let (mut names, mut pattern, mut rest) = (Vec::new(), String::from("^"), template);
@@ -41,12 +43,12 @@ impl Template {
         Ok(Self { names, pattern })
     }
 
-    /// The names that stand in it.
+    /// Returns the names in the template.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The values that make this URI of the template, if any do.
+    /// Returns the values with which the template expands to this URI, if it matches.
     pub(super) fn values(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         let found = self.pattern.captures(uri)?;
         let pieces = found.iter().skip(1).map(|piece| piece.map_or("", |piece| piece.as_str()));
