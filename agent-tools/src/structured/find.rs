@@ -1,14 +1,14 @@
-//! Finds JSON in what a model wrote around it.
+//! Extraction of JSON from a model's text.
 
 use serde_json::Value;
 
 use crate::arguments::{Repairs, decode, json_or_mended};
 
-/// Most beginnings that may turn out to be none: a text may come from a stranger.
+/// Maximum of candidate positions that turn out to be no JSON: the text may be untrusted.
 const MOST_FALSE_STARTS: usize = 32;
 
-/// The JSON in what a model wrote, in order: all of it, or what is in code fences, or what stands in prose. Slips with one
-/// obvious reading are mended.
+/// Returns the JSON values in a model's text, in order: the whole text, or the content of code
+/// fences, or JSON embedded in prose. Syntax errors with one obvious reading are repaired.
 ///
 /// ```
 /// use agent_tools::json_in;
@@ -31,7 +31,7 @@ fn mended(text: &str) -> Option<Value> {
     json_or_mended(text.trim(), &mut Repairs::default())
 }
 
-/// What stands in code fences; the last may be open.
+/// Returns the content of code fences; the last fence may be open.
 fn fences(text: &str) -> impl Iterator<Item = &str> {
     let parts = text.split("```").skip(1).step_by(2);
     parts.map(|part| part.split_once('\n').map_or(part, |(_language, inside)| inside))

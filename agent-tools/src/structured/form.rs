@@ -1,4 +1,4 @@
-//! The form of an answer: what the model is told of it, and how an answer is read.
+//! Output format of an answer: its schema for the model, and its parser.
 
 use std::{fmt, sync::Arc};
 
@@ -8,18 +8,18 @@ use serde_json::{Map, Value, json};
 use super::{find::json_in, plain::is_plain};
 use crate::{arguments::Shape, check_value};
 
-/// The field that holds what is no object: providers take only objects.
+/// Field that wraps a value which is not an object: providers accept only objects.
 const VALUE: &str = "value";
 
-/// The most characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// A form of answers.
+/// Output format of answers.
 #[derive(Clone)]
 pub(super) struct Form {
-    /// What the model is told.
+    /// Format as sent to the model.
     pub(super) format: OutputFormat,
-    /// Whether every provider that enforces schemas takes this one.
+    /// True if every provider that enforces schemas accepts this one.
     pub(super) is_plain: bool,
     schema: Value,
     check: Arc<Check>,
@@ -29,7 +29,7 @@ type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
 impl Form {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not a valid JSON Schema.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `schema` is not a valid JSON Schema.
     pub(super) fn new(name: &str, description: Option<String>, schema: Value) -> Result<Self> {
         let check = check_value(&schema)?;
         let shown = if schema["type"] == "object" { schema.clone() } else { wrapped(schema.clone()) };
@@ -39,10 +39,11 @@ impl Form {
         Ok(Self { format, is_plain, schema, check: Arc::new(check) })
     }
 
-    /// The value in what a model said. If there are several, the last that fits is the answer.
+    /// Returns the valid value in a model's text. If there are several, the last valid one is the
+    /// answer.
     ///
     /// # Errors
-    /// What is wrong with the last of them, for the model.
+    /// The problems of the last value, for the model.
     pub(super) fn read(&self, text: &str, accept: &Check) -> Result<Value, String> {
         let mut problems = None;
         for value in json_in(text).into_iter().rev() {
@@ -56,7 +57,7 @@ impl Form {
         Err(problems.unwrap_or_else(|| "there is no JSON in it".to_owned()))
     }
 
-    /// What the answer holds; some models leave the wrapping out.
+    /// Unwraps the answer; some models omit the wrapper.
     fn unwrapped(&self, value: Value) -> Value {
         match value {
             Value::Object(mut fields) if self.is_wrapped() && fields.len() == 1 => {
@@ -66,7 +67,7 @@ impl Form {
         }
     }
 
-    /// What of a partial answer is the value.
+    /// Unwraps a partial answer.
     pub(super) fn within<'a>(&self, partial: &'a Value) -> Option<&'a Value> {
         if self.is_wrapped() { partial.get(VALUE) } else { Some(partial) }
     }
@@ -76,7 +77,7 @@ impl Form {
     }
 }
 
-/// An object that holds a value of this schema. Definitions stay at the root, where every provider looks for them.
+/// Wraps a schema in an object. Definitions stay at the root, where every provider looks for them.
 fn wrapped(mut schema: Value) -> Value {
     let mut whole = Map::new();
     for definitions in ["$defs", "definitions"] {
@@ -92,7 +93,7 @@ fn wrapped(mut schema: Value) -> Value {
     Value::Object(whole)
 }
 
-/// References to the old root, or into it, point to where it is now.
+/// Adjusts references to the old root, or into it, to its new location.
 fn move_references(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -110,7 +111,7 @@ fn move_references(schema: &mut Value) {
     }
 }
 
-/// A name that every provider takes.
+/// Returns a name that every provider accepts.
 fn valid_name(name: &str) -> String {
     let valid = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().map(valid).take(LONGEST_NAME).collect()

@@ -1,10 +1,10 @@
-//! The error of an answer that does not fit.
+//! Error for an answer that violates the schema.
 
 use std::{error, fmt};
 
 use agent_core::{Error, ErrorKind, Retry};
 
-/// Why an answer was refused: the source of an error of kind [`ErrorKind::InvalidAnswer`].
+/// Reason why an answer was rejected: the source of an error of kind [`ErrorKind::InvalidAnswer`].
 ///
 /// ```
 /// use agent_tools::InvalidAnswer;
@@ -18,14 +18,14 @@ use agent_core::{Error, ErrorKind, Retry};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidAnswer {
-    /// What the model said last.
+    /// Last text of the model.
     pub text: String,
-    /// Everything that is wrong with it, in words.
+    /// Description of all problems.
     pub problems: String,
 }
 
 impl InvalidAnswer {
-    /// What is kept of the answer that `error` is about, if it is about one.
+    /// Returns the rejected answer that `error` is about, if any.
     pub fn of(error: &Error) -> Option<&Self> {
         error::Error::source(error)?.downcast_ref()
     }

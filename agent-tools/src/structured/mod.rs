@@ -1,4 +1,4 @@
-//! Answers of a form: [`Structured`].
+//! Structured output: [`Structured`].
 
 mod find;
 mod form;
@@ -21,16 +21,19 @@ pub use self::{find::json_in, invalid::InvalidAnswer, mode::AnswerMode, partial:
 use self::{form::Form, mode::settled};
 use crate::schema;
 
-/// Has a model answer with a value of the type `T`: an agent's final answer, or that of one model call.
+/// Makes a model answer with a value of the type `T`: in an agent's final answer, or in a single
+/// model call.
 ///
-/// The model is told the JSON Schema of `T`, in the way that [`AnswerMode`] says. Its answer is read leniently (prose and code fences
-/// around it, slips in the JSON), and checked. If it does not fit, the model is told everything that is wrong with it, once,
-/// and answers again; if that does not fit either, the call fails with [`ErrorKind::InvalidAnswer`] and keeps the text.
+/// The model receives the JSON Schema of `T` in the form that [`AnswerMode`] selects. Its answer is
+/// parsed leniently (prose and code fences around the JSON, syntax errors) and validated. If the
+/// answer is invalid, the model gets a list of all problems, once, and answers again; if the second
+/// answer is invalid too, the call fails with [`ErrorKind::InvalidAnswer`], which holds the text.
 ///
 /// # On an agent
 ///
-/// It is a middleware. The agent may have tools: a message that calls some is none of its business. The text of the final
-/// answer is then the JSON of the value, so that [`Finished::parse`](agent_core::Finished::parse) reads it.
+/// `Structured` is a middleware. The agent may have tools: messages with tool calls pass unchanged.
+/// The text of the final answer is replaced by the JSON of the value, so that
+/// [`Finished::parse`](agent_core::Finished::parse) reads it.
 ///
 /// ```
 /// use agent_core::testing::{ScriptedModel, Turn};
@@ -58,11 +61,12 @@ use crate::schema;
 ///
 /// # Streaming
 ///
-/// [`partial`](Self::partial) makes a reader of events or chunks that has the answer as far as it was said.
+/// [`partial`](Self::partial) makes a reader of events or chunks that yields the partial answer.
 ///
 /// # Order
 ///
-/// Outside whatever tries calls again, so that each of the two calls is tried by itself:
+/// Place `Structured` outside of retrying layers, so that each of the two calls is retried
+/// independently:
 ///
 /// ```text
 /// // right
@@ -80,21 +84,22 @@ pub struct Structured<T = Value> {
 
 type Accept = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 
-/// What one model call answered; made by [`Structured::call`].
+/// Answer of a model call; made by [`Structured::call`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Answer<T> {
-    /// The answer.
+    /// Parsed answer.
     pub value: T,
-    /// What the model said. Its usage is that of both calls if the first answer was refused.
+    /// Model response. Its usage includes both calls if the first answer was rejected.
     pub response: ModelResponse,
 }
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Structured<T> {
-    /// Answers of the type `T`. The model is told of the type by its schema, in which doc comments are descriptions.
+    /// Creates the format for the type `T`. The model receives the schema of the type, in which doc
+    /// comments are descriptions.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the type's schema is not valid, which a derived one is.
+    /// [`ErrorKind::Config`] if the type's schema is invalid; derived schemas are valid.
     pub fn new() -> Result<Self> {
         let (schema, description) = schema::of_type::<T>();
         Self::build(&T::schema_name(), description, schema)
@@ -102,10 +107,11 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Structured<T> {
 }
 
 impl Structured<Value> {
-    /// Answers of a JSON Schema that is only known at run time. `name` is what the form is called.
+    /// Creates the format for a JSON Schema that is only known at run time. `name` is the name of
+    /// the format.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if it is not a valid schema, or refers to other documents.
+    /// [`ErrorKind::Config`] if `schema` is invalid, or refers to other documents.
     pub fn from_schema(name: &str, schema: Value) -> Result<Self> {
         Self::build(name, None, schema)
     }
@@ -118,7 +124,8 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
         Ok(Self { form, mode: AnswerMode::Auto, repairs: true, accept, of: PhantomData })
     }
 
-    /// Adds a check of your own. What it says is wrong is told to the model, as what the schema finds.
+    /// Adds a custom check. The model receives its error message together with the schema
+    /// violations.
     #[must_use]
     pub fn check(mut self, check: impl Fn(&T) -> Result<(), String> + Send + Sync + 'static) -> Self {
         let before = self.accept;
@@ -129,21 +136,22 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
         self
     }
 
-    /// Reads an answer as leniently as the middleware does.
+    /// Parses an answer as leniently as the middleware does.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidAnswer`] with everything that is wrong with it; [`InvalidAnswer::of`] gives the text.
+    /// [`ErrorKind::InvalidAnswer`] with all problems of the answer; [`InvalidAnswer::of`] gives
+    /// the text.
     pub fn read(&self, text: &str) -> Result<T> {
         let refused = |problems: String| InvalidAnswer { text: text.to_owned(), problems }.into_error();
         let value = self.form.read(text, &*self.accept).map_err(refused)?;
         T::deserialize(value).map_err(|e| refused(e.to_string()))
     }
 
-    /// Makes one model call, or a second one to correct the answer.
+    /// Makes one model call, and a second one if the answer needs correction.
     ///
     /// # Errors
-    /// Those of the model; [`ErrorKind::InvalidAnswer`] if the answer does not fit in the end; [`ErrorKind::Config`] if the
-    /// request offers tools: only an agent can run them.
+    /// Errors of the model; [`ErrorKind::InvalidAnswer`] if the last answer is invalid;
+    /// [`ErrorKind::Config`] if the request offers tools, which only an agent can run.
     pub async fn call(&self, model: &(impl Model + ?Sized), mut req: ModelRequest) -> Result<Answer<T>> {
         if !req.tools.is_empty() {
             return Err(Error::config("one model call cannot run tools: offer none, or use an agent"));
@@ -155,34 +163,36 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
 }
 
 impl<T> Structured<T> {
-    /// Sets how the model is brought to answer in the form. Default: [`AnswerMode::Auto`].
+    /// Sets the method by which the model is made to answer in the format. Default:
+    /// [`AnswerMode::Auto`].
     #[must_use]
     pub fn mode(mut self, mode: AnswerMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets whether the provider must refuse a schema that it cannot enforce word for word. What it demands of a schema then
-    /// (every field required, no others allowed, at most providers) is the type's business. Default: false.
+    /// Sets whether the provider must reject a schema that it cannot enforce strictly. The type
+    /// must then meet the provider's requirements (at most providers: every field required, no
+    /// additional ones). Default: false.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         Arc::make_mut(&mut self.form).format.strict = strict;
         self
     }
 
-    /// Sets whether an answer that does not fit is asked for again, once. Default: true.
+    /// Sets whether the model is asked once more after an invalid answer. Default: true.
     #[must_use]
     pub fn repair(mut self, repair: bool) -> Self {
         self.repairs = repair;
         self
     }
 
-    /// A reader of the answer while it is being said.
+    /// Returns a reader of the answer while it is streamed.
     pub fn partial(&self) -> PartialAnswer {
         PartialAnswer::new(self.form.clone())
     }
 
-    /// Asks until the answer fits, or calls tools: at most twice.
+    /// Calls the model until the answer is valid, or calls tools: at most twice.
     async fn answer<F: Future<Output = Result<ModelResponse>> + Send>(
         &self,
         req: ModelRequest,
@@ -212,10 +222,10 @@ impl<T> Structured<T> {
         }
     }
 
-    /// Whether a response is what was asked for, or one more turn of tools.
+    /// Checks a response: `Ok(Ok(()))` if the answer is valid or the response calls tools.
     ///
     /// # Errors
-    /// If asking again cannot help.
+    /// If another attempt cannot help.
     fn judge(&self, response: &ModelResponse) -> Result<Result<(), InvalidAnswer>> {
         if response.message.has_calls() || response.finish == FinishReason::Paused {
             return Ok(Ok(()));
@@ -252,7 +262,7 @@ impl<T: 'static> Middleware for Structured<T> {
         self.answer(req, |req| next.run(req)).await
     }
 
-    /// The final text is the JSON alone, whatever stood around it in the message.
+    /// The final text is the JSON alone, without the text around it in the message.
     async fn on_exit(&self, _: &RunCx, exit: &mut Exit) -> Result<Verdict> {
         if !matches!(exit.reason, ExitReason::Tool(_))
             && let Ok(value) = self.form.read(&exit.answer, &*self.accept)

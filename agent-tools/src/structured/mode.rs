@@ -1,4 +1,4 @@
-//! The ways to ask for a form.
+//! Methods to request structured output.
 
 use std::{
     collections::BTreeSet,
@@ -13,24 +13,26 @@ use serde::{Deserialize, Serialize};
 
 use super::form::Form;
 
-/// The tool whose arguments are the answer.
+/// Tool whose arguments are the answer.
 pub(super) const ANSWER: &str = "final_answer";
 
-/// How a model is brought to answer in a form.
+/// Method by which a model is made to answer in a format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerMode {
-    /// [`Native`](Self::Native) if the model is known to be [held to a JSON Schema](ModelInfo::json_schema), and the schema
-    /// is one that providers take: objects of fixed fields, no tuples, nothing that holds itself. Else [`Tool`](Self::Tool),
-    /// or [`Prompt`](Self::Prompt) if it takes no tools.
+    /// [`Native`](Self::Native) if the model is known to [enforce a JSON
+    /// Schema](ModelInfo::json_schema), and providers accept the schema: objects with fixed fields,
+    /// no tuples, no recursion. Otherwise [`Tool`](Self::Tool), or [`Prompt`](Self::Prompt) if the
+    /// model takes no tools.
     #[default]
     Auto,
-    /// The provider holds the model to the schema.
+    /// The provider enforces the schema.
     Native,
-    /// The model is to call a tool, `final_answer`, whose arguments are the answer. The tool is never run.
+    /// The model must call a tool, `final_answer`, whose arguments are the answer. The tool is
+    /// never run.
     Tool,
-    /// The schema stands in the system prompt.
+    /// The schema is part of the system prompt.
     Prompt,
 }
 
@@ -44,7 +46,7 @@ impl AnswerMode {
         }
     }
 
-    /// Makes `req` ask for the form.
+    /// Adds the format to the request.
     pub(super) fn ask(self, form: &Form, req: &mut ModelRequest) -> Result<()> {
         match self {
             Self::Native => Arc::make_mut(&mut req.params).output = Some(Arc::new(form.format.clone())),
@@ -54,7 +56,7 @@ impl AnswerMode {
         Ok(())
     }
 
-    /// How a refused answer is asked for again.
+    /// Returns the message that asks the model to correct a rejected answer.
     pub(super) fn correction(self, problems: &str) -> String {
         let how = match self {
             Self::Tool => format!("Call `{ANSWER}` again with the whole, corrected answer."),
@@ -82,7 +84,7 @@ fn offer_tool(form: &Form, req: &mut ModelRequest) -> Result<()> {
         )));
     }
     let others = !req.tools.is_empty() && req.params.tool_choice != Some(ToolChoice::None);
-    // Providers refuse to force a tool on a model that is to think first.
+    // Providers reject a forced tool call of a model that is set to reason first.
     let thinks = req.params.effort.is_some_and(|effort| effort != Effort::None);
     let format = &form.format;
     let mut description =
@@ -107,7 +109,7 @@ fn offer_tool(form: &Form, req: &mut ModelRequest) -> Result<()> {
     Ok(())
 }
 
-/// Calls of the answer's tool are text, to whoever reads the stream and hence in the message.
+/// Converts calls of the answer tool to text, in the stream and hence in the message.
 fn as_text(sink: &ChunkSink) -> ChunkSink {
     let answers = Mutex::new(BTreeSet::new());
     sink.with(move |chunk| {
@@ -128,7 +130,7 @@ fn as_text(sink: &ChunkSink) -> ChunkSink {
     })
 }
 
-/// A call of the answer's tool as the text that it is.
+/// Converts a call of the answer tool to its text.
 fn said(block: Block) -> Block {
     match block {
         Block::ToolCall(call) if *call.name == *ANSWER => Block::text(call.arguments),
@@ -136,7 +138,7 @@ fn said(block: Block) -> Block {
     }
 }
 
-/// The response with the answer as its text.
+/// Returns the response with the answer as its text.
 pub(super) fn settled(mut response: ModelResponse) -> ModelResponse {
     if response.message.calls().any(|call| *call.name == *ANSWER) {
         for block in response.message.blocks_mut() {

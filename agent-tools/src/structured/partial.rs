@@ -1,4 +1,4 @@
-//! The answer while it is being said.
+//! Partial answer during streaming.
 
 use std::{fmt, sync::Arc};
 
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::form::Form;
 use crate::PartialJson;
 
-/// The answer as far as it was said; made by [`Structured::partial`](super::Structured::partial).
+/// Partial answer during streaming; made by [`Structured::partial`](super::Structured::partial).
 ///
-/// It is fed with the events of a run, or with the chunks of one model call. What it holds was not checked.
+/// Feed it the events of a run, or the chunks of one model call. Its value is not validated.
 #[derive(Clone)]
 pub struct PartialAnswer {
     form: Arc<Form>,
@@ -23,13 +23,14 @@ impl PartialAnswer {
         Self { form, json: PartialJson::new().objects_only() }
     }
 
-    /// Takes an event of a run; true if the value may be another now. Runs below the root's are passed over.
+    /// Processes an event of a run; returns true if the value may have changed. Events of
+    /// sub-agents are ignored.
     pub fn event(&mut self, event: &Event) -> bool {
         match &event.kind {
             _ if event.ids.depth > 0 => false,
             EventKind::Chunk(chunk) => self.chunk(chunk),
             EventKind::StepStarted { .. } => self.restart(),
-            // A reader that fell behind gets the whole in place of what it missed.
+            // A reader that fell behind gets the complete message.
             EventKind::ModelAnswered { message, .. } if !message.has_calls() => {
                 self.restart();
                 self.json.push(&message.text());
@@ -39,7 +40,7 @@ impl PartialAnswer {
         }
     }
 
-    /// Takes a chunk of a model call; true if the value may be another now.
+    /// Processes a chunk of a model call; returns true if the value may have changed.
     pub fn chunk(&mut self, chunk: &Chunk) -> bool {
         match chunk {
             Chunk::Text { delta, .. } => {
@@ -56,12 +57,12 @@ impl PartialAnswer {
         true
     }
 
-    /// What is known so far; `None` before the answer begins.
+    /// Returns the known part of the value; `None` before the answer begins.
     pub fn value(&self) -> Option<&Value> {
         self.json.value().and_then(|value| self.form.within(value))
     }
 
-    /// What is known so far as a type, if it fits: one whose fields may all be missing.
+    /// Deserialises the known part, if it matches the type: one whose fields are all optional.
     pub fn parse<P: DeserializeOwned>(&self) -> Option<P> {
         P::deserialize(self.value()?).ok()
     }

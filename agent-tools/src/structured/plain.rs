@@ -1,9 +1,9 @@
-//! Which JSON Schemas every provider that enforces schemas takes.
+//! Subset of JSON Schema that every provider with schema enforcement accepts.
 
 use serde_json::Value;
 
-/// What the schema of a value may say. Bounds of numbers, texts and lists that a provider cannot enforce are left to be
-/// checked in the answer.
+/// Keywords that a schema may use. Bounds of numbers, texts and lists that a provider cannot
+/// enforce are checked in the answer.
 const KEYWORDS: [&str; 26] = [
     "$schema",
     "$defs",
@@ -33,15 +33,15 @@ const KEYWORDS: [&str; 26] = [
     "maxItems",
 ];
 
-/// Keywords of which one at least says what a value is.
+/// Keywords of which at least one must constrain a value.
 const TELLING: [&str; 6] = ["type", "enum", "const", "$ref", "anyOf", "oneOf"];
 
-/// True if `schema` has objects of fixed fields alone, no tuples, and nothing that holds itself.
+/// Returns true if `schema` has only objects with fixed fields, no tuples and no recursion.
 pub(super) fn is_plain(schema: &Value) -> bool {
     is_plain_in(schema, schema, &mut Vec::new())
 }
 
-/// `within` are the references that led here.
+/// `within` holds the references that led here.
 fn is_plain_in<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> bool {
     let Value::Object(fields) = schema else { return false };
     let known = fields.keys().all(|keyword| KEYWORDS.contains(&keyword.as_str()));

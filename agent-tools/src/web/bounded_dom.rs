@@ -1,4 +1,4 @@
-//! [`BoundedDom`]: a tree that grows only so far.
+//! [`BoundedDom`]: DOM tree with a maximum of nodes.
 
 use std::{borrow::Cow, cell::Cell, panic::resume_unwind};
 
@@ -9,10 +9,12 @@ use html5ever::{
 };
 use markup5ever_rcdom::{Handle, RcDom};
 
-/// Most nodes of a page. The parser makes formatting elements anew for each paragraph, so a page of 100 KB may ask for millions.
+/// Maximum of nodes of a page. The parser recreates formatting elements for each paragraph, so a
+/// page of 100 KB may need millions.
 const MOST_NODES: usize = 500_000;
 
-/// A tree of nodes that counts them. There is no other way to end the parsing of a chunk than to unwind; no panic is reported.
+/// DOM tree that counts its nodes. Unwinding is the only means to stop the parser within a chunk;
+/// the panic is not reported.
 #[derive(Default)]
 pub(super) struct BoundedDom {
     dom: RcDom,
@@ -54,7 +56,7 @@ impl TreeSink for BoundedDom {
     }
 
     fn parse_error(&self, _: Cow<'static, str>) {
-        // Pages are full of them, and nobody reads their list.
+        // Pages have many parse errors, and nothing reads them.
     }
 
     fn get_document(&self) -> Handle {

@@ -17,10 +17,10 @@ use crate::{
     http::{Http, Reach, Resolver, System},
 };
 
-/// Sites whose `robots.txt` is kept, and for how long.
+/// Maximum of sites whose `robots.txt` is cached, and time to live.
 const ROBOTS: (u64, Duration) = (1_000, Duration::from_secs(3600));
 
-/// Builds [`Web`]. What is wrong with the settings is said by [`build`](Self::build).
+/// Builds [`Web`]. [`build`](Self::build) reports invalid settings.
 #[derive(Clone)]
 #[must_use]
 pub struct WebBuilder {
@@ -56,93 +56,98 @@ impl Default for WebBuilder {
 }
 
 impl WebBuilder {
-    /// Sets what `web_search` asks. Without one, there is no such tool.
+    /// Sets the search engine of `web_search`. Without an engine, there is no such tool.
     pub fn search(mut self, engine: impl SearchEngine) -> Self {
         self.engine = Some(Arc::new(engine));
         self
     }
 
-    /// Allows a host, and no other but those that are allowed too: `example.org`, `*.example.org`, `example.org:8000`. A `*` stands
-    /// for anything. Default: all hosts.
+    /// Allows a host, and denies all others that are not allowed too: `example.org`,
+    /// `*.example.org`, `example.org:8000`. A `*` matches anything. Default: all hosts.
     pub fn allow(mut self, host: impl Into<String>) -> Self {
         self.allowed.push(host.into());
         self
     }
 
-    /// Denies a host, written as for [`allow`](Self::allow), also where it is allowed.
+    /// Denies a host, in the syntax of [`allow`](Self::allow). Takes precedence over `allow`.
     pub fn deny(mut self, host: impl Into<String>) -> Self {
         self.denied.push(host.into());
         self
     }
 
-    /// Lets addresses be read that are not of the public internet, for an intranet or a test: `10.1.2.3:8080`, `10.1.2.3` or
-    /// `10.1.0.0/16`. It is the address that counts, whatever the host is called.
+    /// Allows addresses outside the public internet, for an intranet or a test: `10.1.2.3:8080`,
+    /// `10.1.2.3` or `10.1.0.0/16`. Only the address matters, not the host name.
     pub fn allow_private(mut self, address: impl Into<String>) -> Self {
         self.private.push(address.into());
         self
     }
 
-    /// Sets how names are resolved. Default: by the operating system.
+    /// Sets the resolver of host names. Default: the operating system's.
     pub fn resolver(mut self, resolver: impl Resolver) -> Self {
         self.resolver = Arc::new(resolver);
         self
     }
 
-    /// Sets how requests name their sender: `acme-agent/1.0 (+https://acme.example/agent)`. The word before the `/` is what
-    /// `robots.txt` files call it. Default: `agent-tools` with its version.
+    /// Sets the `User-Agent` header: `acme-agent/1.0 (+https://acme.example/agent)`. The product
+    /// name before the `/` is matched against `robots.txt` files. Default: `agent-tools` with its
+    /// version.
     pub fn user_agent(mut self, agent: impl Into<String>) -> Self {
         self.user_agent = agent.into();
         self
     }
 
-    /// Sets the most bytes of a page, decompressed. Default: 5 MiB.
+    /// Sets the maximum size of a page in bytes, decompressed. Default: 5 MiB.
     pub fn max_bytes(mut self, most: usize) -> Self {
         self.limits.bytes = most;
         self
     }
 
-    /// Sets the longest time of a call, with redirects, `robots.txt` and waiting; the run's deadline may end it before. Default: 30
-    /// seconds.
+    /// Sets the timeout of a call, including redirects, `robots.txt` and throttling; the run's
+    /// deadline applies too. Default: 30 seconds.
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.limits.time = longest;
         self
     }
 
-    /// Shows the model images (PNG, JPEG, GIF, WebP). Default: they are refused.
+    /// Shows images to the model (PNG, JPEG, GIF, WebP). Default: images are refused.
     pub fn images(mut self, shown: bool) -> Self {
         self.limits.images = shown;
         self
     }
 
-    /// Reads the text of PDFs. Default: it does. A PDF that is made to do harm can take much memory before its reader gives it up: where
-    /// that matters, and pages are not those of an [allowed](Self::allow) host, leave them out.
+    /// Enables text extraction from PDFs. Default: enabled. A malicious PDF can use much memory
+    /// before its parser reaches its limits: where that matters and pages may come from other than
+    /// [allowed](Self::allow) hosts, disable it.
     pub fn pdf(mut self, read: bool) -> Self {
         self.limits.pdf = read;
         self
     }
 
-    /// Reads pages that `robots.txt` does not let programs read: for one's own sites, or where a person asks for each page.
+    /// Reads pages that `robots.txt` disallows: for the application's own sites, or where a person
+    /// requests each page.
     pub fn ignore_robots(mut self) -> Self {
         self.ignore_robots = true;
         self
     }
 
-    /// Sets the least time between two requests to one host. Default: half a second.
+    /// Sets the minimum interval between two requests to one host. Default: half a second.
     pub fn apart(mut self, least: Duration) -> Self {
         self.apart = least;
         self
     }
 
-    /// Sets the most bytes of pages that are kept, and for how long. Default: 32 MiB, a quarter of an hour.
+    /// Sets the maximum size of the page cache in bytes, and its time to live. Default: 32 MiB, 15
+    /// minutes.
     pub fn cache(mut self, most_bytes: u64, time: Duration) -> Self {
         (self.cache_bytes, self.cache_time) = (most_bytes, time);
         self
     }
 
-    /// The tools.
+    /// Builds the tools.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if an address, a host or the user agent is none, or a limit is zero.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if an address, a host or the user agent
+    /// is invalid, or a limit is zero.
     pub fn build(self) -> Result<Web> {
         if self.limits.bytes == 0 || self.limits.time.is_zero() {
             return Err(Error::config(

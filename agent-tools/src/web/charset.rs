@@ -1,12 +1,13 @@
-//! Texts in whatever encoding they came.
+//! Character encoding detection.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-/// How far into an HTML page its encoding may be said, as browsers have it.
+/// Number of bytes at the start of an HTML page that are searched for its encoding, as in browsers.
 const PRESCAN: usize = 1024;
 
-/// The text. A byte order mark decides, then what the header says, then what an HTML page or an XML document says of itself. Else
-/// it is UTF-8, UTF-16 where every second byte is zero, or windows-1252; what does not fit is shown as U+FFFD.
+/// Decodes the text. A byte order mark takes precedence, then the header, then the declaration of
+/// an HTML page or an XML document. Otherwise the text is UTF-8, UTF-16 if every second byte is
+/// zero, or windows-1252; invalid bytes become U+FFFD.
 pub(super) fn decode(bytes: &[u8], content_type: &str, is_html: bool) -> String {
     let said = charset_of(content_type).or_else(|| if is_html { meta(bytes) } else { declared(bytes) });
     let encoding = said.unwrap_or_else(|| guess(bytes));
@@ -17,7 +18,7 @@ fn charset_of(content_type: &str) -> Option<&'static Encoding> {
     label(&content_type.to_ascii_lowercase(), "charset")
 }
 
-/// What stands after a name and `=` in a text of small letters.
+/// Returns the encoding label after a name and `=` in lower-case text.
 fn label(lower: &str, name: &str) -> Option<&'static Encoding> {
     let at = lower.find(name)?;
     let value = lower[at + name.len()..].trim_start().strip_prefix('=')?;
@@ -26,7 +27,8 @@ fn label(lower: &str, name: &str) -> Option<&'static Encoding> {
     Encoding::for_label(&value.as_bytes()[..end])
 }
 
-/// What `<meta charset=..>`, or the `content` of a `<meta http-equiv=..>`, says at the beginning of a page.
+/// Returns the encoding that `<meta charset=..>`, or the `content` of a `<meta http-equiv=..>`,
+/// declares at the start of a page.
 fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(PRESCAN)]).to_ascii_lowercase();
     let tags = start.match_indices("<meta").map(|(at, _)| &start[at..]);
@@ -34,14 +36,14 @@ fn meta(bytes: &[u8]) -> Option<&'static Encoding> {
     Some(not_utf16(encoding))
 }
 
-/// What `<?xml encoding=..?>` says at the beginning of a document.
+/// Returns the encoding that `<?xml encoding=..?>` declares at the start of a document.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = bytes.strip_prefix(b"<?xml")?;
     let start = String::from_utf8_lossy(&start[..start.len().min(PRESCAN)]).to_ascii_lowercase();
     label(&start[..start.find("?>")?], "encoding").map(not_utf16)
 }
 
-/// What was read byte by byte is not in UTF-16, whatever it says.
+/// A declaration that was readable as single bytes cannot be in UTF-16, whatever it says.
 fn not_utf16(encoding: &'static Encoding) -> &'static Encoding {
     if encoding.name().starts_with("UTF-16") { UTF_8 } else { encoding }
 }
@@ -50,11 +52,11 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     match utf16(bytes) {
         Some(encoding) => encoding,
         None if std::str::from_utf8(bytes).is_ok() => UTF_8,
-        None => encoding_rs::WINDOWS_1252, // what most old pages are in
+        None => encoding_rs::WINDOWS_1252, // encoding of most old pages
     }
 }
 
-/// UTF-16 if the text begins with letters of it that ASCII has, too.
+/// Detects UTF-16 if the text begins with ASCII letters.
 pub(super) fn utf16(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = &bytes[..bytes.len().min(PRESCAN) & !1];
     let all = |fits: fn(u8, u8) -> bool| start.len() >= 4 && start.chunks_exact(2).all(|pair| fits(pair[0], pair[1]));

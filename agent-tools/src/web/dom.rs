@@ -1,4 +1,4 @@
-//! HTML as a tree, read and walked without recursion, since a page may be as deep as it is long.
+//! HTML DOM, parsed and traversed without recursion, since a page may be as deep as it is long.
 
 use std::{rc::Rc, time::Instant};
 
@@ -13,16 +13,17 @@ use markup5ever_rcdom::{Node, NodeData};
 use super::bounded_dom::BoundedDom;
 use crate::{documents::apart::in_time, text::cut};
 
-/// Bytes that are parsed between two looks at the clock. Each tag may cost as much as the page is deep.
+/// Bytes parsed between two checks of the deadline. The cost of each tag may be proportional to the
+/// depth of the page.
 const CHUNK: usize = 4 << 10;
 
-/// Reads a page. `noscript` is read as well: nothing is run here.
+/// Parses a page. `noscript` content is included: no scripts run here.
 ///
 /// # Errors
-/// If it is not done at `end`.
+/// If the parser is not done by `end`.
 ///
 /// # Panics
-/// Silently, if it has too many nodes.
+/// Silently, if the page has too many nodes.
 pub(super) fn parse(html: &str, end: Instant) -> Result<Rc<Node>> {
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let mut parser = parse_document(BoundedDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
@@ -36,7 +37,7 @@ pub(super) fn parse(html: &str, end: Instant) -> Result<Rc<Node>> {
     Ok(parser.finish().document)
 }
 
-/// The name of an element; nothing for what is none.
+/// Returns the name of an element; empty for other nodes.
 pub(super) fn tag(node: &Node) -> &str {
     match &node.data {
         NodeData::Element { name, .. } => &name.local,
@@ -44,13 +45,13 @@ pub(super) fn tag(node: &Node) -> &str {
     }
 }
 
-/// An attribute of an element.
+/// Returns an attribute of an element.
 pub(super) fn attribute(node: &Node, name: &str) -> Option<String> {
     let NodeData::Element { attrs, .. } = &node.data else { return None };
     attrs.borrow().iter().find(|attr| &*attr.name.local == name).map(|attr| attr.value.to_string())
 }
 
-/// Sets an attribute that the element has, or takes it away.
+/// Sets an existing attribute of an element, or removes it.
 pub(super) fn set_attribute(node: &Node, name: &str, value: Option<&str>) {
     let NodeData::Element { attrs, .. } = &node.data else { return };
     let mut attrs = attrs.borrow_mut();
@@ -60,12 +61,12 @@ pub(super) fn set_attribute(node: &Node, name: &str, value: Option<&str>) {
     }
 }
 
-/// True if one of the element's classes is `class`.
+/// Returns true if the element has the class `class`.
 pub(super) fn has_class(node: &Node, class: &str) -> bool {
     attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|one| one == class))
 }
 
-/// The node and all that is below it, in the order of the page.
+/// Iterates over the node and its descendants, in document order.
 pub(super) fn walk(root: &Rc<Node>) -> impl Iterator<Item = Rc<Node>> {
     let mut stack = vec![root.clone()];
     std::iter::from_fn(move || {
@@ -75,7 +76,7 @@ pub(super) fn walk(root: &Rc<Node>) -> impl Iterator<Item = Rc<Node>> {
     })
 }
 
-/// The text of a node, with single spaces.
+/// Returns the text of a node, with white space collapsed.
 pub(super) fn text(root: &Rc<Node>) -> String {
     let mut text = String::new();
     for node in walk(root) {

@@ -1,19 +1,21 @@
-//! What comes from outside, between delimiters.
+//! Wraps untrusted text in delimiters that its author cannot forge.
 
 use sha2::{Digest, Sha256};
 
-/// The word of the delimiters.
+/// Tag name of the delimiters.
 const TAG: &str = "untrusted";
 
-/// The text between delimiters with an id that its author cannot know: it is made of the run's id, the call, and the text.
-/// What looks like a delimiter in the text is made harmless all the same, for models that do not compare ids.
+/// Wraps the text in delimiters with an id that its author cannot know: a digest of the run's id,
+/// the call and the text. Text that resembles a delimiter is escaped too, for models that do not
+/// compare ids.
 pub(super) fn fenced(of: &str, text: &str) -> String {
     let hash = Sha256::new().chain_update(of).chain_update([0]).chain_update(text).finalize();
     let id: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("<{TAG} id={id}>\n{}\n</{TAG} id={id}>", harmless(text))
 }
 
-/// The text with the `<` escaped of everything that a model may read as the tag: `</untrusted>`, `< / UNTRUSTED x="y">`.
+/// Escapes the `<` of everything that a model may read as the tag: `</untrusted>`, `< / UNTRUSTED
+/// x="y">`.
 fn harmless(text: &str) -> String {
     let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('<') {
@@ -22,7 +24,7 @@ fn harmless(text: &str) -> String {
         let is_tag = name.get(..TAG.len()).is_some_and(|word| word.eq_ignore_ascii_case(TAG));
         clean.push_str(before);
         clean.push_str(if is_tag { "&lt;" } else { "<" });
-        // What was skipped holds no `<`, so that it is not looked at again.
+        // The skipped part contains no `<`, so it needs no second pass.
         let skipped = after.len() - name.len();
         clean.push_str(&after[..skipped]);
         rest = &after[skipped..];

@@ -1,4 +1,4 @@
-//! Reading an address: rules, robots, redirects, limits and a cache.
+//! Page fetcher: rules, `robots.txt`, redirects, limits and cache.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::{
     http::{Call, Exchange, Http, Redirects, TooMuch, host},
 };
 
-/// Longest address that is read.
+/// Maximum length of an address, in bytes.
 pub(super) const LONGEST_URL: usize = 4_000;
-/// Most bytes of an error's page that the model is shown.
+/// Maximum of bytes of an error page that the model sees.
 const ERROR_TEXT: usize = 300;
-/// Longest time that a site's `robots.txt` may take.
+/// Timeout for a site's `robots.txt`.
 const ROBOTS_TIME: Duration = Duration::from_secs(10);
 
-/// What is read, and how it becomes a page.
+/// Accepted media types.
 const ACCEPTED: &str = "text/html,application/xhtml+xml,text/markdown,text/plain,application/json,application/xml;q=0.9,application/pdf;q=0.9,*/*;q=0.1";
 
-/// Reads addresses.
+/// Fetches pages.
 #[derive(Debug)]
 pub(super) struct Fetcher {
     pub(super) http: Http,
@@ -36,7 +36,7 @@ pub(super) struct Fetcher {
     pub(super) polite: Polite,
     pub(super) apart: Apart,
     pub(super) limits: Limits,
-    /// What `robots.txt` files call us; none if they are not asked.
+    /// Product name for `robots.txt` files; `None` if they are ignored.
     pub(super) robot: Option<String>,
     pub(super) robots: Cache<String, Arc<Robots>>,
     pub(super) pages: Cache<String, Arc<Page>>,
@@ -52,10 +52,10 @@ pub(super) struct Limits {
 }
 
 impl Fetcher {
-    /// The page at an address.
+    /// Fetches the page at an address.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool), with what the model may do about it.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool), with advice for the model.
     pub(super) async fn page(&self, address: &str) -> Result<Arc<Page>> {
         let url = parse(address)?;
         self.check(&url)?;
@@ -71,9 +71,9 @@ impl Fetcher {
         Ok(page)
     }
 
-    /// What may not be read is refused here, before and at each redirect.
+    /// Rejects forbidden addresses, at the first request and at each redirect.
     pub(super) fn check(&self, url: &Url) -> Result<()> {
-        // A redirect may lead to one that nobody would type.
+        // A redirect target may be longer than any address that a user would type.
         if url.as_str().len() > LONGEST_URL {
             return Err(Error::tool(format!("an address of '{}' is longer than {LONGEST_URL} bytes", host(url))));
         }
@@ -93,7 +93,8 @@ impl Fetcher {
         }
     }
 
-    /// Every request is made of the same headers, so that none of one host goes to another.
+    /// Sends a request. All requests have the same headers, so that no header for one host leaks to
+    /// another.
     async fn get(&self, url: &Url) -> Result<Exchange> {
         self.polite.turn(&host(url)).await;
         let mut call = Call::get(url.clone());
@@ -140,14 +141,14 @@ impl Fetcher {
             None => {
                 let late = |_| Err(closed(&at, "did not come in time"));
                 let had = tokio::time::timeout(ROBOTS_TIME, self.get_robots(&at, robot)).await.unwrap_or_else(late);
-                // What cannot be had now is asked for again the next time.
+                // A failure is not cached: the next request tries again.
                 let robots = Arc::new(had?);
                 self.robots.insert(at.into(), robots.clone());
                 robots
             }
         };
         let path = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
-        // A thousand patterns on a long address take their time.
+        // Matching a thousand patterns against a long address takes time.
         let allows = move || path == "/robots.txt" || robots.allows(&path);
         if tokio::task::spawn_blocking(allows).await.unwrap_or(false) {
             return Ok(());
@@ -156,7 +157,8 @@ impl Fetcher {
         Err(Error::tool(format!("robots.txt of '{host}' does not let programs read this page: use another source")))
     }
 
-    /// As RFC 9309 has it: a site that says 4xx lets everything be read, one that fails nothing.
+    /// Fetches `robots.txt` according to RFC 9309: a 4xx status allows everything, a failure
+    /// nothing.
     async fn get_robots(&self, at: &Url, robot: &str) -> Result<Robots> {
         let (mut url, mut redirects) = (at.clone(), Redirects::default());
         loop {
@@ -168,7 +170,7 @@ impl Fetcher {
                     continue;
                 }
                 Ok(None) => {}
-                Err(_) => return Ok(Robots::all()), // a file that leads nowhere is as good as none
+                Err(_) => return Ok(Robots::all()), // a file behind a broken redirect counts as missing
             }
             return match exchange.status.as_u16() {
                 200..=299 => match exchange.body.read(robots::MOST_BYTES).await {
@@ -182,7 +184,7 @@ impl Fetcher {
     }
 }
 
-/// The error for a site of which it is not known what it lets be read: then it is nothing.
+/// Returns the error for a site whose `robots.txt` is unavailable, which disallows everything.
 fn closed(robots: &Url, why: &str) -> Error {
     let host = host(robots);
     Error::tool(format!(
@@ -191,7 +193,7 @@ fn closed(robots: &Url, why: &str) -> Error {
     .with_retry(Retry::Temporary(None))
 }
 
-/// Models write addresses without a scheme, and with spaces around.
+/// Parses an address. Models omit the scheme, and add white space around it.
 fn parse(address: &str) -> Result<Url> {
     let address = address.trim();
     if address.len() > LONGEST_URL {
@@ -204,7 +206,7 @@ fn parse(address: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// The error for an answer that is none.
+/// Returns the error for an unsuccessful response.
 async fn refused(exchange: Exchange) -> Error {
     let (status, host) = (exchange.status, host(&exchange.url));
     let advice = match status.as_u16() {

@@ -13,11 +13,11 @@ use super::{
 };
 use crate::http::bounded;
 
-/// Most bytes of an address that is shown.
+/// Maximum of bytes of the source address in an output.
 const SHOWN_SOURCE: usize = 200;
-/// Characters that are shown at once, unless the model says otherwise.
+/// Default number of characters per output.
 const SHOWN: usize = 20_000;
-/// Most characters that a model may ask for at once.
+/// Maximum number of characters per output.
 const MOST_SHOWN: usize = 100_000;
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Tool for WebFetch {
 }
 
 fn show(page: &Page, args: &Args, of: &str) -> Result<ToolOutput> {
-    // The host cannot hold a sentence; the rest of an address is a stranger's.
+    // A host cannot contain a sentence; the rest of an address is untrusted text.
     let source = format!("Source: {}", crate::text::cut(page.url.as_str(), SHOWN_SOURCE));
     let text = match &page.content {
         Content::Image(image) => return Ok(ToolOutput::parts(vec![Part::text(source), Part::Image(image.clone())])),
@@ -88,7 +88,7 @@ fn show(page: &Page, args: &Args, of: &str) -> Result<ToolOutput> {
     Ok(ToolOutput::text(output))
 }
 
-/// Where a character begins.
+/// Returns the byte index of a character.
 fn byte_of(text: &str, character: usize) -> usize {
     text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }

@@ -1,4 +1,4 @@
-//! HTML to Markdown: what a reader would see, without what leads through the site.
+//! HTML to Markdown conversion: the visible content, without site navigation.
 
 use std::{rc::Rc, time::Instant};
 
@@ -17,22 +17,23 @@ use super::{
 };
 use crate::documents::apart::in_time;
 
-/// Deepest element that is shown.
+/// Maximum depth of a shown element.
 const DEEPEST: usize = 128;
-/// Deepest list or quotation that is shown: each indents all that is in it.
+/// Maximum depth of nested lists and quotations: each level indents its content.
 const DEEPEST_NESTING: usize = 16;
-/// From how many children on like neighbours are kept apart: the converter puts them together one by one, in quadratic time.
+/// Number of children from which similar siblings are separated: the converter joins them one by
+/// one, in quadratic time.
 const MANY: usize = 500;
-/// Longest address of a link that is shown.
+/// Maximum length of a shown link, in bytes.
 const LONGEST_LINK: usize = 2_000;
 
-/// What is not text for a reader.
+/// Elements without readable text.
 const DROPPED: &[&str] = &[
     "script", "style", "template", "iframe", "frame", "object", "embed", "svg", "canvas", "math", "nav", "footer",
     "button", "select", "input", "textarea", "dialog", "audio", "video", "map", "link", "meta",
 ];
 
-/// A page.
+/// Converted page.
 #[derive(Debug)]
 pub(super) struct Html {
     pub(super) title: Option<String>,
@@ -41,10 +42,10 @@ pub(super) struct Html {
     pub(super) cut: bool,
 }
 
-/// Reads a page that was had from `url`.
+/// Converts a page fetched from `url`.
 ///
 /// # Errors
-/// If it is not done at `end`.
+/// If the conversion is not done by `end`.
 pub(super) fn read(html: &str, url: &Url, end: Instant) -> Result<Html> {
     let page = parse(html, end)?;
     let (title, base) = head(&page, url);
@@ -61,19 +62,19 @@ pub(super) fn read(html: &str, url: &Url, end: Instant) -> Result<Html> {
     Ok(Html { title, markdown: tidy(&markdown), cut })
 }
 
-/// The title, and what links start from.
+/// Returns the title, and the base address of links.
 fn head(page: &Rc<Node>, url: &Url) -> (Option<String>, Url) {
     let title = walk(page).find(|node| tag(node) == "title").map(|node| text(&node)).filter(|title| !title.is_empty());
     let base = walk(page).find(|node| tag(node) == "base").and_then(|node| url.join(&attribute(&node, "href")?).ok());
-    // It is written out for each link.
+    // The base is repeated in each link.
     let base = base.filter(|base| base.as_str().len() <= LONGEST_LINK);
     (title, base.unwrap_or_else(|| url.clone()))
 }
 
-/// Takes away what is not shown, and makes links absolute. True if something was too deep.
+/// Removes hidden content, and makes links absolute. Returns true if something was too deep.
 ///
 /// # Errors
-/// If it is not done at `end`.
+/// If it is not done by `end`.
 fn clean(page: &Rc<Node>, base: &Url, end: Instant) -> Result<bool> {
     let mut cut = false;
     let mut stack = vec![(page.clone(), 0, 0)];
@@ -100,7 +101,7 @@ fn nothing() -> Rc<Node> {
     Node::new(NodeData::Comment { contents: StrTendril::new() })
 }
 
-/// Elements that are hidden are left out: a reader does not see them, so a model should not be told what they say.
+/// Returns false for hidden elements: readers do not see them, so the model must not either.
 fn is_shown(node: &Rc<Node>) -> bool {
     let has = |name: &str, value: &str| attribute(node, name).is_some_and(|v| v.trim().eq_ignore_ascii_case(value));
     let hidden_by_style = || {
@@ -114,7 +115,7 @@ fn is_shown(node: &Rc<Node>) -> bool {
             let leads = has("role", "navigation") || has("role", "contentinfo");
             let hidden = attribute(node, "hidden").is_some() || has("aria-hidden", "true") || hidden_by_style();
             let picture = tag(node) == "img" && attribute(node, "src").is_none_or(|src| src.starts_with("data:"));
-            // Such as the mark beside a heading that links to it.
+            // For example, the mark beside a heading that links to it.
             let empty = tag(node) == "a" && !walk(node).any(|inner| tag(&inner) == "img") && text(node).is_empty();
             !(DROPPED.contains(&tag(node)) || leads || hidden || picture || empty)
         }
@@ -122,8 +123,8 @@ fn is_shown(node: &Rc<Node>) -> bool {
     }
 }
 
-/// Makes the address in an attribute absolute. What leads nowhere on the web, or to another place of the same page, is taken
-/// away.
+/// Makes the address in an attribute absolute. Links that lead nowhere on the web, or to another
+/// place of the same page, are removed.
 fn link(node: &Node, name: &str, base: &Url) {
     let Some(written) = attribute(node, name) else { return };
     let leads = |url: &Url| matches!(url.scheme(), "http" | "https" | "mailto") && url.as_str().len() <= LONGEST_LINK;
@@ -131,7 +132,7 @@ fn link(node: &Node, name: &str, base: &Url) {
     set_attribute(node, name, url.as_ref().map(Url::as_str));
 }
 
-/// At most one empty line in a row, and no spaces at the end of a line.
+/// Collapses empty lines, and removes trailing spaces.
 fn tidy(markdown: &str) -> String {
     let (mut tidy, mut empty) = (String::with_capacity(markdown.len()), 0);
     for line in markdown.lines() {
@@ -153,7 +154,7 @@ mod tests {
 
     fn shown(html: &str) -> Html {
         let (html, url) = (html.to_owned(), Url::parse("https://example.org/a/b?c").expect("a URL"));
-        // As deep as the threads are that pages are read on.
+        // Uses the stack size of the threads that parse pages.
         let read = move || read(&html, &url, Instant::now() + Duration::from_secs(60)).expect("is read");
         std::thread::Builder::new().stack_size(32 << 20).spawn(read).expect("a thread").join().expect("no panic")
     }

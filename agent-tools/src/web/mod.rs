@@ -1,4 +1,4 @@
-//! Tools for the web: `web_fetch` reads a page, `web_search` finds some.
+//! Tools for the web: `web_fetch` reads a page, `web_search` searches.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,22 +15,24 @@
 //! # Ok::<(), agent_core::Error>(())
 //! ```
 //!
-//! # What is refused
+//! # Address policy
 //!
-//! A model that reads the web can be told by a page what to read next. So no address is connected to that is not of the public
-//! internet: private, loopback, link-local, shared, multicast, reserved and documentation addresses, those of IPv6 that hold one of
-//! IPv4, and servers of metadata. Names are resolved first, and what was judged is what is connected to, at each redirect anew.
-//! [`allow_private`](WebBuilder::allow_private) makes exceptions. Proxies are not used: it would be they that resolve.
-//!
-//! Only `http` and `https` are read, without a user name, on the ports 80, 443, 8080 and 8443 and those that an exception or an
+//! A page can instruct the model which address to read next (SSRF). Therefore only addresses of the
+//! public internet are connected to: private, loopback, link-local, shared, multicast, reserved and
+//! documentation addresses are refused, as are IPv6 addresses that embed IPv4 addresses, and
+//! metadata servers. Names are resolved first, and only checked addresses are connected to, again
+//! at each redirect. [`allow_private`](WebBuilder::allow_private) makes exceptions. Proxies are not
+//! used, since a proxy would resolve names itself. Only `http` and `https` addresses are read,
+//! without user information, on the ports 80, 443, 8080 and 8443 and those that an exception or an
 //! [allowed](WebBuilder::allow) host names. No cookie and no key is sent.
 //!
-//! # What the model is shown
+//! # Output for the model
 //!
-//! What comes from outside stands between delimiters with an id that its author cannot know. Content that a reader would not see is
-//! left out where the page itself says so (`hidden`, `aria-hidden`, the style of an element); what a style sheet hides is shown. This
-//! keeps honest pages honest; against hostile ones, `PromptInjection` of `agent-middleware` keeps what is secret apart from what is
-//! not trusted.
+//! Untrusted content is wrapped in delimiters with an id that its author cannot know. Hidden
+//! content is left out if the page itself marks it (`hidden`, `aria-hidden`, the style of an
+//! element); content that a style sheet hides is shown. This suffices for honest pages; against
+//! hostile ones, `PromptInjection` of `agent-middleware` keeps secrets apart from untrusted
+//! content.
 
 mod bounded_dom;
 mod builder;
@@ -59,7 +61,7 @@ use self::{fetch::Fetcher, fetch_tool::WebFetch, search_tool::WebSearch};
 use crate::ToolSet;
 pub use crate::http::Resolver;
 
-/// How requests name their sender, unless the application says otherwise.
+/// Default `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
 
 /// Tools for the web; see the [module](self). Cheap to clone: clones share their cache.
@@ -69,19 +71,19 @@ pub struct Web {
     engine: Option<Arc<dyn SearchEngine>>,
 }
 
-/// What the tools have in common.
+/// State shared by the tools.
 #[derive(Debug)]
 struct Shared {
     fetcher: Fetcher,
 }
 
 impl Web {
-    /// Builds the tools.
+    /// Returns a builder of the tools.
     pub fn builder() -> WebBuilder {
         WebBuilder::default()
     }
 
-    /// The tools: `web_fetch`, and `web_search` if there is an engine.
+    /// Returns the tools: `web_fetch`, and `web_search` if there is an engine.
     pub fn tools(&self) -> ToolSet {
         let tools = ToolSet::new("web").tool(WebFetch(self.shared.clone()));
         match &self.engine {

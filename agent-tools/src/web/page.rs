@@ -1,4 +1,4 @@
-//! What a page becomes for a model.
+//! Conversion of a response body to a page for a model.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ use url::Url;
 use super::{charset, fetch::Limits, html};
 use crate::documents::{apart::Apart, pdf};
 
-/// What a model is shown of an address.
+/// Page as shown to a model.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
-    /// Where it was in the end.
+    /// Final address after redirects.
     pub(super) url: Url,
-    /// The title, on one line.
+    /// Title on one line.
     pub(super) title: Option<String>,
     pub(super) content: Content,
-    /// What else there is to say.
+    /// Note about the content.
     pub(super) note: Option<&'static str>,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Content {
     Image(Media),
 }
 
-/// Sorts of content, by what is done with them.
+/// Kinds of content, by their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Html,
@@ -36,22 +36,22 @@ enum Kind {
     Image,
 }
 
-/// Most bytes of a title: it may be the whole page.
+/// Maximum size of a title in bytes: it may be the whole page.
 const LONGEST_TITLE: usize = 300;
 
-/// What an answer says of its body.
+/// Metadata of a response body.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) url: Url,
-    /// The header; empty if there is none.
+    /// `Content-Type` header; empty if missing.
     pub(super) content_type: String,
 }
 
 impl Source {
-    /// Refuses what would not be shown, before it is read.
+    /// Rejects content that would not be shown, before it is downloaded.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool): names the type.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool), with the media type.
     pub(super) fn check(&self, limits: &Limits) -> Result<()> {
         let mime = self.mime();
         match kind(&mime) {
@@ -71,10 +71,11 @@ impl Source {
         self.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Makes a page of the body.
+    /// Converts the body to a page.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if it is not what it says, or takes too long.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the body does not match its media type, or
+    /// the conversion takes too long.
     pub(super) async fn page(self, body: Vec<u8>, limits: Limits, apart: &Apart) -> Result<Page> {
         let mime = self.mime();
         let kind = sniffed(kind(&mime), &mime, &body, &limits)?;
@@ -109,7 +110,7 @@ impl Source {
 }
 
 impl Page {
-    /// About what the page takes in memory.
+    /// Estimates the memory of the page in bytes.
     pub(super) fn bytes(&self) -> usize {
         let content = match &self.content {
             Content::Text(text) => text.len(),
@@ -133,7 +134,8 @@ impl Kind {
     }
 }
 
-/// What is done with a media type; none if nothing is. Nothing said may be anything: the body decides.
+/// Returns the kind of a media type; `None` if it is unsupported. Without a media type, the body
+/// determines the kind.
 fn kind(mime: &str) -> Option<Kind> {
     let text = [
         "application/json",
@@ -156,7 +158,8 @@ fn kind(mime: &str) -> Option<Kind> {
     }
 }
 
-/// The kind, after a look at the body: what is no text is not shown as one, and an image is what it says.
+/// Determines the kind from the body: binary content is not shown as text, and the image type is
+/// detected.
 fn sniffed(kind: Option<Kind>, mime: &str, body: &[u8], limits: &Limits) -> Result<Kind> {
     let lie = || Error::tool(format!("the content is not the '{mime}' that the server says it is"));
     match kind {
@@ -190,7 +193,7 @@ fn looks_like_html(body: &[u8]) -> bool {
     start.contains("<!doctype html") || start.contains("<html")
 }
 
-/// True if there is a zero byte early on, and the text is not UTF-16.
+/// Returns true if there is a zero byte early on, and the text is not UTF-16.
 fn is_binary(body: &[u8]) -> bool {
     let utf16 = body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff") || charset::utf16(body).is_some();
     !utf16 && body[..body.len().min(1024)].contains(&0)

@@ -1,9 +1,11 @@
-//! Texts with `*`, which stands for anything.
+//! Patterns with the wildcard `*`.
 
-/// True if `text` fits the pattern. The time is at most that of the one's length times the other's, whatever the pattern.
+/// Returns true if `text` matches the pattern. The time is bounded by the product of the two
+/// lengths, whatever the pattern.
 pub(super) fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last `*` does not fit: after it, with one more byte of the text given to it.
+    // Backtracking point: the position after the last `*`, and the text position, which advances by
+    // one byte per attempt.
     let mut again: Option<(usize, usize)> = None;
     while t < text.len() {
         if pattern.get(p) == Some(&b'*') {

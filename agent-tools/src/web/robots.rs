@@ -1,16 +1,16 @@
-//! `robots.txt`, as RFC 9309 has it.
+//! `robots.txt` parser and matcher (RFC 9309).
 
 use super::pattern::fits;
 
-/// What is kept of the rules, since each is compared with each address: so many bytes of so many for one agent. Beyond that, nothing may be read that
-/// the site may not have meant to be read.
+/// Maximum length and number of rules for one agent, since each rule is matched against each
+/// address. Rules beyond the limits are treated as restrictive, so that no disallowed page is read.
 const LONGEST_RULE: usize = 200;
 const MOST_RULES: usize = 1_000;
 
-/// Most bytes of a `robots.txt` that are read; RFC 9309 wants 500 KiB at least.
+/// Maximum of bytes of a `robots.txt` that are read; RFC 9309 requires at least 500 KiB.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
-/// What a site lets be read.
+/// Rules of a site.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Robots {
     rules: Vec<Rule>,
@@ -23,12 +23,13 @@ struct Rule {
 }
 
 impl Robots {
-    /// Everything.
+    /// Allows everything.
     pub(super) fn all() -> Self {
         Self::default()
     }
 
-    /// Reads the groups for this agent, or else those for all. The agent is a word: `agent-tools`.
+    /// Parses the groups for this agent, or else those for all. The agent is a product name:
+    /// `agent-tools`.
     pub(super) fn read(text: &str, agent: &str) -> Self {
         let (mut own, mut any) = (None::<Self>, Self::default());
         let (mut for_own, mut for_any, mut in_rules) = (false, false, false);
@@ -67,7 +68,7 @@ impl Robots {
         own.unwrap_or(any)
     }
 
-    /// Adds a rule. Of more than are kept, all are as if the site had closed itself.
+    /// Adds a rule. Beyond the maximum, the whole site counts as disallowed.
     fn add(&mut self, rule: Rule) {
         match self.rules.len() {
             MOST_RULES => self.rules = vec![Rule { pattern: Vec::new(), allow: false }],
@@ -76,7 +77,8 @@ impl Robots {
         }
     }
 
-    /// True if this path, with its query, may be read: the longest rule decides, and of two as long the one that allows.
+    /// Returns true if this path, with its query, is allowed: the longest matching rule wins, and
+    /// among equally long ones the allowing rule.
     pub(super) fn allows(&self, path: &str) -> bool {
         let path = normal(path);
         let fitting = self.rules.iter().filter(|rule| rule.fits(&path));
@@ -85,7 +87,8 @@ impl Robots {
 }
 
 impl Rule {
-    /// None for one that decides nothing: nothing allows what is allowed anyway. One that is too long forbids what begins as it does, or allows nothing.
+    /// Parses a rule; `None` for a rule without effect: an empty `allow` matches nothing. An
+    /// overlong rule disallows its prefix, or allows nothing.
     fn read(value: &str, allow: bool) -> Option<Self> {
         let mut pattern = normal(value);
         let is_cut = pattern.len() > LONGEST_RULE;
@@ -93,7 +96,7 @@ impl Rule {
             return None;
         }
         pattern.truncate(LONGEST_RULE);
-        // An escaped byte is whole or not there.
+        // An escape sequence is not cut in half.
         if let Some(escape) =
             pattern.iter().rposition(|byte| *byte == b'%').filter(|at| is_cut && at + 3 > LONGEST_RULE)
         {
@@ -110,7 +113,8 @@ impl Rule {
     }
 }
 
-/// A path of which each byte is written in one way only: what needs no `%` has none.
+/// Normalises a path, so that each byte has one spelling: only bytes that need it are
+/// percent-encoded.
 fn normal(path: &str) -> Vec<u8> {
     let bytes = path.as_bytes();
     let (mut normal, mut i) = (Vec::with_capacity(bytes.len()), 0);

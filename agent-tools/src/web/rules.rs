@@ -1,21 +1,21 @@
-//! Which addresses a model may have read.
+//! Address rules: allowed and denied hosts and ports.
 
 use agent_core::{Error, Result};
 use url::Url;
 
 use super::pattern::fits;
 
-/// Ports that web servers use.
+/// Standard ports of web servers.
 const WEB_PORTS: &[u16] = &[80, 443, 8080, 8443];
 
-/// What the application allows and refuses.
+/// Hosts that the application allows and denies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     allowed: Vec<HostPattern>,
     denied: Vec<HostPattern>,
 }
 
-/// A host, with `*` for anything, and perhaps a port.
+/// Host pattern, with `*` as a wildcard, and an optional port.
 #[derive(Clone, Debug)]
 struct HostPattern {
     host: String,
@@ -36,7 +36,7 @@ impl HostPattern {
         if host.is_empty() || !host.chars().all(known) {
             return Err(wrong());
         }
-        // As a URL spells it, or a name with other letters than ASCII's would never fit.
+        // Normalised as a URL, since non-ASCII names would otherwise never match.
         let host = host.trim_end_matches('.');
         let host = match host.contains('*') {
             true if !host.is_ascii() => {
@@ -69,10 +69,11 @@ impl Rules {
         Ok(())
     }
 
-    /// Refuses what the rules do not let be read. `private_port` tells of ports that were allowed with an address.
+    /// Rejects addresses that the rules forbid. `private_port` returns whether a port was allowed
+    /// with an address.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool), and says why.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool), with the reason.
     pub(super) fn check(&self, url: &Url, private_port: impl Fn(u16) -> bool) -> Result<()> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Error::tool(format!("only http:// and https:// are read, not {}:", url.scheme())));
@@ -97,7 +98,7 @@ impl Rules {
     }
 }
 
-/// The host as patterns have it, and the port.
+/// Returns the host in the form of patterns, and the port.
 fn place(url: &Url) -> Option<(String, u16)> {
     let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
     Some((host, url.port_or_known_default()?))

@@ -10,15 +10,15 @@ use url::Url;
 use super::{Hit, Query, SearchEngine, Shared, fence::fenced};
 use crate::http::bounded;
 
-/// Hits that are shown, unless the model says otherwise.
+/// Default number of hits.
 const SHOWN: usize = 8;
-/// Most hits that a model may ask for.
+/// Maximum number of hits.
 const MOST: usize = 20;
-/// Longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const LONGEST: usize = 1_000;
-/// Longest snippet that is shown, in bytes.
+/// Maximum length of a shown snippet, in bytes.
 const SNIPPET: usize = 1_000;
-/// The same of its title, its address and its date: an engine's answer is a stranger's.
+/// Maximum length of a title, an address and a date: an engine's answer is untrusted.
 const TITLE: usize = 300;
 const URL: usize = 2_000;
 const DATE: usize = 40;
@@ -78,7 +78,8 @@ impl Tool for WebSearch {
 }
 
 impl WebSearch {
-    /// What could not be read is not shown either. A local document has no address, and is.
+    /// Returns whether a hit is shown: hits at addresses that cannot be read are hidden. Local
+    /// documents without an address are shown.
     fn may_be_read(&self, hit: &Hit) -> bool {
         match Url::parse(&hit.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") => self.shared.fetcher.check(&url).is_ok(),

@@ -1,4 +1,5 @@
-//! Tables in Markdown, each row as long as it is: the converter's own make every row as wide as the widest.
+//! Tables in Markdown with rows of their natural length: the converter would pad each row to the
+//! widest.
 
 use std::rc::Rc;
 
@@ -10,8 +11,9 @@ use markup5ever_rcdom::Node;
 
 use super::dom::{tag, walk};
 
-/// A table with headers becomes one; any other is a layout, of which the content is shown.
-// By value, as the trait of handlers has it.
+/// Converts a table with headers to a Markdown table; any other table is a layout, of which only
+/// the content is shown.
+// By value, as the trait of handlers requires.
 #[allow(clippy::needless_pass_by_value)]
 pub(super) fn handle(handlers: &dyn Handlers, element: Element<'_>) -> Option<HandlerResult> {
     let table = element.node;

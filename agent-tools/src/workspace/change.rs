@@ -1,10 +1,10 @@
-//! [`Change`]: a text that takes the place of another.
+//! [`Change`]: replacement of one text by another.
 
 use agent_core::{Error, Result, tool::Reconciled};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// How many matches are told by their lines.
+/// Maximum of matches that are listed with their lines.
 const MOST_LINES: usize = 5;
 
 /// A text that takes the place of another in a file.
@@ -19,16 +19,17 @@ pub(super) struct Change {
     pub(super) replace_all: bool,
 }
 
-/// A text with a change.
+/// Text after a change.
 pub(super) struct Changed {
     pub(super) text: String,
-    /// How often the text was replaced, and at which line first.
+    /// Number of replacements, and line of the first.
     pub(super) count: usize,
     pub(super) line: usize,
 }
 
 impl Change {
-    /// The text of the file `shown`, changed; `most` is how many bytes a file may have.
+    /// Applies the change to the text of the file `shown`; `most` is the maximum file size in
+    /// bytes.
     pub(super) fn apply(&self, text: &str, shown: &str, most: u64) -> Result<Changed> {
         if self.old_text.is_empty() {
             return Err(Error::tool("old_text is empty: say which text to replace, or use write_file"));
@@ -49,7 +50,8 @@ impl Change {
                 )));
             }
         }
-        // It is counted before it is made: many matches of a short text may become more than fits in memory.
+        // The size is computed first: many matches of a short text may need more than the available
+        // memory.
         let bytes =
             (matches.count as u64 * new.len() as u64).saturating_add((text.len() - matches.count * old.len()) as u64);
         if bytes > most {
@@ -60,22 +62,24 @@ impl Change {
         Ok(Changed { text: text.replace(&old, &new), count: matches.count, line: matches.first_lines[0] })
     }
 
-    /// Judges by the file's text whether the change was made; where both may be, it does not guess.
+    /// Decides from the file's text whether the change was made; if both are possible, it does not
+    /// guess.
     pub(super) fn was_made(&self, text: &str) -> Reconciled {
         let (old, new) = self.with_line_ends_of(text);
         let has_new = !new.is_empty() && text.contains(&new);
         match text.contains(&old) {
-            // A changed file holds the new text.
+            // A changed file contains the new text.
             true if !new.is_empty() && !has_new => Reconciled::DidNot,
             false if has_new => Reconciled::Happened(agent_core::ToolOutput::default()),
             _ => Reconciled::Unknown,
         }
     }
 
-    /// The two texts as they stand in a file whose lines end with `\r\n`, which a model is not shown.
+    /// Converts the two texts to the line endings of a file with `\r\n`, which a model does not
+    /// see.
     fn with_line_ends_of(&self, text: &str) -> (String, String) {
         let (old, new) = (&self.old_text, &self.new_text);
-        // Some lines may end otherwise than most.
+        // A file may mix line endings.
         let is_there = old.contains('\n') && text.contains(old);
         if is_there || old.contains('\r') || !text.contains("\r\n") {
             return (old.clone(), new.clone());
@@ -84,10 +88,10 @@ impl Change {
     }
 }
 
-/// Where a text stands in another.
+/// Matches of a text in another.
 struct Matches {
     count: usize,
-    /// The lines at which the first ones begin, counted from 1.
+    /// Lines of the first matches, counted from 1.
     first_lines: Vec<usize>,
 }
 
@@ -119,13 +123,14 @@ fn newlines(text: &str) -> usize {
     text.bytes().filter(|b| *b == b'\n').count()
 }
 
-/// Why a text may not have been found.
+/// Returns a hint about the reason why a text was not found.
 fn hint(text: &str, old: &str) -> String {
     let numbered = |line: &str| line.trim_start().split_once("| ").is_some_and(|(n, _)| n.parse::<usize>().is_ok());
     if old.lines().all(numbered) {
         return ": leave out the line numbers that read_file shows".to_owned();
     }
-    // Each line begins with a line feed and the last one is followed by one: what is found is whole lines.
+    // Each line begins with a line feed and the last one is followed by one, so that only whole
+    // lines match.
     let trimmed = |text: &str| text.lines().map(str::trim).fold("\n".to_owned(), |all, line| all + line + "\n");
     let (lines, wanted) = (trimmed(text), trimmed(old));
     match lines.find(&wanted) {

@@ -15,14 +15,14 @@ use super::{
 };
 use crate::{blocking::blocking, schema};
 
-/// The arguments of a tool that changes texts of one file.
+/// Arguments of a tool that replaces texts in one file.
 pub(super) trait Edits: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
 
     fn path(&self) -> &str;
 
-    /// In their order: each sees what those before it made of the text.
+    /// Returns the changes in order: each applies to the result of the previous one.
     fn changes(&self) -> &[Change];
 }
 
@@ -70,7 +70,7 @@ impl Edits for ManyEdits {
     }
 }
 
-/// Told where the agent knew another content.
+/// Appended to the output if the agent knew another content.
 pub(super) const CHANGED: &str = " [it had changed since you read it]";
 
 /// Replaces texts in a file.
@@ -127,9 +127,9 @@ fn apply(files: &Files, edits: &impl Edits, seen: &Seen<'_>) -> Result<String> {
     Ok(format!("edited {}: {replaced} at line {line}{note}", shown(&path)))
 }
 
-/// All were made or none, since the file is replaced as a whole.
+/// Checks whether the edits were made: all or none, since the file is replaced as a whole.
 fn reconcile(files: &Files, edits: &impl Edits) -> Result<Reconciled> {
-    // An attempt that was cancelled may still be at work.
+    // A cancelled attempt may still be writing.
     let _changing = files.changing();
     let text = files.read_text(&files.relative(edits.path())?)?;
     let mut made = edits.changes().iter().map(|change| change.was_made(&text));

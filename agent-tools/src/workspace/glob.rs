@@ -1,4 +1,4 @@
-//! `glob`, and the patterns of names that searching uses too.
+//! `glob`, and the name patterns that `grep` uses too.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -60,15 +60,15 @@ fn find(files: &Files, args: &Glob, cx: RunCx) -> Result<String> {
     Ok(paths.join("\n"))
 }
 
-/// The path as it is written in the folder that was looked in.
+/// Returns the path relative to the searched folder.
 pub(super) fn below<'a>(path: &'a Path, folder: &Path) -> &'a Path {
     path.strip_prefix(folder).unwrap_or(path)
 }
 
-/// The paths that a pattern stands for.
+/// Path pattern.
 pub(super) struct Names {
     glob: GlobMatcher,
-    /// True if the pattern is for the name alone, in any folder.
+    /// True if the pattern matches the name only, in any folder.
     of_name: bool,
 }
 

@@ -20,10 +20,10 @@ use crate::{ToolExt, blocking::blocking, from_fn};
 
 const DEFAULT_RESULTS: usize = 100;
 
-/// Longest line that is shown whole, in bytes.
+/// Maximum length of a line that is shown whole, in bytes.
 const LONGEST_LINE: usize = 500;
 
-/// Largest regular expression, compiled, in bytes.
+/// Maximum size of a compiled regular expression, in bytes.
 const LARGEST_REGEX: usize = 4 << 20;
 
 #[derive(Deserialize, JsonSchema)]
@@ -106,7 +106,8 @@ fn search(files: &Files, args: &Grep, cx: RunCx) -> Result<String> {
     Ok(report.trim_end().to_owned())
 }
 
-/// Matching takes linear time whatever the pattern; its size is bounded too.
+/// Compiles a pattern. Matching takes linear time whatever the pattern; the compiled size is
+/// bounded too.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder.multi_line(true).crlf(true).size_limit(LARGEST_REGEX).dfa_size_limit(LARGEST_REGEX);
@@ -117,11 +118,11 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     builder.build(pattern).map_err(invalid)
 }
 
-/// Writes down matching lines until there are enough.
+/// Collects matching lines up to a maximum.
 struct Hits {
     path: String,
     lines: String,
-    /// How many more matches are shown.
+    /// Number of matches that may still be shown.
     left: usize,
     most_bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! [`InSandbox`]: the files of a sandbox.
+//! [`InSandbox`]: storage in a sandbox.
 
 use std::{
     io::{self, ErrorKind},
@@ -16,9 +16,9 @@ use super::{
 };
 use crate::sandbox::Sandbox;
 
-/// The files of a sandbox. What keeps a path in is the sandbox.
+/// Files of a sandbox. The sandbox confines paths.
 ///
-/// Its tools run where they may block, on threads of the runtime: there it waits for what the sandbox does.
+/// Its methods run on blocking threads of the runtime, where they wait for the sandbox's futures.
 #[derive(Debug)]
 pub(super) struct InSandbox(Arc<dyn Sandbox>);
 
@@ -31,7 +31,7 @@ impl InSandbox {
         Handle::try_current().map_err(io::Error::other)?.block_on(work).map_err(io::Error::other)
     }
 
-    /// Why a file could not be used, if that is to be seen.
+    /// Returns the reason why a file cannot be used, as far as it can be determined.
     fn refused(&self, path: &Path, limits: &Limits) -> io::Result<()> {
         match self.stat(path)? {
             None => Err(ErrorKind::NotFound.into()),
@@ -104,7 +104,8 @@ impl Place for InSandbox {
     }
 }
 
-/// A path as a sandbox is told it. Those that come here were text, or names of entries.
+/// Converts a path for a sandbox. These paths were made from text or entry names, so they are
+/// UTF-8.
 fn name(path: &Path) -> String {
     if path.as_os_str().is_empty() { ".".to_owned() } else { path.to_string_lossy().into_owned() }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
 
-/// Most entries that are shown.
+/// Maximum of entries that are shown.
 const MOST_ENTRIES: usize = 1_000;
 
 #[derive(Deserialize, JsonSchema)]

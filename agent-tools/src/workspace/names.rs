@@ -1,14 +1,14 @@
-//! Names of parameters that models know from the tools that they were trained with.
+//! Parameter aliases that models know from the tools they were trained with.
 
 use agent_core::ToolOptions;
 
 const PATH: &[(&str, &str)] = &[("file_path", "path")];
 
-/// Of a text that takes the place of another.
+/// Aliases for a text replacement.
 const CHANGE: &[(&str, &str)] =
     &[("old_string", "old_text"), ("new_string", "new_text"), ("old_str", "old_text"), ("new_str", "new_text")];
 
-/// Of a cell of a notebook.
+/// Aliases for a notebook cell.
 const CELL: &[(&str, &str)] = &[
     ("notebook_path", "path"),
     ("cell_id", "cell"),
@@ -17,17 +17,17 @@ const CELL: &[(&str, &str)] = &[
     ("new_source", "source"),
 ];
 
-/// For a tool that has a file's path.
+/// Adds the aliases for a tool with a file path.
 pub(super) fn of_file(options: ToolOptions) -> ToolOptions {
     add(options, PATH)
 }
 
-/// For a tool that changes texts of a file.
+/// Adds the aliases for a tool that replaces texts of a file.
 pub(super) fn of_change(options: ToolOptions) -> ToolOptions {
     add(of_file(options), CHANGE)
 }
 
-/// For a tool that changes cells of a notebook.
+/// Adds the aliases for a tool that edits cells of a notebook.
 pub(super) fn of_cell(options: ToolOptions) -> ToolOptions {
     add(of_file(options), CELL)
 }

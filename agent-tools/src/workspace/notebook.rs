@@ -72,7 +72,7 @@ pub(super) fn tool(files: Files) -> impl Tool {
     .with_options(|o| names::of_cell(o.serial()))
 }
 
-/// A notebook's text as far as it is needed: all else stays as it is, to the byte.
+/// Relevant part of a notebook's text: all other bytes stay unchanged.
 #[derive(Deserialize)]
 struct Notebook<'a> {
     #[serde(borrow)]
@@ -90,7 +90,7 @@ fn edit(files: &Files, args: &EditNotebook, seen: &Seen<'_>) -> Result<String> {
     let cells: Vec<&RawValue> = serde_json::from_str(notebook.cells.get()).map_err(no_notebook)?;
     let at = args.cell.as_ref().map(|cell| place(&cells, &cell.to_string())).transpose()?;
     if let Some(Place { by_number: true, .. }) = at {
-        // Another may stand at that number by now.
+        // Another cell may have that number by now.
         seen.check(&path, text.as_bytes())?;
     }
     let places: Vec<_> = cells.iter().map(|cell| within(&text, cell)).collect();
@@ -130,7 +130,7 @@ struct Place {
     by_number: bool,
 }
 
-/// By id first: one may look like a number.
+/// Finds a cell, by id first: an id may look like a number.
 fn place(cells: &[&RawValue], wanted: &str) -> Result<Place> {
     #[derive(Deserialize)]
     struct Id {
@@ -147,7 +147,7 @@ fn place(cells: &[&RawValue], wanted: &str) -> Result<Place> {
     })
 }
 
-/// Where a value stands in the text that it was read from.
+/// Returns the range of a value in the text that it was parsed from.
 fn within(text: &str, value: &RawValue) -> Range<usize> {
     let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
     start..start + value.get().len()
@@ -183,7 +183,8 @@ fn replaced(cell: &RawValue, args: &EditNotebook) -> Result<Value> {
     Ok(cell)
 }
 
-/// Code has outputs and the number of its run, which are not those of the new source; nothing else has them.
+/// Sets the type of a cell. Outputs and the execution count of the old source are cleared; only
+/// code cells have them.
 fn set_type(cell: &mut Value, of: CellType) {
     let Some(cell) = cell.as_object_mut() else { return };
     let name = match of {
@@ -200,18 +201,19 @@ fn set_type(cell: &mut Value, of: CellType) {
     }
 }
 
-/// A source as notebooks keep it: a list of lines with their ends.
+/// Returns a source in the notebook format: a list of lines with their line endings.
 fn source(text: &str) -> Value {
     text.split_inclusive('\n').collect()
 }
 
-/// A cell as Jupyter writes it: fields in the order of their names, one space for each level, two levels down.
+/// Serialises a cell as Jupyter does: sorted fields, indentation of one space per level, nested two
+/// levels deep.
 fn written(cell: &Value) -> String {
     let mut sorted = cell.clone();
     sorted.sort_all_objects();
     let mut bytes = Vec::new();
     let mut writer = serde_json::Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(b" "));
     serde::Serialize::serialize(&sorted, &mut writer).expect("it is JSON");
-    // No text of JSON has a line feed.
+    // JSON strings contain no raw line feed.
     String::from_utf8(bytes).expect("JSON is text").replace('\n', "\n  ")
 }

@@ -14,17 +14,17 @@ use crate::{
     text::cut,
 };
 
-/// Longest time that reading one takes.
+/// Timeout for reading a PDF.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Reads PDFs. Cheap to clone.
+/// PDF reader. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Pdfs(Apart);
 
-/// What a model is shown of a PDF.
+/// Text of a PDF for a model.
 pub(super) struct Shown {
     pub(super) text: String,
-    /// True if that is all of it.
+    /// True if the text covers the whole document.
     pub(super) are_all: bool,
 }
 
@@ -37,7 +37,7 @@ impl Pdfs {
         Self(Apart::new(LONGEST))
     }
 
-    /// The text of the pages that are wanted, of about `most` bytes, and what is left out.
+    /// Returns the text of the requested pages, about `most` bytes, with a note on omitted pages.
     pub(super) async fn read(
         &self,
         name: String,
@@ -57,7 +57,7 @@ fn show(name: &str, bytes: &[u8], wanted: RangeInclusive<u32>, most: usize, end:
     if let Some(title) = &read.title {
         writeln!(text, "Title: {}", cut(title, 200)).expect("a string takes everything");
     }
-    // A page that is longer than all that is shown has no second part to be asked for.
+    // An overlong page cannot be requested in parts.
     let shown = cut(&read.text, most.max(1));
     write!(text, "\n{shown}").expect("a string takes everything");
     let is_cut = shown.len() < read.text.len();
@@ -71,7 +71,7 @@ fn show(name: &str, bytes: &[u8], wanted: RangeInclusive<u32>, most: usize, end:
     Ok(Shown { text, are_all: first == 1 && last == read.pages && !is_cut })
 }
 
-/// `3` is one page, `2-5` is four, and `6-` is all from the sixth on.
+/// Parses a page range: `3` is one page, `2-5` is four, and `6-` is every page from the sixth.
 fn pages(wanted: &str) -> Result<RangeInclusive<u32>> {
     let number = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);
     let range = match wanted.split_once('-') {

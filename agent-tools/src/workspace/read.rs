@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{ToolExt, blocking::blocking, from_fn};
 
-/// Longest line that is shown whole, in bytes.
+/// Maximum length of a line that is shown whole, in bytes.
 const LONGEST_LINE: usize = 2_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -81,10 +81,10 @@ pub(super) fn tool(files: Files) -> impl Tool {
     .with_options(|o| names::of_file(o.effect(Effect::Pure)))
 }
 
-/// What a file turned out to be.
+/// Kind of content of a file.
 enum Read {
     Shown(ToolOutput),
-    /// It is read elsewhere: that may take long.
+    /// The text is extracted separately, since that may take long.
     #[cfg(feature = "pdf")]
     Pdf {
         path: PathBuf,
@@ -123,7 +123,8 @@ fn read(files: &Files, args: &ReadFile, seen: &Seen<'_>) -> Result<Read> {
     Ok(Read::Shown(ToolOutput::text(lines.text)))
 }
 
-/// The largest image that providers take, in bytes: five MiB of base64, which makes four bytes of three.
+/// Maximum size of an image that providers accept, in bytes: 5 MiB of base64, which encodes three
+/// bytes as four.
 const LARGEST_IMAGE: usize = (5 << 20) / 4 * 3;
 
 fn image(shown: &str, mime: &str, bytes: &[u8]) -> Result<ToolOutput> {
@@ -148,14 +149,14 @@ pub(crate) fn image_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// What a model is shown of a text file.
+/// Lines of a text file for a model.
 struct Lines {
     text: String,
-    /// It is all that is in the file.
+    /// True if all of the file is shown.
     are_all: bool,
 }
 
-/// The text of a file. Bytes that are none are `\u{fffd}` in it.
+/// Decodes the text of a file. Invalid UTF-8 becomes `\u{fffd}`.
 fn text<'a>(shown: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>> {
     #[cfg(feature = "pdf")]
     if pdf::is_pdf(bytes) {
@@ -167,14 +168,14 @@ fn text<'a>(shown: &str, bytes: &'a [u8]) -> Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(bytes))
 }
 
-/// Said of a text in which some bytes of the file are `\u{fffd}`.
+/// Note on a text in which `\u{fffd}` replaces some bytes of the file.
 const NOT_UTF8: &str = "\n[not all of it is UTF-8: what is not is shown as \u{fffd}; so no tool for files replaces or removes it as a whole]";
 
 fn after_the_last(shown: &str, total: usize, start: usize) -> Error {
     Error::tool(format!("'{shown}' has {total} lines: start_line {start} is after the last"))
 }
 
-/// Lines of a file with their numbers, of about `most` bytes, and what is left out.
+/// Returns lines of a file with their numbers, about `most` bytes, with a note on omitted ones.
 fn lines(path: &Path, bytes: &[u8], (first, end): (Option<usize>, Option<usize>), most: usize) -> Result<Lines> {
     let shown = shown(path);
     let text = text(&shown, bytes)?;
@@ -221,7 +222,7 @@ fn lines(path: &Path, bytes: &[u8], (first, end): (Option<usize>, Option<usize>)
     Ok(Lines { text, are_all })
 }
 
-/// One line from a byte of it on, of at most `most` bytes.
+/// Returns one line from a byte offset on, at most `most` bytes.
 fn rest_of_line(path: &Path, bytes: &[u8], (number, byte): (usize, usize), most: usize) -> Result<Lines> {
     let shown = shown(path);
     let text = text(&shown, bytes)?;
@@ -234,7 +235,7 @@ fn rest_of_line(path: &Path, bytes: &[u8], (number, byte): (usize, usize), most:
         )));
     }
     let from = line.floor_char_boundary(byte.saturating_sub(1));
-    let rest = start(&line[from..], most.max(4)); // a letter at least
+    let rest = start(&line[from..], most.max(4)); // at least one character
     let end = from + rest.len();
     let more = if end < line.len() { format!("\n[cut: go on with start_byte = {}]", end + 1) } else { String::new() };
     let is_utf8 = matches!(text, Cow::Borrowed(_));
@@ -251,7 +252,7 @@ struct ReadManyFiles {
     paths: Vec<String>,
 }
 
-/// Most files that are read at once.
+/// Maximum of files per call.
 const MOST_FILES: usize = 100;
 
 pub(super) fn many(files: Files) -> impl Tool {
@@ -274,7 +275,7 @@ fn read_many(files: &Files, args: &ReadManyFiles, cx: &RunCx) -> Result<String> 
             Err(e) => return Err(e),
         }
     }
-    // Each has its share, so that the first does not take all of it.
+    // Each file has a share of the output, so that the first does not use all of it.
     let (share, seen) = (files.limits.output_bytes / found.len().max(1), Seen::new(files, cx));
     for path in &found {
         let read = files.read(path).and_then(|bytes| {
@@ -289,7 +290,7 @@ fn read_many(files: &Files, args: &ReadManyFiles, cx: &RunCx) -> Result<String> 
     Ok(report.join("\n\n"))
 }
 
-/// Adds the files that are wanted, each once. Says if some are missing.
+/// Adds the files that match, without duplicates. Returns a note if some are missing.
 fn matching(files: &Files, wanted: &str, stop: &Stop, found: &mut Vec<PathBuf>) -> Result<Option<String>> {
     let mut add = |path: &Path| {
         let is_new = !found.iter().any(|known| known == path);

@@ -1,16 +1,16 @@
-//! Files as text that a model is shown.
+//! Helpers for file text.
 
 use std::borrow::Cow;
 
-/// Where a file that is not text gives itself away, in bytes from its start.
+/// Number of bytes at the start of a file that are checked for binary content.
 const LOOKED_AT: usize = 8 << 10;
 
-/// True if the bytes are not text.
+/// Returns true if the bytes are not text.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(LOOKED_AT)].contains(&0)
 }
 
-/// The line, or the start of it with a note if it is longer than `most` bytes.
+/// Returns the line, truncated with a note if it is longer than `most` bytes.
 pub(super) fn cut(line: &str, most: usize) -> Cow<'_, str> {
     match start(line, most) {
         all if all.len() == line.len() => line.into(),
@@ -18,12 +18,12 @@ pub(super) fn cut(line: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// As much of the text as fits into `most` bytes.
+/// Returns the longest prefix of at most `most` bytes.
 pub(super) fn start(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// `1 file`, `2 files`.
+/// Formats a count: `1 file`, `2 files`.
 pub(super) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -35,7 +35,7 @@ fn write(files: &Files, args: &WriteFile, seen: &Seen<'_>) -> Result<String> {
     let _changing = files.changing();
     let content = args.content.as_bytes();
     match files.read_if_there(&path)? {
-        // A crash may have come after it was written: it is no other's then.
+        // After a crash, the file may already hold this content: that is not another's change.
         Some(now) if now != content => seen.check(&path, &now)?,
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! Asking an engine over HTTP.
+//! HTTP client for search engine APIs.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use url::Url;
 use super::Hit;
 use crate::http::{Call, Exchange, Http, Reach, TooMuch, redacted};
 
-/// Most bytes of an answer.
+/// Maximum size of a response in bytes.
 const MOST_BYTES: usize = 4 << 20;
-/// Longest time of a search.
+/// Timeout of a search.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Most bytes of an engine's error that the model is shown.
+/// Maximum of bytes of an engine's error that the model sees.
 const ERROR_TEXT: usize = 300;
 
-/// An engine's server. The application chose it, so that it may be anywhere.
+/// Server of a search engine. The application chose it, so every address is allowed.
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     name: &'static str,
@@ -40,13 +40,13 @@ impl Api {
         Ok(Self { key: Some(key), ..Self::new(name, url)? })
     }
 
-    /// Sets another address.
+    /// Sets another base address.
     pub(super) fn at(&mut self, url: &str) -> Result<()> {
         self.url = parsed(self.name, url)?;
         Ok(())
     }
 
-    /// A header with the key.
+    /// Returns a header value with the key.
     pub(super) fn key_header(&self, prefix: &str) -> HeaderValue {
         let key = self.key.as_ref().map_or("", |key| key.expose());
         let value = HeaderValue::from_str(&format!("{prefix}{key}"));
@@ -55,7 +55,7 @@ impl Api {
         value
     }
 
-    /// The JSON that the engine answers.
+    /// Sends a request and parses the JSON response.
     pub(super) async fn json(&self, call: Call) -> Result<Value> {
         let bytes = self.bytes(call).await?.1;
         let name = self.name;
@@ -65,7 +65,7 @@ impl Api {
         })
     }
 
-    /// The status, which is one of success, and the body.
+    /// Sends a request; returns the success status and the body.
     pub(super) async fn bytes(&self, call: Call) -> Result<(StatusCode, Vec<u8>)> {
         let late = |_| Err(self.failed("did not answer in time").with_retry(Retry::Temporary(None)));
         tokio::time::timeout(LONGEST, self.exchange(call)).await.unwrap_or_else(late)
@@ -104,14 +104,14 @@ impl Api {
         Error::tool(format!("{} answered {status}: {advice}{said}", self.name)).with_retry(retry)
     }
 
-    /// An error of this engine.
+    /// Returns an error of this engine.
     pub(super) fn failed(&self, what: &str) -> Error {
         Error::tool(format!("{} {what}: try it later, or go on without a search", self.name))
     }
 }
 
 fn parsed(name: &str, url: &str) -> Result<Url> {
-    // It may hold a password, so it is not said again.
+    // The address may hold a password, so it is not repeated.
     let wrong = || {
         let example = "write one such as https://search.example.org, without a user name or a password";
         Error::config(format!("this is not an address for {name}: {example}"))
@@ -121,13 +121,13 @@ fn parsed(name: &str, url: &str) -> Result<Url> {
     if is_plain && matches!(parsed.scheme(), "http" | "https") { Ok(parsed) } else { Err(wrong()) }
 }
 
-/// What names the fields of a hit in an engine's JSON.
+/// Field names of a hit in an engine's JSON.
 pub(super) struct Fields {
     pub(super) snippet: &'static str,
     pub(super) date: &'static str,
 }
 
-/// The hits of a list. What has no address is none.
+/// Converts a list to hits. Entries without an address are skipped.
 pub(super) fn hits(list: &Value, fields: &Fields, most: usize) -> Vec<Hit> {
     let text =
         |hit: &Value, field: &str| hit.get(field).and_then(Value::as_str).map(plain).filter(|text| !text.is_empty());
@@ -143,7 +143,7 @@ pub(super) fn hits(list: &Value, fields: &Fields, most: usize) -> Vec<Hit> {
     list.as_array().into_iter().flatten().filter_map(hit).take(most).collect()
 }
 
-/// A text without the tags and entities that engines put around what fits.
+/// Removes the tags and entities with which engines highlight matches.
 fn plain(text: &str) -> String {
     let mut plain = text.to_owned();
     for (marked, bare) in [("<strong>", ""), ("</strong>", ""), ("<b>", ""), ("</b>", ""), ("<em>", ""), ("</em>", "")]

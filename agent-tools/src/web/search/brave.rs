@@ -9,10 +9,10 @@ use super::{
 use crate::http::Call;
 
 const URL: &str = "https://api.search.brave.com/res/v1/web/search";
-/// Most hits that Brave gives at once.
+/// Maximum of hits per request to Brave.
 const MOST: usize = 20;
 
-/// Brave Search, which needs a key.
+/// Brave Search; requires a key.
 ///
 /// ```
 /// use agent_tools::web::Brave;
@@ -25,18 +25,18 @@ const MOST: usize = 20;
 pub struct Brave(Api);
 
 impl Brave {
-    /// The service, with this key.
+    /// Creates the engine with this key.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key is empty or cannot be one.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key is empty or invalid.
     pub fn new(key: impl Into<Secret>) -> Result<Self> {
         Ok(Self(Api::with_key("Brave", URL, key.into())?))
     }
 
-    /// Sets another address of the service.
+    /// Sets another base address of the service.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `url` is invalid.
     pub fn at(mut self, url: &str) -> Result<Self> {
         self.0.at(url)?;
         Ok(self)

@@ -1,4 +1,4 @@
-//! DuckDuckGo, by its page without scripts.
+//! DuckDuckGo, via its HTML page without scripts.
 
 use std::{
     rc::Rc,
@@ -21,11 +21,11 @@ use crate::{
 };
 
 const URL: &str = "https://html.duckduckgo.com/html/";
-/// Longest time that the page may take to be read.
+/// Timeout for parsing a result page.
 const READING: Duration = Duration::from_secs(10);
 
-/// DuckDuckGo's page for browsers without scripts. It needs no key, and answers people: who asks often is asked whether it is one,
-/// which is an error here.
+/// DuckDuckGo's page for browsers without scripts. It needs no key. The page is meant for people:
+/// frequent requests get a CAPTCHA, which is an error here.
 ///
 /// ```
 /// use agent_tools::web::DuckDuckGo;
@@ -40,7 +40,7 @@ pub struct DuckDuckGo {
 }
 
 impl DuckDuckGo {
-    /// The service.
+    /// Creates the engine.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if TLS cannot be set up.
@@ -51,7 +51,7 @@ impl DuckDuckGo {
     /// Sets another address of the page.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `url` is invalid.
     pub fn at(mut self, url: &str) -> Result<Self> {
         self.api.at(url)?;
         Ok(self)
@@ -75,7 +75,7 @@ impl SearchEngine for DuckDuckGo {
     }
 }
 
-/// The hits of a page; none if it is not one of results.
+/// Parses the hits of a page; `None` if it is not a result page.
 fn results(page: &[u8], base: &Url, most: usize, end: Instant) -> Result<Option<Vec<Hit>>> {
     let page = parse(&String::from_utf8_lossy(page), end)?;
     let hits: Vec<_> =
@@ -96,7 +96,8 @@ fn hit(result: &Rc<Node>, base: &Url) -> Option<Hit> {
     Some(Hit::new(text(&title), url).snippet(snippet))
 }
 
-/// Where a link of the page leads in the end: it goes over a page of the engine, which holds the address.
+/// Returns the target of a link: links lead through a redirect page of the engine, whose query
+/// holds the target.
 fn target(link: &Url) -> String {
     let leads = link.path() == "/l/";
     let found = link.query_pairs().find(|(name, _)| leads && name == "uddg").map(|(_, url)| url.into_owned());

@@ -1,4 +1,4 @@
-//! An index of one's own in the engine's place.
+//! Local index as a search engine.
 
 use agent_core::{Result, async_trait};
 use url::Url;
@@ -6,11 +6,11 @@ use url::Url;
 use super::{Hit, Query, SearchEngine};
 use crate::retrieval::{Retriever, Search};
 
-/// Longest snippet, in bytes.
+/// Maximum length of a snippet, in bytes.
 const SNIPPET: usize = 600;
 
-/// Searches documents that were indexed: no network and no key. Documents whose name is an address can be read with
-/// `web_fetch`.
+/// Searches indexed documents, without network or key. Documents whose name is an address can be
+/// read with `web_fetch`.
 ///
 /// ```
 /// use agent_store::InMemoryVectorStore;
@@ -30,7 +30,8 @@ const SNIPPET: usize = 600;
 pub struct LocalIndex(Retriever);
 
 impl LocalIndex {
-    /// These documents. Their metadata may have a `title`, a `url` where that is not their name, and a `date`.
+    /// Creates the engine from these documents. Their metadata may have a `title`, a `url` if that
+    /// differs from their name, and a `date`.
     pub fn new(documents: Retriever) -> Self {
         Self(documents)
     }

@@ -1,4 +1,4 @@
-//! Engines that search, and what they find.
+//! Search engines and their hits.
 
 mod api;
 mod brave;
@@ -13,9 +13,10 @@ use agent_core::{Result, async_trait};
 
 pub use self::{brave::Brave, duckduckgo::DuckDuckGo, local::LocalIndex, searxng::Searxng, tavily::Tavily};
 
-/// Searches the web, or something like it.
+/// Searches the web, or another collection.
 ///
-/// An error of kind [`Tool`](agent_core::ErrorKind::Tool) is told to the model: it says what can be done about it, and holds no key.
+/// The model sees the text of an error of kind [`Tool`](agent_core::ErrorKind::Tool): it should
+/// give advice, and must not contain a key.
 ///
 /// ```
 /// use agent_core::{Result, async_trait};
@@ -32,10 +33,10 @@ pub use self::{brave::Brave, duckduckgo::DuckDuckGo, local::LocalIndex, searxng:
 /// ```
 #[async_trait]
 pub trait SearchEngine: Send + Sync + 'static {
-    /// What fits the query, best first: at most [`count`](Query::count).
+    /// Returns the hits for the query, best first: at most [`count`](Query::count).
     ///
     /// # Errors
-    /// If the engine cannot be asked, or refuses.
+    /// If the engine is unreachable, or rejects the query.
     async fn search(&self, query: &Query) -> Result<Vec<Hit>>;
 }
 
@@ -46,23 +47,23 @@ impl<E: SearchEngine + ?Sized> SearchEngine for Arc<E> {
     }
 }
 
-/// What is sought.
+/// Search query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Query {
-    /// The words.
+    /// Query text.
     pub text: String,
-    /// How many hits are wanted at most.
+    /// Maximum of hits.
     pub count: usize,
 }
 
 impl Query {
-    /// A query for ten hits.
+    /// Creates a query for ten hits.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), count: 10 }
     }
 
-    /// Sets how many hits are wanted at most.
+    /// Sets the maximum of hits.
     #[must_use]
     pub fn count(mut self, most: usize) -> Self {
         self.count = most;
@@ -70,34 +71,34 @@ impl Query {
     }
 }
 
-/// One thing that was found.
+/// Search result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hit {
-    /// The title.
+    /// Title.
     pub title: String,
-    /// The address.
+    /// Address.
     pub url: String,
-    /// Some words of it, or about it.
+    /// Excerpt or summary.
     pub snippet: String,
-    /// When it was published, as the engine writes it.
+    /// Publication date, as the engine writes it.
     pub date: Option<String>,
 }
 
 impl Hit {
-    /// A page with this title at this address.
+    /// Creates a hit with this title and address.
     pub fn new(title: impl Into<String>, url: impl Into<String>) -> Self {
         Self { title: title.into(), url: url.into(), ..Self::default() }
     }
 
-    /// Sets some words of the page, or about it.
+    /// Sets the excerpt or summary.
     #[must_use]
     pub fn snippet(mut self, words: impl Into<String>) -> Self {
         self.snippet = words.into();
         self
     }
 
-    /// Sets when it was published.
+    /// Sets the publication date.
     #[must_use]
     pub fn date(mut self, date: impl Into<String>) -> Self {
         self.date = Some(date.into());

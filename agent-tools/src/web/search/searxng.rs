@@ -8,7 +8,8 @@ use super::{
 };
 use crate::http::Call;
 
-/// A server of SearXNG, which asks other engines. It needs no key; its settings must allow the format `json`.
+/// SearXNG server, a metasearch engine. It needs no key; its settings must enable the format
+/// `json`.
 ///
 /// ```
 /// use agent_tools::web::Searxng;
@@ -21,10 +22,10 @@ use crate::http::Call;
 pub struct Searxng(Api);
 
 impl Searxng {
-    /// The server at this address.
+    /// Creates the engine for the server at this address.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `url` is invalid.
     pub fn new(url: &str) -> Result<Self> {
         let mut api = Api::new("SearXNG", url)?;
         let path = format!("{}/search", api.url.path().trim_end_matches('/'));

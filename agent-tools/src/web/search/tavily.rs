@@ -14,10 +14,10 @@ use super::{
 use crate::http::Call;
 
 const URL: &str = "https://api.tavily.com/search";
-/// Most hits that Tavily gives at once.
+/// Maximum of hits per request to Tavily.
 const MOST: usize = 20;
 
-/// Tavily, a search engine for agents, which needs a key.
+/// Tavily, a search engine for agents; requires a key.
 ///
 /// ```
 /// use agent_tools::web::Tavily;
@@ -30,18 +30,18 @@ const MOST: usize = 20;
 pub struct Tavily(Api);
 
 impl Tavily {
-    /// The service, with this key.
+    /// Creates the engine with this key.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key is empty or cannot be one.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the key is empty or invalid.
     pub fn new(key: impl Into<Secret>) -> Result<Self> {
         Ok(Self(Api::with_key("Tavily", URL, key.into())?))
     }
 
-    /// Sets another address of the service.
+    /// Sets another base address of the service.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `url` is invalid.
     pub fn at(mut self, url: &str) -> Result<Self> {
         self.0.at(url)?;
         Ok(self)

@@ -1,4 +1,4 @@
-//! `apply_patch`: changes of several files in the form that models are trained on (V4A).
+//! `apply_patch`: changes to several files in the V4A format that models are trained on.
 
 mod apply;
 mod parse;
@@ -40,7 +40,7 @@ struct PatchArgs {
     input: String,
 }
 
-/// Changes files by a patch.
+/// Applies a patch to files.
 pub(super) struct ApplyPatch(pub(super) Files);
 
 #[async_trait]
@@ -68,14 +68,14 @@ impl Tool for ApplyPatch {
 
 fn carry_out(files: &Files, changes: &[Change], seen: &Seen<'_>) -> Result<String> {
     let _changing = files.changing();
-    // Everything is made before anything is written.
+    // All changes are computed before any is written.
     let mut drafts = Drafts { files, seen, made: Vec::new() };
     let told = changes.iter().map(|change| drafts.take(change)).collect::<Result<Vec<_>>>()?;
     drafts.write()?;
     Ok(told.join("\n"))
 }
 
-/// What files are to become; a part of a patch sees what those before it made.
+/// Pending file contents; each part of a patch sees the result of the previous ones.
 struct Drafts<'a> {
     files: &'a Files,
     seen: &'a Seen<'a>,
@@ -84,11 +84,11 @@ struct Drafts<'a> {
 
 struct Draft {
     path: PathBuf,
-    /// What the file was, if it was there.
+    /// Previous content, if the file existed.
     old: Option<String>,
-    /// What it becomes; none if it goes.
+    /// New content; `None` if the file is deleted.
     new: Option<String>,
-    /// The file whose permissions it has if it is new.
+    /// File whose permissions a new file copies.
     like: Option<PathBuf>,
 }
 
@@ -165,7 +165,7 @@ impl Drafts<'_> {
         Ok(())
     }
 
-    /// What is removed goes last: until then, nothing is lost.
+    /// Writes the drafts. Deletions come last, so that no content is lost before.
     fn write(&self) -> Result<()> {
         let mut done = Vec::new();
         let (written, removed): (Vec<_>, Vec<_>) = self.made.iter().partition(|draft| draft.new.is_some());
@@ -197,13 +197,13 @@ impl Drafts<'_> {
     }
 }
 
-/// Judges by the files: each change may look as if it was made, and as if it was not.
+/// Decides from the files whether the changes were made: each may look made, not made, or both.
 fn reconcile(files: &Files, changes: &[Change]) -> Result<Reconciled> {
-    // An attempt that was cancelled may still be at work.
+    // A cancelled attempt may still be writing.
     let _changing = files.changing();
     let (mut all_made, mut none_made) = (true, true);
     for change in changes {
-        // One that looks both ways speaks for neither.
+        // An ambiguous change is no evidence for either.
         let (made, not_made) = looks(files, change)?;
         all_made &= made && !not_made;
         none_made &= not_made && !made;

@@ -1,8 +1,8 @@
-//! Reading a patch.
+//! Patch parser.
 
 use agent_core::{Error, Result};
 
-/// What a patch does to one file.
+/// Change of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Add { path: String, content: String },
@@ -10,13 +10,13 @@ pub(super) enum Change {
     Update { path: String, to: Option<String>, chunks: Vec<Chunk> },
 }
 
-/// Neighbouring lines of an update.
+/// Hunk: adjacent lines of an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunk {
-    /// Lines that come before it, each after the one before: functions, classes.
+    /// Lines that precede the hunk, in order: functions, classes.
     pub(super) anchors: Vec<String>,
     pub(super) lines: Vec<Line>,
-    /// It is at the end of the file.
+    /// True if the hunk is at the end of the file.
     pub(super) at_end: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Line {
 }
 
 impl Chunk {
-    /// What undoes it.
+    /// Returns the inverse change.
     pub(super) fn reversed(&self) -> Self {
         let reversed = |line: &Line| match line {
             Line::Same(text) => Line::Same(text.clone()),
@@ -39,7 +39,7 @@ impl Chunk {
     }
 }
 
-/// The changes of a patch. What stands around it (a fence, a document for a shell) is left out.
+/// Parses the changes of a patch. Text around the patch (a code fence, a here-document) is ignored.
 pub(super) fn parse(patch: &str) -> Result<Vec<Change>> {
     let lines = patch.lines().map(|line| line.trim_end_matches('\r'));
     let mut lines = lines.skip_while(|line| line.trim() != "*** Begin Patch").skip(1).peekable();
@@ -50,7 +50,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<Change>> {
         };
         let line = line.trim();
         if line == "*** End Patch" {
-            // Some make a patch of each file.
+            // Some models write one patch per file.
             while lines.next_if(|line| line.trim() != "*** Begin Patch").is_some() {}
             if lines.next().is_none() {
                 break;
@@ -105,8 +105,9 @@ fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
             if chunk.lines.iter().any(|line| *line != Line::Same(String::new())) {
                 chunks.push(std::mem::take(&mut chunk));
             }
-            chunk.lines.clear(); // empty ones, for the eye
-            // Some write `@@ -1,2 +1,2 @@ fn x()`, as other tools do: the numbers say nothing here.
+            chunk.lines.clear(); // empty lines for readability
+            // Some models write `@@ -1,2 +1,2 @@ fn x()`, as in a unified diff: the numbers are
+            // ignored here.
             let anchor = anchor.rsplit("@@").next().unwrap_or_default();
             let is_numbers = anchor.trim_start().starts_with('-') && anchor.contains(" +");
             if !anchor.trim().is_empty() && !is_numbers {
@@ -121,7 +122,7 @@ fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
                 Some('+') => Line::New(text()),
                 Some('-') => Line::Old(text()),
                 Some(' ') => Line::Same(text()),
-                None => Line::Same(String::new()), // an empty line that lost its space
+                None => Line::Same(String::new()), // an empty line that lost its leading space
                 Some(_) => {
                     return Err(Error::tool(format!(
                         "lines of an update begin with ' ', '-' or '+', and this one does not: '{line}'"
@@ -134,7 +135,7 @@ fn chunks(body: &[&str]) -> Result<Vec<Chunk>> {
     Ok(chunks)
 }
 
-/// The lines without the empty ones at their end, which are there for the eye.
+/// Removes empty trailing lines, which are there for readability.
 fn for_the_file<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
     &lines[..lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1)]
 }
