@@ -1,4 +1,5 @@
-//! How an API knows who asks. What opens it is known by the name of its scheme, and is put into requests alone.
+//! Authentication of requests. Credentials are identified by the name of their security scheme, and
+//! appear in requests only.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::http::encoded;
 
-/// Where a secret goes.
+/// Location of a secret in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Key { place: Place, name: String },
@@ -21,14 +22,14 @@ pub(super) enum Scheme {
     Basic,
 }
 
-/// A secret and where it goes.
+/// Secret and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Credential {
     pub(super) scheme: Scheme,
     secret: Secret,
 }
 
-/// The schemes of a document, and the secrets that were given for them.
+/// Security schemes of a document, and the secrets given for them.
 #[derive(Debug)]
 pub(super) struct Auth {
     schemes: BTreeMap<String, Result<Scheme, String>>,
@@ -37,7 +38,8 @@ pub(super) struct Auth {
 
 impl Auth {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a secret is for a scheme that the document has not.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a secret is for a scheme that the
+    /// document does not declare.
     pub(super) fn new(document: &Document, secrets: BTreeMap<String, Secret>) -> Result<Self> {
         let mut schemes = BTreeMap::new();
         for (name, scheme) in
@@ -60,17 +62,18 @@ impl Auth {
         Ok(Self { schemes, secrets })
     }
 
-    /// What a request needs by these requirements, of which one must be met.
+    /// Returns the credentials for these requirements, one of which must be met.
     ///
     /// # Errors
-    /// A text that says which secrets would do.
+    /// A text that names the secrets which would meet a requirement.
     pub(super) fn of(&self, requirements: Option<&Value>) -> Result<Vec<Credential>, String> {
         let Some(ways) = requirements.and_then(Value::as_array).filter(|ways| !ways.is_empty()) else {
             return Ok(Vec::new());
         };
         let names = |way: &Value| way.as_object().into_iter().flat_map(|way| way.keys().cloned()).collect::<Vec<_>>();
         let mut ways: Vec<_> = ways.iter().map(names).collect();
-        // A way that needs something comes before one that needs nothing: a secret was given to be used.
+        // Alternatives with credentials come before anonymous access: a secret was given to be
+        // used.
         ways.sort_by_key(Vec::is_empty);
         let met = |way: &&Vec<String>| way.iter().all(|name| self.secrets.contains_key(name));
         let Some(way) = ways.iter().find(met) else {
@@ -89,7 +92,7 @@ impl Auth {
         Ok(Credential { scheme, secret: self.secrets[name].clone() })
     }
 
-    /// True if a secret was given.
+    /// Returns true if a secret was given.
     pub(super) fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
     }
@@ -115,7 +118,7 @@ impl Scheme {
 }
 
 impl Credential {
-    /// Every way in which the secret may be written in an answer.
+    /// Returns every encoding in which the secret may appear in a response.
     pub(super) fn spellings(&self) -> Vec<String> {
         let plain = self.secret.expose();
         match self.scheme {
@@ -127,7 +130,7 @@ impl Credential {
         }
     }
 
-    /// True if the secret goes where a parameter of this name would.
+    /// Returns true if the secret occupies the location of a parameter of this name.
     pub(super) fn fills(&self, place: Place, name: &str) -> bool {
         match &self.scheme {
             Scheme::Key { place: own, name: key } => *own == place && key.eq_ignore_ascii_case(name),
@@ -135,7 +138,7 @@ impl Credential {
         }
     }
 
-    /// Puts the secret into a request.
+    /// Adds the secret to a request.
     pub(super) fn put(
         &self,
         headers: &mut HeaderMap,

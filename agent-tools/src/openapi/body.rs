@@ -1,4 +1,4 @@
-//! Bodies of requests.
+//! Request bodies.
 
 use agent_core::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -9,16 +9,17 @@ use super::{
     schema::Schemas,
 };
 
-/// How a body is written, and the arguments that it is made of.
+/// Encoding of a body, and the arguments that it consists of.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) form: Form,
-    /// The arguments that are its fields, each with the field's name; none if the argument `body` is all of it.
+    /// Arguments that are fields of the body, each with the field's name; `None` if the argument
+    /// `body` is the whole body.
     pub(super) fields: Option<Vec<(String, String)>>,
     pub(super) required: bool,
 }
 
-/// How a body is written.
+/// Encoding of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Json(String),
@@ -26,7 +27,8 @@ pub(super) enum Form {
     Text(String),
 }
 
-/// The body: its fields beside the parameters where that is clear, or else as the argument `body`.
+/// Returns the body: its fields as arguments beside the parameters if that is unambiguous,
+/// otherwise the argument `body`.
 pub(super) fn body(site: &Site<'_>, schemas: &mut Schemas<'_>, arguments: &mut Arguments) -> Result<Option<Body>> {
     let Some(declared) = site.operation.get("requestBody") else { return Ok(None) };
     let declared = site.document.resolve(declared)?;

@@ -22,11 +22,11 @@ use super::{
 };
 use crate::http::{Http, Reach, System};
 
-/// How requests name their sender, unless the application says otherwise.
+/// Default `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
-/// Most bytes of all parameters of the operations that are chosen.
+/// Maximum of bytes of the parameter schemas of all selected operations.
 const MOST_BYTES: usize = 64 << 20;
-/// The methods of operations, as documents write them. `trace` is none for a model.
+/// HTTP methods of operations, in the spelling of documents. `trace` is not offered to a model.
 const METHODS: [(&str, Method); 7] = [
     ("get", Method::GET),
     ("head", Method::HEAD),
@@ -37,7 +37,7 @@ const METHODS: [(&str, Method); 7] = [
     ("delete", Method::DELETE),
 ];
 
-/// Builds [`OpenApi`]. What is wrong with the document or the settings is said by [`build`](Self::build).
+/// Builds [`OpenApi`]. [`build`](Self::build) reports errors in the document and the settings.
 #[derive(Clone)]
 #[must_use]
 pub struct OpenApiBuilder {
@@ -67,60 +67,64 @@ impl OpenApiBuilder {
         }
     }
 
-    /// Chooses the operations with this tag. Default: all operations, if none is chosen by a tag or its id.
+    /// Selects the operations with this tag. Default: all operations, if neither a tag nor an id is
+    /// selected.
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.insert(tag.into());
         self
     }
 
-    /// Chooses the operation with this `operationId`, or this request: `GET /pets/{id}`.
+    /// Selects the operation with this `operationId`, or this request: `GET /pets/{id}`.
     pub fn operation(mut self, id: impl Into<String>) -> Self {
         self.ids.insert(id.into());
         self
     }
 
-    /// Sets the server that is asked, in place of those in the document. It may be anywhere. Paths are put after its own.
+    /// Sets the server, which overrides those in the document. Any address is allowed. Paths are
+    /// appended to the path of the URL.
     pub fn server(mut self, url: impl Into<String>) -> Self {
         self.server = Some(url.into());
         self
     }
 
-    /// Gives the secret of a security scheme, by the name that the scheme has in the document: a key, a bearer token, for OAuth too, or
-    /// `user:password`. The model is never told of it.
+    /// Sets the secret of a security scheme, by the name of the scheme in the document: a key, a
+    /// bearer token, also for OAuth, or `user:password`. The model never sees it.
     pub fn secret(mut self, scheme: impl Into<String>, secret: impl Into<Secret>) -> Self {
         self.secrets.insert(scheme.into(), secret.into());
         self
     }
 
-    /// Lets the document's own server be at an address that is not of the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
+    /// Allows the document's own server at an address outside the public internet: `10.1.2.3:8080`,
+    /// `10.1.2.3` or `10.1.0.0/16`.
     pub fn allow_private(mut self, address: impl Into<String>) -> Self {
         self.private.push(address.into());
         self
     }
 
-    /// Sets how requests name their sender. Default: `agent-tools` with its version.
+    /// Sets the `User-Agent` header. Default: `agent-tools` with its version.
     pub fn user_agent(mut self, agent: impl Into<String>) -> Self {
         self.user_agent = agent.into();
         self
     }
 
-    /// Sets the longest time of a call; the run's deadline may end it before. Default: 30 seconds.
+    /// Sets the timeout of a call; the run's deadline applies too. Default: 30 seconds.
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.time = longest;
         self
     }
 
-    /// Sets the most bytes of an answer, decompressed. Default: 2 MiB.
+    /// Sets the maximum size of a response in bytes, decompressed. Default: 2 MiB.
     pub fn max_bytes(mut self, most: usize) -> Self {
         self.bytes = most;
         self
     }
 
-    /// The tools.
+    /// Builds the tools.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the document cannot be read, a tag or an id is not in it, an operation that was chosen by its
-    /// id cannot become a tool, none can, or a setting is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the document cannot be parsed, a
+    /// selected tag or id is missing, an operation selected by its id cannot become a tool, no
+    /// operation can, or a setting is invalid.
     pub fn build(self) -> Result<OpenApi> {
         if self.bytes == 0 || self.time.is_zero() {
             return Err(Error::config(
@@ -200,7 +204,7 @@ impl OpenApiBuilder {
     }
 }
 
-/// The first of many names.
+/// Lists the first few names.
 fn some(names: &[String]) -> String {
     const SHOWN: usize = 20;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What a model is told of an operation.
+//! Description of an operation for the model.
 
 use super::{
     document::{is_set, text},
@@ -7,9 +7,9 @@ use super::{
 };
 use crate::text::cut;
 
-/// Longest text of a document that a model is told, in bytes.
+/// Maximum length of a text from the document, in bytes.
 const LONGEST: usize = 1_000;
-/// Parameters that lead from one page of results to the next, in lower case.
+/// Pagination parameters, in lower case.
 const PAGES: &[&str] = &[
     "after",
     "continuation",
@@ -30,7 +30,7 @@ const PAGES: &[&str] = &[
     "startindex",
 ];
 
-/// The document's words, the request, and how to go on where there is more.
+/// Returns the document's description, the request, and a hint about pagination.
 pub(super) fn description(site: &Site<'_>, parameters: &[Parameter]) -> String {
     let (summary, more) = (text(site.operation, "summary").trim(), text(site.operation, "description").trim());
     let said = match (summary, more) {

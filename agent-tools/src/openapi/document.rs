@@ -1,4 +1,4 @@
-//! An OpenAPI document as JSON, and what its references mean.
+//! OpenAPI document as JSON, with resolution of references.
 
 use agent_core::{Error, Result};
 use serde_json::{Map, Value};
@@ -6,18 +6,19 @@ use serde_json::{Map, Value};
 use super::yaml::Yaml;
 use crate::text::percent_decoded;
 
-/// Largest document, in bytes.
+/// Maximum size of a document in bytes.
 const LARGEST: usize = 32 << 20;
-/// Most references that are followed from one to the next.
+/// Maximum length of a chain of references.
 const MOST_HOPS: usize = 32;
 
-/// A document of OpenAPI 3.
+/// OpenAPI 3 document.
 #[derive(Debug)]
 pub(super) struct Document(Value);
 
 impl Document {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is no document of OpenAPI 3.0 or 3.1.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the text is not an OpenAPI 3.0 or
+    /// 3.1 document.
     pub(super) fn read(text: &str) -> Result<Self> {
         if text.len() > LARGEST {
             return Err(Error::config(format!("the OpenAPI document is larger than {} MiB", LARGEST >> 20)));
@@ -42,10 +43,11 @@ impl Document {
         &self.0
     }
 
-    /// What is meant: the value itself, or what it refers to.
+    /// Resolves a value: returns the value itself, or the target of its reference.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a reference leads out of the document, to nothing or in a circle.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a reference leads out of the
+    /// document, is dangling or circular.
     pub(super) fn resolve<'a>(&'a self, value: &'a Value) -> Result<&'a Value> {
         let mut value = value;
         for _ in 0..MOST_HOPS {
@@ -57,7 +59,7 @@ impl Document {
         Err(Error::config("a reference of the document leads in a circle"))
     }
 
-    /// What a reference names.
+    /// Looks up the target of a reference.
     ///
     /// # Errors
     /// As [`resolve`](Self::resolve).
@@ -75,27 +77,27 @@ fn unread(form: &str, e: impl std::error::Error + Send + Sync + 'static) -> Erro
     Error::config(format!("the OpenAPI document cannot be read as {form}: {e}")).with_source(e)
 }
 
-/// The reference that stands in a value's place.
+/// Returns the reference that replaces a value.
 pub(super) fn reference(value: &Value) -> Option<&str> {
     value.get("$ref")?.as_str()
 }
 
-/// A field's list; none is one without entries.
+/// Iterates over a list field; a missing field is empty.
 pub(super) fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A field's object; none is one without fields.
+/// Iterates over an object field; a missing field is empty.
 pub(super) fn fields<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
     value.get(field).and_then(Value::as_object).into_iter().flat_map(Map::iter)
 }
 
-/// A field's text; none is an empty one.
+/// Returns a text field; a missing field is empty.
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// True if the field is there and true.
+/// Returns true if the field is present and true.
 pub(super) fn is_set(value: &Value, field: &str) -> bool {
     value.get(field).and_then(Value::as_bool).unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! Tools from a document of OpenAPI 3.0 or 3.1: each operation becomes one.
+//! Tools from an OpenAPI 3.0 or 3.1 document: one tool per operation.
 //!
 //! ```
 //! use agent_tools::openapi::OpenApi;
@@ -21,26 +21,27 @@
 //! # Ok::<(), agent_core::Error>(())
 //! ```
 //!
-//! # What becomes what
+//! # Mapping
 //!
 //! | in the document | in the tool |
 //! |---|---|
-//! | `operationId`, or else method and path | the name, made valid and unique |
-//! | summary, description, request | the description, with a hint where results come in pages |
-//! | parameters of path, query, header and cookie | arguments; of two of one name, the second has its place at its end: `id_query` |
+//! | `operationId`, otherwise method and path | the name, made valid and unique |
+//! | summary, description, request | the description, with a hint on pagination |
+//! | path, query, header and cookie parameters | arguments; of two with the same name, the second gets its location as a suffix: `id_query` |
 //! | a JSON or form body that is a plain object | its fields, as arguments beside the parameters |
 //! | any other body | the argument `body` |
 //! | `GET`, `HEAD`, `OPTIONS` | [`Effect::Pure`](agent_core::Effect::Pure) |
 //! | `PUT`, `DELETE` | [`Effect::Idempotent`](agent_core::Effect::Idempotent) |
 //! | `POST`, `PATCH` | [`Effect::AtMostOnce`](agent_core::Effect::AtMostOnce); with a header `Idempotency-Key` in the document, `Idempotent` under the [call's key](agent_core::ToolRequest::idempotency_key) |
 //!
-//! References are written out; what is within itself may be anything, and says what it is. `pattern` and `multipleOf` are told in words, and
-//! checked by the server.
+//! References are inlined; a recursive schema is replaced by one that accepts anything, with a
+//! description. `pattern` and `multipleOf` are described in words, and checked by the server.
 //!
-//! # What is asked
+//! # Servers
 //!
-//! The document's server, or the one that is [chosen](OpenApiBuilder::server), and no other: a redirect to another host is an error. A server
-//! that only the document names must be on the public internet, and is sent secrets over `https` alone.
+//! Requests go to the document's server, or to the [configured](OpenApiBuilder::server) one, and to
+//! no other: a redirect to another host is an error. A server that only the document names must be
+//! on the public internet, and receives secrets over `https` only.
 
 mod answer;
 mod auth;
@@ -78,19 +79,19 @@ pub struct OpenApi {
 }
 
 impl OpenApi {
-    /// Builds tools from this document, which is JSON or YAML.
+    /// Returns a builder for this document, which is JSON or YAML.
     pub fn builder(document: impl Into<String>) -> OpenApiBuilder {
         OpenApiBuilder::new(document.into())
     }
 
-    /// The tools. [`prefixed`](ToolSet::prefixed) keeps those of two APIs apart.
+    /// Returns the tools. [`prefixed`](ToolSet::prefixed) separates those of two APIs.
     pub fn tools(&self) -> ToolSet {
         let tool = |operation: &Arc<Operation>| ApiTool { client: self.client.clone(), operation: operation.clone() };
         self.operations.iter().map(tool).fold(ToolSet::new(self.title.as_str()), ToolSet::tool)
     }
 
-    /// The operations of which no tool could be made, each with why. An operation that was chosen by its id is never among them:
-    /// the tools are then not built.
+    /// Returns the operations that could not become tools, each with the reason. An operation
+    /// selected by its id is never among them: in that case the build fails.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }

@@ -1,16 +1,16 @@
-//! Names that providers take.
+//! Tool names that providers accept.
 
 use std::collections::BTreeSet;
 
-/// Longest name of a tool.
+/// Maximum length of a tool name.
 const LONGEST: usize = 64;
 
-/// Names that were given.
+/// Names in use.
 #[derive(Debug, Default)]
 pub(super) struct Names(BTreeSet<String>);
 
 impl Names {
-    /// A name like this one, of letters, digits, `_` and `-`, that no other tool has.
+    /// Returns a unique name similar to this one, of letters, digits, `_` and `-`.
     pub(super) fn give(&mut self, wanted: &str) -> String {
         let mut name = String::new();
         for c in wanted.chars() {

@@ -1,4 +1,4 @@
-//! One operation: what the model is told of it, and what is needed to do it.
+//! Operation of an API: its tool specification, and the data to perform its requests.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
     server::server,
 };
 
-/// Headers that belong to HTTP or to the framework, whatever a document says.
+/// Headers that HTTP or the framework controls, whatever a document declares.
 const OWN_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -33,12 +33,12 @@ const OWN_HEADERS: &[&str] = &[
     "upgrade",
     "user-agent",
 ];
-/// The header under which a repeated request changes nothing more.
+/// Header that makes a repeated request idempotent.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Longest name of an argument that is not made shorter; providers take 64.
+/// Maximum length of an argument name that is not shortened; providers accept 64.
 const LONGEST_ARGUMENT: usize = 48;
 
-/// An operation of an API.
+/// Operation of an API.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) name: String,
@@ -46,17 +46,17 @@ pub(super) struct Operation {
     pub(super) schema: Value,
     pub(super) effect: Effect,
     pub(super) method: Method,
-    /// Below the base, with names in braces.
+    /// Path below the base URL, with names in braces.
     pub(super) path: String,
     pub(super) base: Url,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) credentials: Vec<Credential>,
-    /// A header for the call's key.
+    /// Header for the call's idempotency key.
     pub(super) idempotency: Option<HeaderName>,
 }
 
-/// A parameter, and the argument that it is.
+/// Parameter with its argument name.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     pub(super) argument: String,
@@ -65,11 +65,11 @@ pub(super) struct Parameter {
     pub(super) style: Style,
 }
 
-/// Where an operation stands in its document.
+/// Location of an operation in its document.
 pub(super) struct Site<'a> {
     pub(super) document: &'a Document,
     pub(super) auth: &'a Auth,
-    /// The server that the application chose.
+    /// Server that the application configured.
     pub(super) server: Option<&'a Url>,
     pub(super) path: &'a str,
     pub(super) item: &'a Value,
@@ -77,7 +77,7 @@ pub(super) struct Site<'a> {
     pub(super) operation: &'a Value,
 }
 
-/// The arguments of an operation while they are collected.
+/// Arguments of an operation during construction.
 #[derive(Default)]
 pub(super) struct Arguments {
     pub(super) properties: Map<String, Value>,
@@ -92,7 +92,8 @@ impl Arguments {
         }
     }
 
-    /// Adds an argument for what is called `name`: by the same name if providers take it and no other has it.
+    /// Adds an argument for the parameter `name`: under the same name if providers accept it and it
+    /// is unused.
     pub(super) fn name(&mut self, name: &str, place: &str, schema: Value, required: bool) -> String {
         let known = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
         let plain: String = name.chars().map(known).take(LONGEST_ARGUMENT).collect();
@@ -116,7 +117,8 @@ impl Arguments {
 
 impl Operation {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config), with why no tool can be made of it.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the reason why the operation
+    /// cannot become a tool.
     pub(super) fn read(site: &Site<'_>, name: String) -> Result<Self> {
         let root = site.document.root();
         let requirements = site.operation.get("security").or_else(|| root.get("security"));
@@ -151,7 +153,7 @@ impl Operation {
     }
 }
 
-/// The parameters, by place and name; those of the operation stand for those of its path.
+/// Returns the parameters by location and name; those of the operation override those of its path.
 fn declared<'a>(site: &Site<'a>) -> Result<BTreeMap<(Place, String), &'a Value>> {
     let mut all = BTreeMap::new();
     for parameter in list(site.item, "parameters").chain(list(site.operation, "parameters")) {
@@ -167,7 +169,7 @@ fn declared<'a>(site: &Site<'a>) -> Result<BTreeMap<(Place, String), &'a Value>>
     Ok(all)
 }
 
-/// How a parameter is written, and its schema with what is said of it.
+/// Returns the serialisation style of a parameter, and its schema with the description.
 fn form_of(parameter: &Value, place: Place, name: &str, schemas: &mut Schemas<'_>) -> Result<(Style, Value)> {
     let (style, schema) = match fields(parameter, "content").next() {
         Some((_, content)) => (Style::Json, content.get("schema")),

@@ -1,10 +1,10 @@
-//! Where a parameter goes, and how its value is written there.
+//! Parameter locations and serialisation styles.
 
 use serde_json::Value;
 
 use crate::http::encoded;
 
-/// Where a parameter goes.
+/// Location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Path,
@@ -13,10 +13,10 @@ pub(super) enum Place {
     Cookie,
 }
 
-/// How a value of several parts is written.
+/// Serialisation style of a composite value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// `a,b`: in paths, headers and cookies, and in queries that do not explode.
+    /// `a,b`: in paths, headers and cookies, and in queries without `explode`.
     Commas,
     /// `name=a&name=b`, and `x=1&y=2` for an object.
     Exploded,
@@ -54,7 +54,7 @@ impl Place {
 }
 
 impl Style {
-    /// The style of a parameter; none if it is not known.
+    /// Returns the style of a parameter; `None` if it is unknown.
     pub(super) fn of(place: Place, style: Option<&str>, explode: Option<bool>) -> Option<Self> {
         let explode =
             explode.unwrap_or(matches!(style, None | Some("form")) && matches!(place, Place::Query | Place::Cookie));
@@ -71,7 +71,8 @@ impl Style {
         }
     }
 
-    /// The value as pairs of a query or a form: names as they are, values as [`escaped`](Self::escaped) ones.
+    /// Returns the value as pairs of a query or a form: names unescaped, values
+    /// [`escaped`](Self::escaped).
     pub(super) fn pairs(self, name: &str, value: &Value) -> Vec<(String, String)> {
         let plain = |one: &Value| encoded(&plain(one));
         match (self, value) {
@@ -89,13 +90,13 @@ impl Style {
         }
     }
 
-    /// The value as one text.
+    /// Returns the value as one text.
     pub(super) fn joined(self, value: &Value) -> String {
         self.join(value, str::to_owned)
     }
 
-    /// As [`joined`](Self::joined), for a URL: the parts are written with `%`, so that what stands between them is known from what
-    /// they hold.
+    /// Like [`joined`](Self::joined), for a URL: the parts are percent-encoded, so that delimiters
+    /// are distinct from content.
     pub(super) fn escaped(self, value: &Value) -> String {
         self.join(value, encoded)
     }
@@ -120,7 +121,7 @@ impl Style {
     }
 }
 
-/// A text as it is, anything else as JSON.
+/// Returns text unchanged, other values as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! Arguments of a call as a request.
+//! Conversion of a call's arguments to a request.
 
 use agent_core::{Error, Result, ToolRequest};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue};
@@ -13,17 +13,17 @@ use super::{
 };
 use crate::http::{Call, encoded};
 
-/// Longest key of a call that is sent as it is.
+/// Maximum length of an idempotency key that is sent unchanged.
 const LONGEST_KEY: usize = 200;
 
-/// Names as they are, and values as a URL has them.
+/// Pairs of unescaped names and URL-encoded values.
 type Pairs = Vec<(String, String)>;
 
 impl Operation {
-    /// The request of a call.
+    /// Builds the request of a call.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if an argument cannot stand where it belongs.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if an argument is invalid at its location.
     pub(super) fn request(&self, req: &ToolRequest) -> Result<Call> {
         let none = Map::new();
         let args = req.args.as_object().unwrap_or(&none);
@@ -35,7 +35,7 @@ impl Operation {
             let Some(value) = args.get(&parameter.argument).filter(|value| !value.is_null()) else { continue };
             match parameter.place {
                 Place::Path => path = path.replace(&format!("{{{name}}}"), &segment(name, style, value)?),
-                // A field of an object must not stand where a secret will.
+                // A field of an object must not occupy the location of a secret.
                 Place::Query => query.extend(style.pairs(name, value).into_iter().filter(|(name, _)| {
                     !self.credentials.iter().any(|credential| credential.fills(Place::Query, name))
                 })),
@@ -63,7 +63,7 @@ impl Operation {
         Ok(Call { method: self.method.clone(), url, headers, body })
     }
 
-    /// The address: never outside of the server, whatever the arguments are.
+    /// Builds the URL, which always stays on the server, whatever the arguments are.
     fn url(&self, path: &str, query: &Pairs) -> Result<Url> {
         if path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err(Error::tool("'.' and '..' cannot stand in a path: give another value"));
@@ -108,17 +108,17 @@ impl Operation {
     }
 }
 
-/// An object within a form is written as JSON, as OpenAPI has it.
+/// Serialises an object within a form as JSON, as OpenAPI specifies.
 fn flat(value: &Value) -> Value {
     if value.is_object() { Value::String(value.to_string()) } else { value.clone() }
 }
 
-/// Pairs as a query or a form has them.
+/// Encodes pairs as a query or a form.
 fn form(pairs: &Pairs) -> String {
     pairs.iter().map(|(name, value)| format!("{}={value}", encoded(name))).collect::<Vec<_>>().join("&")
 }
 
-/// A value in a path. An empty one would make another path.
+/// Encodes a value in a path. An empty value is rejected, since it would change the path.
 fn segment(name: &str, style: Style, value: &Value) -> Result<String> {
     match style.joined(value).as_str() {
         "" => Err(Error::tool(format!("'{name}' is empty, and it is a part of the path: give a value"))),
@@ -134,7 +134,7 @@ fn header(argument: &str, value: &str) -> Result<HeaderValue> {
     })
 }
 
-/// The key of a call, as a header may have it.
+/// Converts the idempotency key of a call to a header value.
 fn key(key: &str) -> String {
     let plain = key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_graphic());
     if plain { key.to_owned() } else { Sha256::digest(key).iter().map(|byte| format!("{byte:02x}")).collect() }

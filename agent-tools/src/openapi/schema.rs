@@ -1,4 +1,5 @@
-//! Schemas of OpenAPI as JSON Schema that models and the framework's checks know.
+//! Conversion of OpenAPI schemas to the JSON Schema dialect of models and of the framework's
+//! validation.
 
 use agent_core::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -6,16 +7,16 @@ use serde_json::{Map, Value, json};
 use super::document::{Document, is_set, reference};
 use crate::text::cut;
 
-/// Most schemas of one operation: references are written out, which can make much of little.
+/// Maximum of schemas per operation: inlining references can expand a small document greatly.
 const MOST: usize = 400;
-/// Most bytes of their words, for the same reason.
+/// Maximum of bytes of their text, for the same reason.
 const MOST_BYTES: usize = 256 << 10;
-/// Longest description of a schema, in bytes.
+/// Maximum length of a schema's description, in bytes.
 const LONGEST: usize = 500;
-/// Deepest schema that is written out.
+/// Maximum depth of an inlined schema.
 const DEEPEST: usize = 24;
 
-/// Keywords that are kept as they are.
+/// Keywords that are copied.
 const KEPT: &[&str] = &[
     "title",
     "format",
@@ -31,13 +32,13 @@ const KEPT: &[&str] = &[
     "minProperties",
     "maxProperties",
 ];
-/// Types of JSON Schema.
+/// JSON Schema types.
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Writes schemas out.
+/// Converts schemas, and inlines references.
 pub(super) struct Schemas<'a> {
     document: &'a Document,
-    /// References that are being written out.
+    /// References that are being inlined.
     within: Vec<String>,
     left: usize,
     bytes: usize,
@@ -48,10 +49,11 @@ impl<'a> Schemas<'a> {
         Self { document, within: Vec::new(), left: MOST, bytes: MOST_BYTES }
     }
 
-    /// The schema, for what is sent. What is too large, too deep, or within itself may be anything, and says what it is.
+    /// Converts the schema of a request value. A part that is too large, too deep or recursive is
+    /// replaced by a schema that accepts anything, with a description.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a reference leads nowhere.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a reference is dangling.
     pub(super) fn write(&mut self, schema: &Value) -> Result<Value> {
         self.write_at(schema, 0)
     }
@@ -66,7 +68,7 @@ impl<'a> Schemas<'a> {
             let target = self.document.lookup(name)?;
             let mut written = self.write_at(target, depth + 1)?;
             self.within.pop();
-            // OpenAPI 3.1 lets a reference have a description of its own.
+            // OpenAPI 3.1 allows a description beside a reference.
             if let (Some(description), Some(written)) = (schema.get("description"), written.as_object_mut()) {
                 written.insert("description".to_owned(), description.clone());
             }
@@ -100,7 +102,7 @@ impl<'a> Schemas<'a> {
             "properties" => {
                 let mut properties = Map::new();
                 for (name, property) in value.as_object().into_iter().flatten() {
-                    // What only comes back is not to be sent.
+                    // Read-only properties appear in responses only.
                     if !is_set(self.document.resolve(property)?, "readOnly") && self.afford(name.len()) {
                         properties.insert(name.clone(), self.write_at(property, depth + 1)?);
                     }
@@ -127,7 +129,7 @@ impl<'a> Schemas<'a> {
                 if !value.is_number() {
                     return Ok(());
                 }
-                // In OpenAPI 3.0 that word is true or false.
+                // In OpenAPI 3.0 this keyword is a boolean.
                 let name = if fields.get(exclusive) == Some(&json!(true)) { exclusive } else { keyword };
                 out.insert(name.to_owned(), value.clone());
                 return Ok(());
@@ -147,14 +149,14 @@ impl<'a> Schemas<'a> {
         Ok(())
     }
 
-    /// True if so many bytes can be written, too.
+    /// Reserves so many more bytes; returns false if the budget is exhausted.
     fn afford(&mut self, bytes: usize) -> bool {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.unwrap_or(self.bytes);
         left.is_some()
     }
 
-    /// The required properties without those that only come back.
+    /// Returns the required properties without read-only ones.
     fn required(&self, names: &Value, fields: &Map<String, Value>) -> Result<Value> {
         let mut required = Vec::new();
         for name in names.as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -167,7 +169,7 @@ impl<'a> Schemas<'a> {
         Ok(required.into())
     }
 
-    /// An object's own properties, if it is nothing else: then they can stand beside parameters.
+    /// Returns the properties of a plain object, which can become arguments beside the parameters.
     pub(super) fn plain_object(written: &Value) -> Option<(&Map<String, Value>, Vec<String>)> {
         let object = written.as_object()?;
         let plain = ["type", "properties", "required", "title", "description"];
@@ -180,7 +182,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The types that there are.
+/// Returns the JSON Schema types in a `type` value.
 fn types(value: &Value) -> Option<Value> {
     let known = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
     match value {
@@ -191,7 +193,7 @@ fn types(value: &Value) -> Option<Value> {
     }
 }
 
-/// OpenAPI 3.0 says with a word of its own what may be null.
+/// Converts `nullable` of OpenAPI 3.0.
 fn nullable(fields: &Map<String, Value>, out: &mut Map<String, Value>) {
     if fields.get("nullable") != Some(&json!(true)) {
         return;
@@ -206,7 +208,8 @@ fn nullable(fields: &Map<String, Value>, out: &mut Map<String, Value>) {
     }
 }
 
-/// What the framework does not check is said in words: expressions are of another dialect than ours, and servers check them.
+/// Describes keywords that the framework does not check in words: regular expressions are of
+/// another dialect, and servers check them.
 fn described(fields: &Map<String, Value>, out: &mut Map<String, Value>) {
     let said =
         ["pattern", "multipleOf", "example"].iter().filter_map(|word| Some(format!("{word}: {}", fields.get(*word)?)));
@@ -218,7 +221,7 @@ fn described(fields: &Map<String, Value>, out: &mut Map<String, Value>) {
     out.insert("description".to_owned(), format!("{before}({})", said.join("; ")).into());
 }
 
-/// Refuses a schema that no call could be checked with.
+/// Rejects a schema that the framework cannot compile.
 pub(super) fn checked(name: &str, schema: Value) -> Result<Value> {
     let spec = agent_core::ToolSpec::new(name, "", schema);
     crate::ArgumentSchema::compile(&spec).map_err(|e| {

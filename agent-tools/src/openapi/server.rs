@@ -1,4 +1,4 @@
-//! Which server is asked.
+//! Selection of the server for an operation.
 
 use agent_core::{Error, Result};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{
     operation::Site,
 };
 
-/// The server: the one that was chosen, or the first that is named closest to the operation.
+/// Returns the server: the configured one, or the first of the most specific list in the document.
 pub(super) fn server(site: &Site<'_>) -> Result<Url> {
     if let Some(chosen) = site.server {
         return Ok(chosen.clone());
@@ -34,7 +34,7 @@ pub(super) fn server(site: &Site<'_>) -> Result<Url> {
     }
 }
 
-/// The addresses of all servers that a document names.
+/// Returns the addresses of all servers in a document.
 #[cfg(feature = "plugins")]
 pub(crate) fn servers(document: &str) -> Vec<String> {
     let Ok(document) = super::document::Document::read(document) else { return Vec::new() };
@@ -44,13 +44,14 @@ pub(crate) fn servers(document: &str) -> Vec<String> {
     named.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
-/// True if the document as a whole names this server first: one that an operation names may be anybody's.
+/// Returns true if this server is the first of the document's top level: a server that only an
+/// operation names may be anybody's.
 fn is_of_the_document(site: &Site<'_>, url: &Url) -> bool {
     let first = list(site.document.root(), "servers").next().map(address);
     first.and_then(|address| Url::parse(&address).ok()).is_some_and(|first| first.origin() == url.origin())
 }
 
-/// The address of a server, its variables as they are by default.
+/// Returns the address of a server, with the default values of its variables.
 fn address(server: &Value) -> String {
     let variables = fields(server, "variables");
     variables.into_iter().fold(text(server, "url").to_owned(), |address, (name, variable)| {

@@ -1,4 +1,5 @@
-//! YAML as JSON, as authors of documents mean it: `200:` is a name, and a number may be larger than any integer.
+//! YAML to JSON conversion, as authors of documents expect: `200:` is a string key, and a number
+//! may exceed every integer type.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// A value of JSON that stands in YAML.
+/// JSON value deserialised from YAML.
 pub(super) struct Yaml(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Yaml {

@@ -1,4 +1,4 @@
-//! [`Attached`]: a file that goes with a message to a peer.
+//! [`Attached`]: file attached to a message to a peer.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::{
     workspace::{read::image_type, text::is_binary},
 };
 
-/// The most files of a message.
+/// Maximum of files per message.
 const MOST: usize = 20;
 
-/// A file of a workspace that goes with a message.
+/// Workspace file attached to a message.
 pub(super) struct Attached {
     pub(super) name: String,
-    /// Where it is on this machine, or in the sandbox.
+    /// Path on this machine, or in the sandbox.
     #[cfg_attr(not(feature = "acp"), expect(dead_code, reason = "a peer elsewhere is not told"))]
     pub(super) path: PathBuf,
     pub(super) mime: &'static str,
@@ -30,10 +30,10 @@ impl Attached {
     }
 }
 
-/// The files at these paths of the workspace.
+/// Reads the files at these paths of the workspace.
 ///
 /// # Errors
-/// If one is not there, leads out, or is too large.
+/// If a file is missing, outside the workspace, or too large.
 pub(super) async fn attached(workspace: &Workspace, paths: &[String]) -> Result<Vec<Attached>> {
     if paths.len() > MOST {
         return Err(Error::tool(format!("a message takes {MOST} files at most, not {}", paths.len())));

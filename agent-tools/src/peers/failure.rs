@@ -1,8 +1,8 @@
-//! An error of JSON-RPC.
+//! JSON-RPC error.
 
 use serde::Deserialize;
 
-/// Why a peer did not do what it was asked for.
+/// JSON-RPC error of a peer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Failure {
     #[serde(default)]

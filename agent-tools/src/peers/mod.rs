@@ -1,24 +1,26 @@
-//! Other people's agents, as tools: [`A2aAgent`] is one at a URL, `AcpAgent` one that is a program.
+//! Remote agents as tools: [`A2aAgent`] is an agent at a URL, `AcpAgent` a local program.
 //!
-//! A peer takes one argument, `message`, and `files` if it has a workspace, and gives the peer's answer. It is made an agent of its own by `Agent::of_tool` of
-//! `agent-exec`, and is then called as any agent is: delegated to, recalled by its id, asked in code.
+//! A peer takes the argument `message`, and `files` if it has a workspace, and returns the peer's
+//! answer. `Agent::of_tool` of `agent-exec` turns it into an agent, which is then used like any
+//! other: delegated to, resumed by its id, called in code.
 //!
 //! | the peer | the run |
 //! |---|---|
-//! | says something, thinks, calls tools, plans | events [`ToolProgress`](agent_core::EventKind::ToolProgress): `{"text": ..}`, `{"thought": ..}`, `{"tool_call": ..}`, `{"plan": ..}`, `{"status": ..}` |
-//! | wants to know something, or a permission | waits for a person, as for any question; the answer goes on in the same task or turn |
-//! | answers | goes on with the answer; files and data are in the result's value |
-//! | fails, dies, hangs, sends garbage or too much | has a call that failed, with the reason |
-//! | is called again in the same conversation | the peer's own conversation goes on |
+//! | sends text, thoughts, tool calls, plans | emits events [`ToolProgress`](agent_core::EventKind::ToolProgress): `{"text": ..}`, `{"thought": ..}`, `{"tool_call": ..}`, `{"plan": ..}`, `{"status": ..}` |
+//! | asks a question, or requests a permission | waits for a person, as for any question; the answer continues the same task or turn |
+//! | answers | continues with the answer; files and data are in the result's value |
+//! | fails, crashes, hangs, sends invalid or too much data | records a failed call, with the reason |
+//! | is called again in the same conversation | continues the peer's own conversation |
 //!
-//! A call that is cancelled, runs out of time or is dropped cancels what the peer does. The run does not wait for that: a process
-//! that ends at once afterwards may end before the peer was told.
+//! A call that is cancelled, times out or is dropped cancels the peer's work. The run does not wait
+//! for the cancellation: if the process exits immediately afterwards, the peer may not receive it.
 //!
 //! # After a crash
 //!
-//! Before a message goes out, the journal says so; when the peer said under which id it works, the journal has the id. A run that
-//! goes on finds the task by its id. Where it cannot be found, nobody knows whether the peer has the message, and it is not sent
-//! twice in silence: a person is asked, as for every call [in doubt](agent_core::tool::Doubt).
+//! The journal records a message before it is sent, and the peer's task id as soon as it is known.
+//! A resumed run finds the task by its id. If the task cannot be found, it is unknown whether the
+//! peer received the message, which is not silently sent twice: a person is asked, as for every
+//! call [in doubt](agent_core::tool::Doubt).
 
 #[cfg(feature = "a2a")]
 mod a2a;
@@ -42,7 +44,7 @@ pub use self::a2a::{A2A_INPUT, A2aAgent, A2aBuilder};
 pub use self::acp::{ACP_PERMISSION, AcpAgent, AcpBuilder, Permission, PermissionRequest};
 use self::{conversation::Conversation, sending::Sending};
 
-/// What every peer takes.
+/// Arguments of every peer.
 #[derive(Deserialize)]
 struct Args {
     message: String,
@@ -64,7 +66,8 @@ fn spec(name: &str, description: &str, takes_files: bool) -> ToolSpec {
     ToolSpec::new(name, description, parameters)
 }
 
-/// The work of a call with the peer `name`, within its own time. The run's deadline and cancellation drop it.
+/// Runs the work of a call with the peer `name`, within its own timeout. The run's deadline and
+/// cancellation drop it.
 async fn in_time<T>(name: &str, longest: Duration, work: impl Future<Output = Result<T>>) -> Result<T> {
     let late = || Error::new(ErrorKind::Timeout, format!("the agent '{name}' gave no answer within {longest:?}"));
     tokio::time::timeout(longest, work).await.unwrap_or_else(|_| Err(late()))

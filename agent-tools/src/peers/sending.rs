@@ -1,32 +1,33 @@
-//! Messages that are not sent twice in silence.
+//! Messages that are not silently sent twice.
 
 use agent_core::{Error, Result, ToolRequest, run::new_id, tool::Doubt};
 use serde_json::{Value, json};
 
-/// A message to a peer that is about to be sent, or was sent by an earlier attempt at the call.
+/// Message to a peer that is about to be sent, or that an earlier attempt at the call sent.
 ///
-/// That an attempt sends is a decision of the run, and durable before it sends. An attempt that finds another's decision cannot
-/// know whether the peer has the message.
+/// The intention to send is a decision of the run, durable before the message goes out. An attempt
+/// that finds an earlier attempt's decision cannot know whether the peer received the message.
 pub(super) struct Sending<'a> {
     pub(super) req: &'a ToolRequest,
-    /// The peer, as a person knows it.
+    /// Name of the peer for people.
     pub(super) peer: &'a str,
-    /// Which of the call's messages it is.
+    /// Name of the message within the call.
     pub(super) name: String,
 }
 
-/// What is to be done about a message.
+/// Next action for a message.
 pub(super) enum Next<T> {
-    /// It is sent now.
+    /// Send it now.
     Send,
     /// An earlier attempt sent it, with this result.
     Found(T),
-    /// An earlier attempt sent it, and a person says what came of it.
+    /// An earlier attempt sent it, and a person stated its outcome.
     Said(Value),
 }
 
 impl Sending<'_> {
-    /// Says what to do. `find` looks for what an earlier attempt sent; where it finds nothing and knows nothing, a person is asked.
+    /// Decides on the next action. `find` looks up the message of an earlier attempt; if its fate
+    /// is unknown, a person is asked.
     pub(super) async fn next<T, F>(&self, find: impl Fn() -> F) -> Result<Next<T>>
     where
         F: Future<Output = Result<Found<T>>> + Send,
@@ -64,13 +65,13 @@ impl Sending<'_> {
     }
 }
 
-/// What is known of a message that an earlier attempt was about to send.
+/// Fate of a message that an earlier attempt was about to send.
 pub(super) enum Found<T> {
-    /// The peer has it.
+    /// The peer received it.
     #[cfg_attr(not(feature = "a2a"), allow(dead_code, reason = "a program that has ended has nothing"))]
     It(T),
-    /// The peer does not have it, or does nothing more if it comes again.
+    /// The peer did not receive it, or ignores duplicates.
     Nothing,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! [`PerSession`]: a sandbox for each session.
+//! [`PerSession`]: one sandbox per session.
 
 mod sessions;
 
@@ -19,11 +19,13 @@ use crate::{
     sandbox::{MemorySandbox, Sandbox},
 };
 
-/// Tools over a sandbox that each session has for itself: it is made at the first call of one of them in the session, and closed when the session
-/// has called none for some time, or with the agent. A call that comes later gets a new one; whoever keeps what was in it takes it up again by the
-/// session's name. Runs that call none of the tools need no sandbox.
+/// Tools over a sandbox per session: the session's first call creates the sandbox; it is closed
+/// when the session has made no call for some time, or with the agent. A later call gets a new one;
+/// an implementation that persists the sandbox's content can restore it by the session's name. Runs
+/// that call none of the tools need no sandbox.
 ///
-/// The runs of a session, those of its sub-agents too, share it. What a session left running in the background ends with it.
+/// All runs of a session, including its sub-agents, share the sandbox. Background commands of a
+/// session end with it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,13 +41,14 @@ use crate::{
 /// ```
 pub struct PerSession {
     sessions: Sessions,
-    /// The same for all sessions: each call finds the tool of its own.
+    /// Tools for all sessions: each call is forwarded to the session's own tool.
     offered: OnceLock<Vec<Arc<dyn Tool>>>,
 }
 
 impl PerSession {
-    /// Sandboxes that `make` makes, for sessions by their names. Their tools are those of [`Shell`] and of [`Workspace`]. An error of `make` is that of
-    /// the call that needed the sandbox; the next call tries again.
+    /// Creates tools over the sandboxes that `make` returns for a session name. The tools are those
+    /// of [`Shell`] and of [`Workspace`]. An error of `make` becomes the error of the call that
+    /// needed the sandbox; the next call tries again.
     pub fn new<S: Sandbox, F>(make: impl Fn(Arc<str>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<S>> + Send + 'static,
@@ -60,17 +63,18 @@ impl PerSession {
         Self::of(Sessions::new(Arc::new(make), Arc::new(tools), Duration::from_secs(900)))
     }
 
-    /// Sets the tools that are offered over a sandbox. Default: those of [`Workspace`] and of [`Shell`].
+    /// Sets the tools over a sandbox. Default: those of [`Workspace`] and of [`Shell`].
     ///
-    /// What the model is told of them is read once, over an empty [`MemorySandbox`]: so there must be the same ones over each sandbox.
+    /// Their specifications are read once, over an empty [`MemorySandbox`], so every sandbox must
+    /// have the same tools.
     #[must_use]
     pub fn offering(mut self, tools: impl Fn(Arc<dyn Sandbox>) -> Result<ToolSet> + Send + Sync + 'static) -> Self {
         self.sessions.tools = Arc::new(tools);
         Self::of(self.sessions)
     }
 
-    /// Sets how long a sandbox is kept that no call uses; at each step of a run it begins anew. So it should be longer than a model takes to
-    /// answer. Default: 15 minutes.
+    /// Sets the time after which an unused sandbox is closed; each step of a run restarts it. It
+    /// should exceed the duration of a model call. Default: 15 minutes.
     #[must_use]
     pub fn idle(mut self, longest: Duration) -> Self {
         self.sessions.idle = longest;
@@ -105,7 +109,7 @@ impl Toolset for PerSession {
     }
 }
 
-/// One of the tools, in whichever session it is called.
+/// One of the tools, for any session.
 struct InSession {
     spec: ToolSpec,
     options: ToolOptions,

@@ -1,4 +1,4 @@
-//! [`Sessions`]: those that have a sandbox, and how long they keep it.
+//! [`Sessions`]: sandboxes of sessions and their idle timeout.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ type Make = dyn Fn(Arc<str>) -> Making + Send + Sync;
 type Tools = dyn Fn(Arc<dyn Sandbox>) -> Result<ToolSet> + Send + Sync;
 type Open = Mutex<HashMap<Arc<str>, Arc<Place>>>;
 
-/// The sessions that have called something, and how their sandboxes are made. Cheap to clone.
+/// Sessions with a sandbox, and the factory of sandboxes. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Sessions {
     make: Arc<Make>,
@@ -30,10 +30,10 @@ pub(super) struct Sessions {
     open: Arc<Open>,
 }
 
-/// What one session has.
+/// State of one session.
 struct Place {
     session: Arc<str>,
-    /// None until a call has needed it.
+    /// Empty until the first call.
     made: OnceCell<Made>,
     usage: Mutex<Usage>,
 }
@@ -44,9 +44,9 @@ struct Made {
 }
 
 struct Usage {
-    /// Calls that are under way.
+    /// Number of running calls.
     calls: usize,
-    /// When the session last did something.
+    /// Time of the last activity.
     last: Instant,
 }
 
@@ -55,7 +55,7 @@ impl Sessions {
         Self { make, tools, idle, open: Arc::default() }
     }
 
-    /// The session has a call under way, until what this gives is dropped.
+    /// Marks a call of the session as running until the returned guard is dropped.
     pub(super) fn enter(&self, session: &Arc<str>) -> Using<'_> {
         let mut open = lock(&self.open);
         let place = open.entry(session.clone()).or_insert_with(|| {
@@ -67,19 +67,19 @@ impl Sessions {
         Using { sessions: self, place: place.clone() }
     }
 
-    /// The session does something, if no call.
+    /// Records activity of the session outside of calls.
     pub(super) fn goes_on(&self, session: &Arc<str>) {
         if let Some(place) = lock(&self.open).get(session) {
             lock(&place.usage).last = Instant::now();
         }
     }
 
-    /// How many have called something.
+    /// Returns the number of sessions.
     pub(super) fn len(&self) -> usize {
         lock(&self.open).len()
     }
 
-    /// Closes what all of them have. The error that is told is the last one.
+    /// Closes the sandboxes of all sessions. Returns the last error.
     pub(super) async fn close(&self) -> Result<()> {
         let open: Vec<_> = lock(&self.open).drain().collect();
         let mut closed = Ok(());
@@ -90,14 +90,14 @@ impl Sessions {
     }
 }
 
-/// A call that is under way in a session.
+/// Running call of a session.
 pub(super) struct Using<'a> {
     sessions: &'a Sessions,
     place: Arc<Place>,
 }
 
 impl Using<'_> {
-    /// The session's tool of this name; its sandbox is made if there is none.
+    /// Returns the session's tool of this name; creates the sandbox if there is none.
     pub(super) async fn tool(&self, name: &str) -> Result<&dyn Tool> {
         let made = self.place.made.get_or_try_init(|| self.make()).await?;
         let tool = made.tools.get(name).map(|tool| &**tool);
@@ -132,21 +132,21 @@ impl Place {
     async fn close(&self) -> Result<()> {
         let Some(made) = self.made.get() else { return Ok(()) };
         for tool in made.tools.values() {
-            // What is left of it goes with the sandbox.
+            // The sandbox's removal covers the rest.
             drop(tool.close().await);
         }
         made.sandbox.close().await
     }
 }
 
-/// Waits until a session has done nothing for so long, and closes what it has.
+/// Waits until a session has been idle for `idle`, and closes its sandbox.
 async fn close_when_idle(open: Weak<Open>, place: Weak<Place>, idle: Duration) {
     let mut until = Instant::now() + idle;
     loop {
         sleep_until(until).await;
         let (Some(open), Some(place)) = (open.upgrade(), place.upgrade()) else { return };
         {
-            // Nobody enters meanwhile.
+            // The lock excludes new calls meanwhile.
             let mut open = lock(&open);
             let usage = lock(&place.usage);
             let now = Instant::now();
@@ -154,13 +154,13 @@ async fn close_when_idle(open: Weak<Open>, place: Weak<Place>, idle: Duration) {
             if until > now {
                 continue;
             }
-            // The agent was closed, and what is there now is another's.
+            // The agent was closed, and the map now holds another entry.
             if !open.get(&place.session).is_some_and(|there| Arc::ptr_eq(there, &place)) {
                 return;
             }
             open.remove(&place.session);
         }
-        // Nobody is there to be told: what stays is removed as the sandbox's documentation says.
+        // Nothing receives the error: remains are removed as the sandbox's documentation says.
         return drop(place.close().await);
     }
 }

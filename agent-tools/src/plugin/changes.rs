@@ -1,4 +1,4 @@
-//! What has changed in a plugin since it was trusted.
+//! Differences between a plugin and its trusted version.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,24 +6,25 @@ use sha2::{Digest, Sha256};
 
 use super::Plugin;
 
-/// What has changed in a plugin's folder since it was trusted: see [`TrustStore::changes`](super::TrustStore::changes). Printed, it is a list
-/// for people; what a part says now is in the printed [`Plugin`].
+/// Differences between a plugin's folder and its trusted version: see
+/// [`TrustStore::changes`](super::TrustStore::changes). `Display` prints a list for people; the
+/// printed [`Plugin`] shows the current content of each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// The version that was trusted.
+    /// Trusted version.
     pub from: String,
-    /// The version that there is now.
+    /// Current version.
     pub to: String,
-    /// Parts and files that were not there.
+    /// Added parts and files.
     pub added: Vec<String>,
-    /// Parts and files that are not there any more.
+    /// Removed parts and files.
     pub removed: Vec<String>,
-    /// Parts and files that are others now.
+    /// Changed parts and files.
     pub changed: Vec<String>,
 }
 
-/// Digests of parts and files by their names.
+/// Digests of parts and files by name.
 pub(super) type Digests = BTreeMap<String, String>;
 
 fn digest(bytes: &[u8]) -> String {
@@ -31,7 +32,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 impl Plugin {
-    /// Digests of all that it brings.
+    /// Returns the digests of all parts and files.
     pub(super) fn digests(&self) -> Digests {
         let parts = self.shown().into_iter().map(|(name, says)| (name, digest(says.as_bytes())));
         let files = self.folder.digests().map(|(path, digest)| (format!("file {path:?}"), digest));
@@ -52,7 +53,7 @@ impl Changes {
         Self { from, to: to.manifest.version.to_string(), added, removed, changed }
     }
 
-    /// True if nothing has changed.
+    /// Returns true if there are no differences.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Values of a plugin's configuration, and the places that they go to.
+//! Configuration values of a plugin, and their substitution.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::manifest::Declared;
 
-/// Values by name: what is told to anybody, and what is not.
+/// Public and secret values by name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     plain: BTreeMap<String, String>,
@@ -16,8 +16,8 @@ pub(super) struct Values {
 
 impl Values {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a value that is missing, unknown, of another type, or a secret that is
-    /// written out.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a value that is missing, unknown or
+    /// of another type, or for a secret that is given in plain text.
     pub(super) fn read(declared: &BTreeMap<String, Declared>, given: &Value) -> Result<Self> {
         let empty = serde_json::Map::new();
         let given = match given {
@@ -47,10 +47,12 @@ impl Values {
         Ok(values)
     }
 
-    /// The text with values in place of `${config.NAME}` and the folder in place of `${plugin.dir}`. What is put in is not looked at again.
+    /// Replaces `${config.NAME}` by values and `${plugin.dir}` by the folder. Replacements are not
+    /// expanded again.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a name without a value, and for a secret where others could see it.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a name without a value, and for a
+    /// secret at a place where others could see it.
     pub(super) fn fill(&self, text: &str, dir: &Path, may_be_secret: bool) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
@@ -73,14 +75,14 @@ impl Values {
         Ok(filled + rest)
     }
 
-    /// The text without the secrets.
+    /// Redacts the secrets in a text.
     pub(super) fn hide(&self, text: &str) -> String {
         let secrets = self.secret.values().map(Secret::expose).filter(|secret| !secret.is_empty());
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
     }
 }
 
-/// A secret where the reference leads.
+/// Resolves the reference to a secret.
 fn secret(reference: &Value) -> Result<Secret, String> {
     let one = |key: &str| reference.as_object().filter(|all| all.len() == 1)?.get(key)?.as_str();
     if let Some(name) = one("env") {

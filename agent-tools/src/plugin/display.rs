@@ -1,11 +1,12 @@
-//! What a plugin brings, for who is to trust it.
+//! Display of a plugin's content for the person who decides on trust.
 
 use std::fmt;
 
 use super::Plugin;
 use crate::openapi::servers;
 
-/// All that it brings. What stands in it is the plugin's own word, with control characters written out.
+/// Prints everything that the plugin contains. The text is untrusted, so control characters are
+/// escaped.
 impl fmt::Display for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (manifest, folder) = (&self.manifest, &self.folder);
@@ -16,7 +17,7 @@ impl fmt::Display for Plugin {
 }
 
 impl Plugin {
-    /// Its parts: what each is called, and what there is to know of it.
+    /// Returns the parts: name and description of each.
     pub(super) fn shown(&self) -> Vec<(String, String)> {
         let (manifest, folder) = (&self.manifest, &self.folder);
         let text = |file: &str| folder.text(file).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The bytes of a plugin's folder.
+//! Content of a plugin's folder.
 
 use std::{
     collections::BTreeMap,
@@ -17,10 +17,11 @@ const MOST_FILES: usize = 2_000;
 const MOST_DEPTH: usize = 16;
 const MOST_BYTES: u64 = 32 << 20;
 
-/// What was in the folder when it was looked at, and a copy of it that nobody else writes to: what runs is what was looked at.
+/// Snapshot of the folder, and a private copy of it: the code that runs is the code that was
+/// reviewed.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    /// Where it was read from.
+    /// Original path.
     pub(super) from: PathBuf,
     files: BTreeMap<String, File>,
     copy: Arc<TempDir>,
@@ -34,7 +35,8 @@ struct File {
 
 impl Folder {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a link, a file that is none, and for more than a plugin may have.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a link, a file that is not regular,
+    /// and for a folder that exceeds the limits.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let dir = dir.canonicalize().map_err(|e| Error::config(format!("'{}': {e}", dir.display())))?;
         let no_copy = |e: io::Error| Error::config(format!("there is no place for a copy of a plugin: {e}"));
@@ -45,7 +47,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The folder of the copy.
+    /// Returns the folder of the copy.
     pub(super) fn dir(&self) -> &Path {
         self.copy.path()
     }
@@ -57,7 +59,7 @@ impl Folder {
             let mode = if file.is_program { 0o555 } else { 0o444 };
             OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?.write_all(&file.bytes)?;
         }
-        // A sandbox may run as somebody else.
+        // A sandbox may run as another user.
         fs::set_permissions(self.dir(), Permissions::from_mode(0o755))
     }
 
@@ -90,27 +92,27 @@ impl Folder {
         Ok(())
     }
 
-    /// A digest of all names and bytes.
+    /// Returns a digest of all names and bytes.
     pub(super) fn digest(&self) -> String {
         digest(self.files.iter())
     }
 
-    /// A digest of each file, by its path.
+    /// Returns a digest of each file, by its path.
     pub(super) fn digests(&self) -> impl Iterator<Item = (&str, String)> {
         self.files.iter().map(|(path, file)| (path.as_str(), digest([(path, file)].into_iter())))
     }
 
-    /// The text of a file, by its path in the folder.
+    /// Returns the text of a file, by its path in the folder.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not in the folder, or no text.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the file is missing, or is not text.
     pub(super) fn text(&self, path: &str) -> Result<&str> {
         let file = self.files.get(path);
         let file = file.ok_or_else(|| Error::config(format!("'{path}' is not a file of the plugin")))?;
         std::str::from_utf8(&file.bytes).map_err(|_| Error::config(format!("'{path}' is not text")))
     }
 
-    /// The paths of the files below this one, and how many bytes they have.
+    /// Returns the paths and sizes of the files below this path.
     pub(super) fn below(&self, path: &str) -> impl Iterator<Item = (&str, usize)> {
         let path = format!("{path}/");
         let files = self.files.iter().map(|(file, read)| (file.as_str(), read.bytes.len()));
@@ -129,7 +131,8 @@ fn digest<'a>(files: impl Iterator<Item = (&'a String, &'a File)>) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first `most` bytes of a file. A link or a pipe that takes the file's place meanwhile is neither followed nor waited for.
+/// Reads the first `most` bytes of a file. A link or a pipe that replaces the file meanwhile is
+/// neither followed nor waited for.
 fn read(path: &Path, most: u64) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;

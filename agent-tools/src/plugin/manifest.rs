@@ -1,4 +1,4 @@
-//! What `plugin.yaml` says.
+//! Plugin manifest: `plugin.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) struct Manifest {
     pub(super) name: String,
     pub(super) version: Version,
-    /// The versions of the framework that it is made for.
+    /// Supported versions of the framework.
     pub(super) framework: VersionReq,
     #[serde(default)]
     pub(super) description: String,
@@ -24,10 +24,10 @@ pub(super) struct Manifest {
     pub(super) mcp: BTreeMap<String, Server>,
     #[serde(default)]
     pub(super) openapi: BTreeMap<String, Api>,
-    /// Folders of skills.
+    /// Skill folders.
     #[serde(default)]
     pub(super) skills: Vec<String>,
-    /// Files of prompts, by name.
+    /// Prompt files, by name.
     #[serde(default)]
     pub(super) prompts: BTreeMap<String, String>,
     #[serde(default)]
@@ -36,7 +36,7 @@ pub(super) struct Manifest {
     pub(super) permissions: Vec<Restriction>,
 }
 
-/// A value that the application gives.
+/// Configuration value that the application supplies.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Declared {
@@ -71,7 +71,7 @@ pub(super) struct Script {
     pub(super) parameters: Value,
     #[serde(default)]
     pub(super) effect: EffectClass,
-    /// Seconds.
+    /// Timeout in seconds.
     #[serde(default = "timeout")]
     pub(super) timeout: u32,
 }
@@ -96,7 +96,7 @@ pub(super) struct Server {
     pub(super) command: Vec<String>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// The program runs with all rights of this process's user.
+    /// True if the program runs with all rights of this process's user.
     #[serde(default)]
     pub(super) outside_sandbox: bool,
     pub(super) url: Option<String>,
@@ -109,38 +109,38 @@ pub(super) struct Server {
 pub(super) struct Api {
     pub(super) document: String,
     pub(super) server: Option<String>,
-    /// What opens a security scheme, by the scheme's name.
+    /// Secrets of security schemes, by the scheme's name.
     #[serde(default)]
     pub(super) secrets: BTreeMap<String, String>,
 }
 
-/// A sub-agent.
+/// Sub-agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SubAgent {
     pub(super) description: String,
-    /// The file of its system prompt.
+    /// File of the system prompt.
     pub(super) prompt: String,
-    /// Patterns of the names of its tools.
+    /// Name patterns of its tools.
     #[serde(default)]
     pub(super) tools: Vec<String>,
 }
 
-/// A rule for tools. It can only narrow what the application allows: there is no `allow`.
+/// Rule for tools. It can only restrict the application's policy: there is no `allow`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Restriction {
     pub(super) policy: RestrictionPolicy,
-    /// The names of tools, with `*` for any number of characters.
+    /// Tool name pattern, with `*` for any number of characters.
     pub(super) tool: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RestrictionPolicy {
-    /// A person is asked.
+    /// Asks a person.
     Ask,
-    /// It is not brought along.
+    /// Excludes the tool.
     Deny,
 }
 
@@ -156,7 +156,7 @@ impl From<EffectClass> for Effect {
 
 impl Manifest {
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the key, and what is allowed there.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) with the key, and the allowed values.
     pub(super) fn read(text: &str) -> Result<Self> {
         let wrong = |why: String| Error::config(format!("plugin.yaml: {why}"));
         let manifest: Self = serde_yaml_ng::from_str(text).map_err(|e| wrong(e.to_string()))?;
@@ -200,13 +200,13 @@ impl Manifest {
 }
 
 impl Manifest {
-    /// The files that must be there, and texts.
+    /// Returns the files that must exist and be text.
     pub(super) fn files(&self) -> impl Iterator<Item = &String> {
         let documents = self.openapi.values().map(|api| &api.document);
         self.prompts.values().chain(documents).chain(self.agents.values().map(|agent| &agent.prompt))
     }
 
-    /// The patterns of tools with this restriction.
+    /// Returns the tool patterns with this restriction.
     pub(super) fn restricted(&self, policy: RestrictionPolicy) -> impl Iterator<Item = &str> {
         self.permissions.iter().filter(move |rule| rule.policy == policy).map(|rule| rule.tool.as_str())
     }

@@ -1,12 +1,14 @@
-//! Plugins: folders that bring tools, skills, prompts and sub-agents, and are shown before they are trusted.
+//! Plugins: folders with tools, skills, prompts and sub-agents, reviewed before they are trusted.
 //!
-//! [`Plugin::load`] only reads: nothing of the folder runs. Printed, a plugin says all that it brings, with a digest over every byte of its
-//! folder. [`Plugin::trust`] takes the digest that was looked at, and makes [`Parts`] for an agent. What was looked at is what is used: the
-//! files are copied when they are read, to a folder that only this process writes to, and a change of the plugin's own folder is seen when it is
-//! loaded again. [`TrustStore`] keeps what people decided.
+//! [`Plugin::load`] only reads: no code of the folder runs. A printed plugin lists everything that
+//! it contains, with a digest over every byte of its folder. [`Plugin::trust`] takes the reviewed
+//! digest, and returns [`Parts`] for an agent. The reviewed content is the content in use: loading
+//! copies the files to a private folder, and a change of the plugin's own folder takes effect only
+//! when it is loaded again. [`TrustStore`] persists the decisions of people.
 //!
-//! Code of a plugin runs in processes alone, in the [`Sandbox`] that the application gives. A server of tools that must be outside says so in
-//! the manifest, and in what is printed.
+//! A plugin's code runs in separate processes only, in the [`Sandbox`] that the application
+//! supplies. The manifest, and hence the printed plugin, declares MCP servers that must run outside
+//! the sandbox.
 
 mod changes;
 mod config;
@@ -29,7 +31,7 @@ pub use self::{
 use self::{folder::Folder, manifest::Manifest};
 use crate::sandbox::Sandbox;
 
-/// A plugin as it was read, which is not trusted yet; see the [module](self).
+/// Loaded plugin that is not trusted yet; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Plugin {
     folder: Folder,
@@ -38,12 +40,13 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Reads the plugin in a folder. Nothing of it runs.
+    /// Loads the plugin in a folder. Runs none of its code.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if its `plugin.yaml` has something wrong, with the key; if it is for another version of the
-    /// framework; if the folder has links, more than 2,000 files or more than 32 MiB; if a file or a folder that is named is not in it; if
-    /// it cannot be copied.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `plugin.yaml` is invalid (the
+    /// message names the key), or is for another version of the framework; if the folder contains
+    /// links, more than 2,000 files or more than 32 MiB; if a named file or folder is missing; if
+    /// the folder cannot be copied.
     pub fn load(dir: impl AsRef<Path>) -> Result<Self> {
         let folder = Folder::read(dir.as_ref())?;
         let in_folder = |e: Error| e.map_message(|why| format!("plugin '{}': {why}", folder.from.display()));
@@ -58,29 +61,32 @@ impl Plugin {
         Ok(Self { folder, manifest, digest })
     }
 
-    /// Its name.
+    /// Returns the name of the plugin.
     pub fn name(&self) -> &str {
         &self.manifest.name
     }
 
-    /// The folder with the copy of its files: a sandbox for its scripts must let them read it. It is there as long as the plugin, its parts and
-    /// their clones are.
+    /// Returns the folder with the copy of its files, which a sandbox for its scripts must be able
+    /// to read. It exists as long as the plugin, its parts and their clones.
     pub fn dir(&self) -> &Path {
         self.folder.dir()
     }
 
-    /// SHA-256 over the names and bytes of all its files, in hexadecimal. What is trusted is this.
+    /// Returns the SHA-256 digest over the names and bytes of all its files, in hexadecimal. Trust
+    /// refers to this digest.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Takes the plugin as trusted, if it is what was looked at. Values of `config` are by name; null is none. A secret is given by reference:
-    /// `{"env": NAME}` or `{"file": PATH}`. Scripts and servers of tools run in `sandbox`,
-    /// but for servers that the printed plugin shows outside of it.
+    /// Trusts the plugin if its digest is the reviewed one. Values of `config` are by name; null
+    /// means no values. A secret is given by reference: `{"env": NAME}` or `{"file": PATH}`.
+    /// Scripts and MCP servers run in `sandbox`, except servers that the printed plugin shows
+    /// outside of it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `digest` is not the plugin's, for a value that is missing, unknown or of another
-    /// type, for a secret that is written out or would be seen by others, and for a part that cannot be made.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `digest` is not the plugin's, for a
+    /// value that is missing, unknown or of another type, for a secret in plain text or at a
+    /// visible place, and for a part that cannot be created.
     pub fn trust(&self, digest: &str, config: &Value, sandbox: &Arc<dyn Sandbox>) -> Result<Parts> {
         let name = self.name();
         if digest != self.digest {

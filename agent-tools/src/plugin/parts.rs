@@ -1,4 +1,4 @@
-//! What a trusted plugin brings to an agent.
+//! Parts of a trusted plugin for an agent.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,35 +18,37 @@ use crate::{
     wildcard,
 };
 
-/// What a plugin brings to an agent, without the tools that it denies itself.
+/// Parts of a plugin for an agent, without the tools that its own rules deny.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Parts {
-    /// Scripts and operations of APIs. Their names begin with the plugin's and `_`.
+    /// Scripts and API operations. Their names begin with the plugin's name and `_`.
     pub tools: ToolSet,
-    /// Servers of tools, which are started or reached when a run needs them.
+    /// MCP servers, started or connected when a run needs them.
     pub servers: Vec<Client>,
-    /// Skills. Those of all plugins and the application's own go into one [`Skills`], of which an agent takes the tools.
+    /// Skills. Merge those of all plugins and the application's own into one [`Skills`], which
+    /// supplies the agent's tools.
     pub skills: Skills,
-    /// Texts of prompts, by name.
+    /// Prompt texts, by name.
     pub prompts: BTreeMap<String, String>,
-    /// Sub-agents. Their names begin with the plugin's and `_`.
+    /// Sub-agents. Their names begin with the plugin's name and `_`.
     pub agents: Vec<SubAgent>,
-    /// Patterns of the names of tools before whose calls a person is to be asked: each for a rule of `Approval`. `*` stands for anything.
+    /// Name patterns of tools whose calls need a person's approval: one `Approval` rule each. `*`
+    /// matches anything.
     pub ask: Vec<String>,
 }
 
-/// A sub-agent that a plugin describes. Its model is the application's, as are its limits.
+/// Sub-agent described by a plugin. The application supplies its model and limits.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SubAgent {
-    /// Its name.
+    /// Name of the sub-agent.
     pub name: String,
-    /// What it is for: for the model that delegates to it.
+    /// Purpose, for the model that delegates to it.
     pub description: String,
-    /// Its system prompt.
+    /// System prompt.
     pub prompt: String,
-    /// Those of the plugin's scripts and operations that it may call.
+    /// Scripts and operations of the plugin that it may call.
     pub tools: ToolSet,
 }
 
@@ -111,7 +113,7 @@ impl Plugin {
             .keep(self.folder.clone()))
     }
 
-    /// A command of the manifest for a sandbox.
+    /// Converts a command of the manifest to a sandbox command.
     fn command(&self, words: &[String], env: &BTreeMap<String, String>, values: &Values) -> Result<Command> {
         let words = words.iter().map(|word| values.fill(word, self.dir(), false)).collect::<Result<Vec<_>>>()?;
         let command = words[1..].iter().fold(Command::new(&words[0]), Command::arg);

@@ -1,4 +1,4 @@
-//! What people decided about plugins.
+//! Persistent trust decisions about plugins.
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +17,8 @@ use super::{
     changes::{Changes, Digests},
 };
 
-/// A JSON file with the digests of the plugins that were trusted, by their names. It is read and written at each call, as a whole; only its owner may
-/// read it. Of two processes that write at once, the last is right.
+/// JSON file with the digests of trusted plugins, by name. Each operation reads and writes the
+/// whole file; only its owner may read it. Of two concurrent writers, the last one wins.
 ///
 /// ```
 /// use agent_tools::plugin::{Plugin, TrustStore};
@@ -47,21 +47,21 @@ pub struct TrustStore(PathBuf);
 struct Trusted {
     version: String,
     digest: String,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     at: u64,
-    /// Digests of its parts and files, by their names.
+    /// Digests of its parts and files, by name.
     parts: Digests,
 }
 
 type ByName = BTreeMap<String, Trusted>;
 
 impl TrustStore {
-    /// The file at `path`; it is made with the first plugin.
+    /// Uses the file at `path`, which is created with the first plugin.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The digest that was trusted last under this name.
+    /// Returns the digest that was trusted last under this name.
     ///
     /// # Errors
     /// Of kind [`Config`](ErrorKind::Config) if the file cannot be read.
@@ -69,7 +69,7 @@ impl TrustStore {
         Ok(self.read()?.remove(plugin).map(|trusted| trusted.digest))
     }
 
-    /// What has changed in the plugin since it was trusted; none if no plugin of its name was.
+    /// Returns the changes of the plugin since it was trusted; `None` if no plugin of its name was.
     ///
     /// # Errors
     /// As [`digest`](Self::digest).
@@ -78,10 +78,11 @@ impl TrustStore {
         Ok(known.map(|known| Changes::between(known.version, &known.parts, plugin)))
     }
 
-    /// Keeps that the plugin is trusted as it was loaded, in the place of an older one.
+    /// Records that the loaded plugin is trusted, in place of an older version.
     ///
     /// # Errors
-    /// Of kind [`Config`](ErrorKind::Config) if the file cannot be read or written; then it is as it was.
+    /// Of kind [`Config`](ErrorKind::Config) if the file cannot be read or written; the file is
+    /// then unchanged.
     pub fn trust(&self, plugin: &Plugin) -> Result<()> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let trusted = Trusted {
@@ -95,7 +96,7 @@ impl TrustStore {
         self.write(&all)
     }
 
-    /// Forgets what was trusted under this name.
+    /// Removes the trust decision for this name.
     ///
     /// # Errors
     /// As [`trust`](Self::trust).

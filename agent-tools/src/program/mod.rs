@@ -1,4 +1,4 @@
-//! Programs that are spoken to over their standard input and output.
+//! Programs that serve over their standard input and output.
 
 mod process;
 
@@ -9,20 +9,21 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use self::process::Process;
 
-/// What is read from a program or a server.
-// Public where `mcp` shows it.
+/// Output stream of a program or a server.
+// Public if the feature `mcp` re-exports it.
 #[cfg_attr(not(feature = "mcp"), allow(unreachable_pub))]
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
-/// What is written to a program or a server.
+/// Input stream of a program or a server.
 #[cfg_attr(not(feature = "mcp"), allow(unreachable_pub))]
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A program that serves: it is started, and spoken to over its standard input and output.
+/// Server program, started as a child process and used over its standard input and output.
 ///
-/// The program gets none of this process's environment but `PATH`, `HOME`, `LANG`, `LOGNAME`, `SHELL`, `TERM`, `TMPDIR` and `USER`
-/// (on Windows also what programs need to start), since the rest of it holds keys. What else it needs is [passed](Self::pass) by
-/// name or [set](Self::env). What it writes to its standard error is logged.
+/// The program inherits only `PATH`, `HOME`, `LANG`, `LOGNAME`, `SHELL`, `TERM`, `TMPDIR` and
+/// `USER` of this process's environment (on Windows also the variables that programs need to
+/// start), since other variables may hold keys. Further variables are [passed](Self::pass) by name
+/// or [set](Self::env). Its standard error is logged.
 ///
 /// ```
 /// use agent_tools::Stdio;
@@ -40,7 +41,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// The program of this name or path, without arguments.
+    /// Creates the command for a program name or path, without arguments.
     pub fn new(program: impl Into<String>) -> Self {
         Self { program: program.into(), args: Vec::new(), directory: None, passed: Vec::new(), env: BTreeMap::new() }
     }
@@ -66,21 +67,22 @@ impl Stdio {
         self
     }
 
-    /// Passes a variable of this process's environment on. If it is not set when the client is built, that fails.
+    /// Passes a variable of this process's environment to the program. Building the client fails if
+    /// the variable is not set.
     #[must_use]
     pub fn pass(mut self, name: impl Into<String>) -> Self {
         self.passed.push(name.into());
         self
     }
 
-    /// Sets a variable of its environment. The value is in no log and no error.
+    /// Sets an environment variable. The value appears in no log and no error.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), Secret::from(value));
         self
     }
 
-    /// As a server of tools that an agent is told of, with its variables.
+    /// Describes the program as an MCP server for an ACP agent, with its variables.
     #[cfg(feature = "acp")]
     pub(crate) fn as_acp(&self, name: &str) -> serde_json::Value {
         let passed = self.passed.iter().filter_map(|name| Some((name.as_str(), std::env::var(name).ok()?)));
@@ -90,7 +92,7 @@ impl Stdio {
         serde_json::json!({"name": name, "command": self.program, "args": self.args, "env": env})
     }
 
-    /// What is wrong with it, found without starting it.
+    /// Validates the settings without starting the program.
     pub(crate) fn check(&self) -> Result<()> {
         if self.program.is_empty() {
             return Err(Error::config("a server's program has no name"));
@@ -102,7 +104,7 @@ impl Stdio {
     }
 }
 
-/// Arguments may hold a key, so that their number is all that is shown.
+/// Arguments may hold a key, so only their number is shown.
 impl fmt::Debug for Stdio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stdio")

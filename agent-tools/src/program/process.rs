@@ -1,4 +1,4 @@
-//! A running program.
+//! Child process.
 
 #[cfg(feature = "mcp")]
 use std::time::Duration;
@@ -12,25 +12,25 @@ use tokio::{
 
 use super::{Reader, Stdio, Writer};
 
-/// What a program gets of this process's environment. None of it is a secret.
+/// Variables of this process's environment that a program inherits. None of them is a secret.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER"];
 
-/// What programs need on Windows.
+/// Variables that programs need on Windows.
 const PASSED_ON_WINDOWS: &[&str] =
     &["APPDATA", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"];
 
-/// How long a program has to end by itself once its input is closed.
+/// Time that a program has to exit after its input is closed.
 #[cfg(feature = "mcp")]
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How much of one line of a program's standard error is logged.
+/// Maximum of bytes that are logged per line of standard error.
 const LOGGED: u64 = 4096;
 
-/// A running program. It, and all that it started, is ended when this is dropped.
+/// Running program. Dropping it kills the program and all its descendants in the process group.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    /// The id of its process group.
+    /// Process group id.
     group: Option<u32>,
 }
 
@@ -61,13 +61,13 @@ impl Process {
         Ok((Self { child, group }, (Box::new(output), Box::new(input))))
     }
 
-    /// True if the program has not ended.
+    /// Returns true while the program runs.
     #[cfg(feature = "acp")]
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits a moment for the program to end, and ends it.
+    /// Waits a moment for the program to exit, and kills it.
     #[cfg(feature = "mcp")]
     pub(crate) async fn end(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
@@ -76,7 +76,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // What the program started (a package runner starts the server itself) is of its group, and ends with it.
+        // Descendants (a package runner starts the server itself) share the process group, and are
+        // killed with it.
         #[cfg(unix)]
         if let Some(group) = self.group.and_then(|id| i32::try_from(id).ok()) {
             let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(group), nix::sys::signal::Signal::SIGKILL);
@@ -85,7 +86,7 @@ impl Drop for Process {
     }
 }
 
-/// Logs what a program writes to its standard error.
+/// Logs the standard error of a program.
 async fn log(server: Arc<str>, stderr: ChildStderr) {
     let (mut reader, mut line) = (BufReader::new(stderr), Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! What is indexed.
+//! Documents to index.
 
 use std::collections::HashMap;
 
@@ -9,49 +9,51 @@ use sha2::{Digest, Sha256};
 
 use super::{Chunk, Chunker, TextKind};
 
-/// A text that answers are to come from.
+/// Source text for answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Document {
-    /// What it is called, for those who read answers: a path, an address. Unique in the index.
+    /// Name of the document for readers of answers: a path or an address. Unique in the index.
     pub id: String,
-    /// The text.
+    /// Text of the document.
     pub text: String,
-    /// How it is written.
+    /// Format of the text.
     #[serde(default)]
     pub kind: TextKind,
-    /// What searches can be limited by. The names `document`, `chunk`, `lines`, `bytes`, `headings` and `above` are the index's own.
+    /// Metadata for filters. The names `document`, `chunk`, `lines`, `bytes`, `headings` and
+    /// `above` are reserved for the index.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
 impl Document {
-    /// A text that is called this, and written as the name's extension [says](TextKind::of_path).
+    /// Creates a document with this name, in the format of the name's
+    /// [extension](TextKind::of_path).
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         let id = id.into();
         Self { kind: TextKind::of_path(&id), id, text: text.into(), metadata: Map::new() }
     }
 
-    /// Sets how it is written.
+    /// Sets the format.
     #[must_use]
     pub fn kind(mut self, kind: TextKind) -> Self {
         self.kind = kind;
         self
     }
 
-    /// Adds a field to the metadata.
+    /// Adds a metadata field.
     #[must_use]
     pub fn with(mut self, field: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(field.into(), value.into());
         self
     }
 
-    /// Its chunks as records without vectors. A chunk has the same id as long as it says the same below the same headings, wherever in
-    /// the document it stands.
+    /// Returns the chunks as records without vectors. The id of a chunk depends only on its text
+    /// and headings, not on its position in the document.
     pub(super) fn records(&self, chunker: &Chunker) -> Vec<Record> {
         let mut seen: HashMap<String, u32> = HashMap::new();
         let record = |chunk: Chunk| {
-            // Above the chunk, so that its words and its meaning are found too.
+            // Headings are part of the chunk, so that searches match them too.
             let above = if chunk.headings.is_empty() { String::new() } else { chunk.headings.join(" > ") + "\n\n" };
             let text = format!("{above}{}", chunk.text);
             let nth = seen.entry(text.clone()).or_default();
@@ -74,11 +76,11 @@ impl Document {
     }
 }
 
-/// A name of 32 digits that the same parts have in every release: indexes keep it.
+/// Returns a digest of 32 hexadecimal digits that is stable across releases: indexes store it.
 fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
-        hasher.update((part.len() as u64).to_le_bytes()); // so that parts do not run into each other
+        hasher.update((part.len() as u64).to_le_bytes()); // length prefix, so that parts are delimited
         hasher.update(part);
     }
     hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()

@@ -1,4 +1,4 @@
-//! Filling an index, and keeping it as the documents are.
+//! Indexing, and synchronisation of an index with its documents.
 
 use std::collections::HashMap;
 
@@ -12,44 +12,45 @@ use serde::{Deserialize, Serialize};
 
 use super::{Document, Retriever};
 
-/// Chunks that are embedded and kept at once.
+/// Number of chunks that are embedded and stored per batch.
 const BATCH: usize = 64;
 
-/// What indexing did.
+/// Result of indexing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct IndexReport {
-    /// Documents that were given.
+    /// Number of documents.
     pub documents: usize,
-    /// Chunks that are new: each was embedded, if there is an embedder.
+    /// New chunks: each was embedded, if there is an embedder.
     pub added: usize,
-    /// Chunks that say what they said. They were not embedded again, even if they stand elsewhere now.
+    /// Unchanged chunks. They were not embedded again, even if their position changed.
     pub unchanged: usize,
-    /// Chunks that are gone.
+    /// Removed chunks.
     pub removed: usize,
-    /// What the embedder used.
+    /// Usage of the embedder.
     pub usage: Usage,
 }
 
-/// How far indexing has come.
+/// Progress of indexing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexProgress {
-    /// Documents that were looked at.
+    /// Documents processed so far.
     pub documents: usize,
-    /// All that were given.
+    /// Total number of documents.
     pub of: usize,
-    /// Chunks that were added.
+    /// Chunks added so far.
     pub added: usize,
 }
 
 impl Retriever {
-    /// Makes the index hold these documents and no others. Chunks that say what they said are not embedded again, and what is not there any
-    /// more goes, at the end. If it fails or is dropped on the way, what was done stays, and doing it again goes on from there.
+    /// Synchronises the index with these documents. Unchanged chunks are not embedded again, and
+    /// chunks that no longer exist are removed at the end. If indexing fails or is cancelled, its
+    /// partial result stays, and the next attempt continues from there.
     ///
     /// # Errors
-    /// The embedder's and the store's; [`ErrorKind::Config`](agent_core::ErrorKind::Config) if two documents have one name, or the collection's vectors
-    /// are of another embedder.
+    /// Errors of the embedder and the store; [`ErrorKind::Config`](agent_core::ErrorKind::Config)
+    /// if two documents have the same name, or the collection's vectors are of another embedder.
     pub async fn index(&self, documents: Vec<Document>) -> Result<IndexReport> {
         let names: Vec<String> = documents.iter().map(|document| document.id.clone()).collect();
         let mut report = self.add(documents).await?;
@@ -57,7 +58,7 @@ impl Retriever {
         Ok(report)
     }
 
-    /// As [`index`](Self::index), but for documents that are not given: they stay.
+    /// Like [`index`](Self::index), but keeps documents that are not given.
     ///
     /// # Errors
     /// As [`index`](Self::index).
@@ -74,10 +75,10 @@ impl Retriever {
         work.sweep().await
     }
 
-    /// Takes documents out of the index, and tells how many chunks they had.
+    /// Removes documents from the index; returns the number of their chunks.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn remove(&self, documents: &[String]) -> Result<usize> {
         self.store.delete_where(&self.collection, &Filter::is_in("document", documents.to_vec())).await
     }
@@ -85,11 +86,11 @@ impl Retriever {
 
 struct Work<'a> {
     retriever: &'a Retriever,
-    /// True if what is there already has vectors, as far as it can.
+    /// True if existing chunks have vectors, as far as they can.
     has_vectors: bool,
-    /// Chunks that wait to be embedded.
+    /// Chunks to be embedded.
     new: Vec<Record>,
-    /// The chunks of each document, for what is not among them to go.
+    /// Current chunks of each document; all others are removed.
     chunks: Vec<(String, Vec<String>)>,
     report: IndexReport,
     progress: IndexProgress,
@@ -124,7 +125,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Looks which chunks of a document are new. Those that only moved are told where they stand now.
+    /// Determines the new chunks of a document. Updates the position of chunks that moved.
     async fn take(&mut self, document: &Document) -> Result<()> {
         let Retriever { store, collection, chunker, .. } = self.retriever;
         let records = document.records(chunker);
@@ -147,7 +148,7 @@ impl<'a> Work<'a> {
         if moved.is_empty() { Ok(()) } else { store.upsert(collection, moved).await }
     }
 
-    /// Embeds and keeps what is new, batch by batch.
+    /// Embeds and stores new chunks, batch by batch.
     async fn flush(&mut self) -> Result<()> {
         let Retriever { store, collection, progress, .. } = self.retriever;
         let mut new = std::mem::take(&mut self.new).into_iter().peekable();
@@ -167,7 +168,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Takes out what the documents do not say any more.
+    /// Removes chunks that are no longer in the documents.
     async fn sweep(mut self) -> Result<IndexReport> {
         let Retriever { store, collection, .. } = self.retriever;
         for (document, chunks) in std::mem::take(&mut self.chunks) {

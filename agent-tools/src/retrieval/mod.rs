@@ -1,6 +1,7 @@
-//! Answers from documents: they are [cut](Chunker) into chunks, kept with their vectors in a
-//! [`VectorStore`](agent_core::retrieval::VectorStore), and found by their words and their meaning. A [`Retriever`] does all of it, for
-//! applications that fill an index and for agents that ask it by its [tool](Retriever::tool).
+//! Retrieval-augmented generation: documents are [split](Chunker) into chunks, stored with their
+//! vectors in a [`VectorStore`](agent_core::retrieval::VectorStore), and retrieved by keywords and
+//! meaning. A [`Retriever`] does all of it, for applications that fill an index and for agents that
+//! search it with a [tool](Retriever::tool).
 //!
 //! ```no_run
 //! use agent_store::InMemoryVectorStore;

@@ -1,26 +1,26 @@
-//! What was found.
+//! Search results.
 
 use agent_core::retrieval::{Found, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A piece of a document that fits a question.
+/// Part of a document that matches a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Passage {
-    /// The document's name.
+    /// Name of the document.
     pub document: String,
-    /// The piece, as it stands there.
+    /// Text of the passage, verbatim.
     pub text: String,
-    /// Its first and its last line, counted from 1.
+    /// First and last line, counted from 1.
     pub lines: (usize, usize),
-    /// The headings that it stands below, the outermost first.
+    /// Headings above the passage, outermost first.
     pub headings: Vec<String>,
-    /// How well it fits: more is better, and only comparable within one search.
+    /// Relevance: higher is better; comparable within one search only.
     pub score: f64,
-    /// The cosine of its vector with the question's; unset if it was found by its words alone.
+    /// Cosine similarity with the question; `None` if the passage was found by keywords only.
     pub similarity: Option<f32>,
-    /// The document's metadata, and what the index keeps with them.
+    /// Metadata of the document, and the index's own fields.
     pub metadata: Map<String, Value>,
 }
 
@@ -40,7 +40,7 @@ impl Passage {
         }
     }
 
-    /// Where it is from: `docs/start.md:5-12 (Start > The first agent)`.
+    /// Returns the source: `docs/start.md:5-12 (Start > The first agent)`.
     pub fn source(&self) -> String {
         let (first, last) = self.lines;
         let place = if first == last {
@@ -51,8 +51,8 @@ impl Passage {
         if self.headings.is_empty() { place } else { format!("{place} ({})", self.headings.join(" > ")) }
     }
 
-    /// Passages one after the other, each with a number and its [source](Self::source), as a model is shown them. If all are too long, one is
-    /// cut, and it is said how many are left out.
+    /// Formats passages for a model, each with a number and its [source](Self::source). If they
+    /// exceed `max_chars`, one is truncated, and a note gives the number of omitted ones.
     pub fn listed(passages: &[Self], max_chars: usize) -> String {
         let (mut listed, mut left) = (String::new(), max_chars);
         for (number, passage) in (1..).zip(passages) {

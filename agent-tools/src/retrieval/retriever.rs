@@ -12,15 +12,16 @@ use agent_core::{
 
 use super::{Chunker, IndexProgress, KnowledgeTool, Passage};
 
-/// Tokens of a chunk, unless somebody says otherwise: a few paragraphs.
+/// Default maximum of tokens per chunk: a few paragraphs.
 const CHUNK_TOKENS: u64 = 400;
-/// How many passages a reranker is given for each that is wanted.
+/// Number of candidates for the reranker per requested passage.
 const CANDIDATES: usize = 5;
 
-/// Documents that are found by their words and their meaning. Cheap to clone; all clones are one.
+/// Document index with hybrid search. Cheap to clone; clones share their state.
 ///
-/// With an embedder, searches are hybrid: by words and by vectors, [fused](agent_core::search::fuse). Without one, words alone decide. A
-/// reranker looks at the best five times as many and has the last word.
+/// With an embedder, searches are hybrid: keyword and vector results are
+/// [fused](agent_core::search::fuse). Without one, only keywords count. A reranker receives five
+/// times as many candidates and determines the final order.
 ///
 /// ```
 /// use agent_store::InMemoryVectorStore;
@@ -46,8 +47,9 @@ pub struct Retriever {
 }
 
 impl Retriever {
-    /// Documents in a collection of this store, found by their words until there is an [embedder](Self::embedder). Chunks have at most 400 tokens, and
-    /// five passages are found.
+    /// Creates a retriever for a collection of this store, with keyword search until an
+    /// [embedder](Self::embedder) is set. Defaults: at most 400 tokens per chunk, five passages per
+    /// search.
     pub fn new(store: impl VectorStore, collection: impl Into<Arc<str>>) -> Self {
         Self {
             store: Arc::new(store),
@@ -60,57 +62,59 @@ impl Retriever {
         }
     }
 
-    /// Sets what makes vectors. All who use the collection need the same.
+    /// Sets the embedder. All users of the collection need the same one.
     pub fn embedder(mut self, embedder: impl Embedder) -> Self {
         self.embedder = Some(Arc::new(embedder));
         self
     }
 
-    /// Sets what cuts documents. Another one makes other chunks: all are then embedded again.
+    /// Sets the chunker. Another chunker makes other chunks: all are then embedded again.
     pub fn chunker(mut self, chunker: Chunker) -> Self {
         self.chunker = chunker;
         self
     }
 
-    /// Sets what has the last word on the order of what was found.
+    /// Sets the reranker, which determines the final order.
     pub fn reranker(mut self, reranker: impl Reranker) -> Self {
         self.reranker = Some(Arc::new(reranker));
         self
     }
 
-    /// Sets how many passages are found at most, where a search does not say so. Default: 5.
+    /// Sets the default maximum of passages per search. Default: 5.
     pub fn top_k(mut self, k: usize) -> Self {
         self.search.top_k = Some(k);
         self
     }
 
-    /// Sets the least cosine at which a passage is found that has none of the question's words. Default: any.
+    /// Sets the minimum cosine similarity of a passage without any keyword of the question.
+    /// Default: any.
     pub fn min_similarity(mut self, least: f32) -> Self {
         self.search.min_similarity = Some(least);
         self
     }
 
-    /// Limits all searches to documents whose metadata meet a filter.
+    /// Limits all searches to documents whose metadata match a filter.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.search.filter = Some(filter);
         self
     }
 
-    /// Is told how far [indexing](Self::index) has come, after each batch.
+    /// Sets a callback for the progress of [indexing](Self::index), called after each batch.
     pub fn on_progress(mut self, told: impl Fn(IndexProgress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(told));
         self
     }
 
-    /// A tool by which an agent searches.
+    /// Returns a tool with which an agent searches.
     pub fn tool(&self) -> KnowledgeTool {
         KnowledgeTool::new(self.clone())
     }
 
-    /// The passages that fit a question, best first.
+    /// Returns the passages that match a question, best first.
     ///
     /// # Errors
-    /// The embedder's, the reranker's and the store's; [`ErrorKind::Config`] if the collection's vectors are of another embedder.
+    /// Errors of the embedder, the reranker and the store; [`ErrorKind::Config`] if the
+    /// collection's vectors are of another embedder.
     pub async fn search(&self, search: impl Into<Search>) -> Result<Vec<Passage>> {
         let search = search.into().or(&self.search);
         let top_k = search.top_k.unwrap_or(VectorQuery::default().top_k);
@@ -141,7 +145,8 @@ impl Retriever {
         })
     }
 
-    /// The vectors of texts, none where there is no embedder or a text means nothing to it; and what they used.
+    /// Returns the vectors of texts, and the usage; `None` without an embedder or for a text
+    /// without a vector.
     pub(super) async fn vectors(&self, req: EmbedRequest) -> Result<(Vec<Option<Vector>>, Usage)> {
         let wanted = req.texts.len();
         let Some(embedder) = &self.embedder else { return Ok((vec![None; wanted], Usage::default())) };
@@ -166,7 +171,7 @@ impl std::fmt::Debug for Retriever {
     }
 }
 
-/// A question, and what it may be answered from. What it does not say is as the [`Retriever`] says.
+/// Search query with options. Unset options have the values of the [`Retriever`].
 ///
 /// ```
 /// use agent_core::memory::Filter;
@@ -178,35 +183,35 @@ impl std::fmt::Debug for Retriever {
 #[must_use]
 #[non_exhaustive]
 pub struct Search {
-    /// The question.
+    /// Question.
     pub question: String,
-    /// What the documents' metadata must meet, beside what the retriever's filter wants.
+    /// Filter on the documents' metadata, in addition to the retriever's filter.
     pub filter: Option<Filter>,
-    /// How many passages are wanted at most.
+    /// Maximum of passages.
     pub top_k: Option<usize>,
-    /// The least cosine of what is found by its vector alone.
+    /// Minimum cosine similarity of a passage that only its vector matches.
     pub min_similarity: Option<f32>,
 }
 
 impl Search {
-    /// A question.
+    /// Creates a search for a question.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), ..Self::default() }
     }
 
-    /// Sets what the documents' metadata must meet.
+    /// Sets the filter on the documents' metadata.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Sets how many passages are wanted at most.
+    /// Sets the maximum of passages.
     pub fn top_k(mut self, k: usize) -> Self {
         self.top_k = Some(k);
         self
     }
 
-    /// Sets the least cosine of what is found by its vector alone.
+    /// Sets the minimum cosine similarity of a passage that only its vector matches.
     pub fn min_similarity(mut self, least: f32) -> Self {
         self.min_similarity = Some(least);
         self

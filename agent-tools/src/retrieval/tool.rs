@@ -1,4 +1,4 @@
-//! The tool by which an agent searches.
+//! Search tool for agents.
 
 use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 use serde::Deserialize;
@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::{Passage, Retriever, Search};
 
-/// Characters of an answer, unless somebody says otherwise.
+/// Default maximum of characters of an answer.
 const MAX_CHARS: usize = 12_000;
-/// Passages that a model may ask for.
+/// Maximum of passages that a model may request.
 const MOST: usize = 20;
 
-/// A tool that searches a [`Retriever`]'s documents. It changes nothing outside ([`Effect::Pure`]), and answers with passages, each with its
-/// source and its lines.
+/// Tool that searches a [`Retriever`]'s documents. It has no side effects ([`Effect::Pure`]), and
+/// returns passages, each with its source and lines.
 ///
 /// ```
 /// use agent_core::Tool;
@@ -38,19 +38,19 @@ impl KnowledgeTool {
         Self { retriever, name: "search_knowledge".to_owned(), about, max_chars: MAX_CHARS }
     }
 
-    /// Sets what the model calls it. Default: `search_knowledge`.
+    /// Sets the tool's name. Default: `search_knowledge`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets what the model is told that is searched: `the company's handbook`.
+    /// Sets the description of the documents for the model: `the company's handbook`.
     pub fn about(mut self, documents: impl Into<String>) -> Self {
         self.about = documents.into();
         self
     }
 
-    /// Sets the most characters of an answer. Default: 12,000.
+    /// Sets the maximum of characters of an answer. Default: 12,000.
     pub fn max_chars(mut self, most: usize) -> Self {
         self.max_chars = most;
         self

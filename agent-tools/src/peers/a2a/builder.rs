@@ -13,10 +13,10 @@ use super::{
 };
 use crate::http::{Http, Reach, System};
 
-/// How requests name their sender.
+/// Value of the `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
 
-/// Builds an [`A2aAgent`]. What is wrong with the settings is said by [`build`](Self::build).
+/// Builds an [`A2aAgent`]. [`build`](Self::build) reports invalid settings.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct A2aBuilder {
@@ -56,67 +56,72 @@ impl A2aBuilder {
         self
     }
 
-    /// Sets a header of every request, such as a key. The value is in no log, no error and no journal, and goes to the agent's own
-    /// origin alone.
+    /// Sets a header of every request, such as a key. The value appears in no log, no error and no
+    /// journal, and is sent to the agent's own origin only.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Sets a bearer token: a header `authorization`.
+    /// Sets a bearer token: an `authorization` header.
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.header("authorization", format!("Bearer {}", token.into()))
     }
 
-    /// Lets the agent be at an address that is not of the public internet: `10.1.2.3:8080`, `10.1.2.3` or `10.1.0.0/16`.
+    /// Allows the agent at an address outside the public internet: `10.1.2.3:8080`, `10.1.2.3` or
+    /// `10.1.0.0/16`.
     pub fn allow_private(mut self, address: impl Into<String>) -> Self {
         self.private.push(address.into());
         self
     }
 
-    /// Lets a call hand over files of this workspace. They are sent whole. Default: a call is text.
+    /// Allows calls to attach files of this workspace, which are sent whole. Default: a call is
+    /// text only.
     #[cfg(feature = "workspace")]
     pub fn workspace(mut self, workspace: crate::Workspace) -> Self {
         self.workspace = Some(workspace);
         self
     }
 
-    /// Says that the agent takes a message only once, however often it comes under one `messageId`. After a crash, a message of which
-    /// nothing is known is then sent again, and nobody is asked. Default: false, since the protocol does not promise it.
+    /// Declares that the agent deduplicates messages by `messageId`. After a crash, a message whose
+    /// fate is unknown is then sent again, without asking a person. Default: false, since the
+    /// protocol does not guarantee deduplication.
     pub fn deduplicates(mut self) -> Self {
         self.deduplicates = true;
         self
     }
 
-    /// Sets the longest time of a call; the run's deadline may end it before. Default: 1 hour.
+    /// Sets the timeout of a call; the run's deadline applies too. Default: 1 hour.
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.time = longest;
         self
     }
 
-    /// Sets the longest time of one request, and that a stream may be silent before the task is looked at in another way. Default:
-    /// 60 seconds.
+    /// Sets the timeout of one request, and the idle time of a stream after which the client polls
+    /// the task instead. Default: 60 seconds.
     pub fn patience(mut self, longest: Duration) -> Self {
         self.patience = longest;
         self
     }
 
-    /// Sets how often a task is looked at that cannot be followed as a stream. Default: every 2 seconds.
+    /// Sets the polling interval of a task without a stream. Default: 2 seconds.
     pub fn poll_every(mut self, time: Duration) -> Self {
         self.poll = time;
         self
     }
 
-    /// Sets the most bytes of an answer, and of all that one stream tells. Default: 4 MiB.
+    /// Sets the maximum size in bytes of a response, and of all events of one stream. Default: 4
+    /// MiB.
     pub fn max_bytes(mut self, most: usize) -> Self {
         self.bytes = most;
         self
     }
 
-    /// The agent. Nothing is sent yet.
+    /// Builds the agent. Sends nothing yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the URL, a header or an address is none.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the URL, a header or an address is
+    /// invalid.
     pub fn build(self) -> Result<A2aAgent> {
         let url = Url::parse(&self.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url =

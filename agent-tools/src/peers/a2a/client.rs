@@ -1,4 +1,4 @@
-//! Requests to an agent at a URL.
+//! HTTP client of an A2A agent.
 
 use std::{
     fmt,
@@ -26,28 +26,28 @@ use crate::{
     text::cut,
 };
 
-/// The code of an error that the task is not known.
+/// JSON-RPC error code of an unknown task.
 const NO_TASK: i64 = -32001;
 
-/// How an agent is reached.
+/// HTTP client of an A2A agent.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) http: Http,
     pub(super) headers: HeaderMap,
-    /// Longest time of one request, and between two events of a stream.
+    /// Timeout of one request, and between two events of a stream.
     pub(super) patience: Duration,
-    /// Most bytes of an answer, and of all events of a stream.
+    /// Maximum size in bytes of a response, and of all events of a stream.
     pub(super) bytes: usize,
-    /// What is taken out of all that the agent says: its headers' values.
+    /// Header values, redacted in everything that the agent sends.
     pub(super) secrets: Secrets,
 }
 
-/// Values that are shown to nobody, whoever repeats them.
+/// Values that are redacted wherever they appear.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(pub(super) Arc<[String]>);
 
 impl Secrets {
-    /// The bytes as JSON, without the values.
+    /// Parses JSON, with the secrets redacted.
     fn parse<T: DeserializeOwned>(&self, host: &str, bytes: &[u8]) -> Result<T> {
         let secrets: Vec<_> = self.0.iter().map(String::as_str).collect();
         let parsed = match secrets.is_empty() {
@@ -64,7 +64,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// What an agent tells while it works.
+/// Events of an agent's stream.
 pub(super) struct Events {
     host: String,
     lines: LineReader,
@@ -73,14 +73,14 @@ pub(super) struct Events {
     secrets: Secrets,
 }
 
-/// An answer, at once or in pieces.
+/// Response: a single result or a stream.
 pub(super) enum Answer {
     Whole(Told),
     Events(Events),
 }
 
 impl Client {
-    /// Reads a document of the agent.
+    /// Fetches a document of the agent.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T> {
         let read = async {
             let exchange = self.send(Method::GET, url, None, "application/json").await?;
@@ -89,7 +89,7 @@ impl Client {
         self.in_time(url, read).await
     }
 
-    /// Calls a method and waits for its answer. None if the agent does not know the task.
+    /// Calls a method and waits for its result. `None` if the agent does not know the task.
     pub(super) async fn call<T: DeserializeOwned>(&self, url: &Url, method: &str, params: Value) -> Result<Option<T>> {
         let called = async {
             let exchange = self.send(Method::POST, url, Some(request(method, &params)), "application/json").await?;
@@ -98,7 +98,7 @@ impl Client {
         self.in_time(url, called).await
     }
 
-    /// Calls a method whose answer is a stream. An agent may answer at once all the same.
+    /// Calls a method with a streaming response. An agent may still respond with a single result.
     pub(super) async fn stream(&self, url: &Url, method: &str, params: Value) -> Result<Option<Answer>> {
         let called = async {
             let exchange = self.send(Method::POST, url, Some(request(method, &params)), "text/event-stream").await?;
@@ -132,7 +132,7 @@ impl Client {
             401 | 403 => ErrorKind::Authentication,
             _ => ErrorKind::Tool,
         };
-        // What the agent says is not repeated: it may hold the secret that it was sent.
+        // The response body is not repeated, since it may contain the secret that was sent.
         let message = format!("the agent at '{}' answered {status}", host(url));
         Err(Error::new(kind, message).with_retry(retry))
     }
@@ -153,7 +153,7 @@ impl Client {
 }
 
 impl Events {
-    /// The next event; none at the end.
+    /// Returns the next event; `None` at the end.
     pub(super) async fn next(&mut self, patience: Duration) -> Result<Option<Told>> {
         let read = timeout(patience, self.read()).await;
         read.unwrap_or_else(|_| {

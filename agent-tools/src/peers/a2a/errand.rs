@@ -1,4 +1,4 @@
-//! One call: a message, the task that the agent makes of it, and what the agent asks meanwhile.
+//! One call: a message, the task that it starts, and the agent's questions.
 
 use agent_core::{Ask, Error, ErrorKind, Result, ToolOutput, ToolRequest, message};
 use serde_json::{Value, json};
@@ -20,13 +20,13 @@ use crate::{
     text::cut,
 };
 
-/// How much of a task's history is read to look for a message.
+/// Number of entries of a task's history that are searched for a message.
 const HISTORY: u32 = 100;
 
-/// The most images of an answer; all of it is bounded by what the agent may send.
+/// Maximum of images in an answer; the size limit of responses applies too.
 const MOST_IMAGES: usize = 20;
 
-/// How often a task is looked at in vain before the call fails.
+/// Number of failed polls of a task after which the call fails.
 const TRIES: u32 = 5;
 
 /// One call.
@@ -37,11 +37,11 @@ pub(super) struct Errand<'a> {
     conversation: Conversation<'a>,
 }
 
-/// What a message led to.
+/// Outcome of a message.
 enum Outcome {
     Task(Box<Task>, Option<Events>),
     Said(Message),
-    /// A person says that this was the answer.
+    /// A person stated the answer.
     Known(Value),
 }
 
@@ -50,7 +50,7 @@ impl<'a> Errand<'a> {
         Self { agent, site, req, conversation: Conversation::of(&req.cx, &agent.name) }
     }
 
-    /// Hands the message over and waits for the answer.
+    /// Sends the message and waits for the answer.
     pub(super) async fn run(&self, args: Args) -> Result<ToolOutput> {
         let files = self.attached(&args).await?;
         let mut message = self.message("message", args.message, self.conversation.id(), None);
@@ -80,7 +80,7 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// The files that go with the first message.
+    /// Returns the files attached to the first message.
     #[cfg(feature = "workspace")]
     async fn attached(&self, args: &Args) -> Result<Vec<Part>> {
         let Some(workspace) = &self.agent.workspace else { return Ok(Vec::new()) };
@@ -107,7 +107,7 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// Sends the first message, or finds the task that an earlier attempt began with it.
+    /// Sends the first message, or finds the task that an earlier attempt started with it.
     async fn begin(&self, message: Message) -> Result<Outcome> {
         let mut began = None;
         let send = async {
@@ -127,7 +127,7 @@ impl<'a> Errand<'a> {
                 Next::Said(value) => json!({"known": value}),
             })
         };
-        // From here on, the task is found by its id.
+        // From here on, the journal has the task's id.
         let kept = self.req.decide("task", send).await?;
         if let Some(began) = began {
             return Ok(began);
@@ -154,7 +154,7 @@ impl<'a> Errand<'a> {
             let Some(now) = self.look(&task.id).await? else { return Ok(Found::Unknown) };
             let has_it = now.history.iter().any(|known| known.message_id == message.message_id);
             let moved = now.status.state != task.status.state || now.status.mark() != mark;
-            // An agent that keeps what it was told would have shown it.
+            // An agent that stores its messages would have shown it.
             Ok(match has_it || moved {
                 true => Found::It(Box::new(now)),
                 false if self.agent.deduplicates || !now.history.is_empty() => Found::Nothing,
@@ -172,7 +172,7 @@ impl<'a> Errand<'a> {
         Sending { req: self.req, peer: &self.site.name, name: name.to_owned() }
     }
 
-    /// Sends a message; gives the task as soon as the agent tells of it.
+    /// Sends a message; returns the task as soon as the agent reports it.
     async fn send(&self, message: Message) -> Result<Outcome> {
         let (client, url) = (&self.agent.client, &self.site.endpoint);
         let modes = json!(["text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -199,7 +199,8 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// Follows the task until it is over or asks. The question `answered` is not taken for another one.
+    /// Follows the task until it ends or asks a question. The question `answered` is not treated as
+    /// a new one.
     async fn follow(&self, mut task: Task, mut events: Option<Events>, answered: Option<&str>) -> Result<Task> {
         let (mut resubscribes, mut failures) = (self.site.streams, 0);
         loop {
@@ -235,7 +236,7 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// The task's stream once more, if the agent gives it.
+    /// Subscribes to the task's stream again, if the agent supports it.
     async fn resubscribe(&self, id: &str) -> Option<Events> {
         let (client, url) = (&self.agent.client, &self.site.endpoint);
         match client.stream(url, "tasks/resubscribe", json!({"id": id})).await {
@@ -249,7 +250,7 @@ impl<'a> Errand<'a> {
         self.agent.client.call(&self.site.endpoint, "tasks/get", params).await
     }
 
-    /// Takes what the stream tells into the task, and tells the run's readers.
+    /// Applies a stream event to the task, and emits progress events of the run.
     fn take(&self, task: &mut Task, told: Told) {
         match told {
             Told::Task(now) => *task = now,
@@ -273,7 +274,8 @@ impl<'a> Errand<'a> {
         self.req.progress(progress);
     }
 
-    /// The answer to what the task asks, or an error that suspends the run until there is one.
+    /// Returns the answer to the task's question, or an error that suspends the run until there is
+    /// one.
     fn ask(&self, task: &Task, mark: &str) -> Result<String> {
         let status = &task.status;
         let payload = json!({
@@ -294,7 +296,7 @@ impl<'a> Errand<'a> {
         Ok(ToolOutput::value(value).shown_as(shown(answer, task.artifacts.iter().flat_map(|artifact| &artifact.parts))))
     }
 
-    /// An answer without a task.
+    /// Converts an answer without a task.
     fn said(&self, message: &Message) -> ToolOutput {
         if let Some(context) = &message.context_id {
             self.conversation.set(context);
@@ -317,7 +319,7 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// An answer as the model is shown it: its text, and its images.
+/// Converts an answer for the model: its text and its images.
 fn shown<'a>(answer: String, parts: impl IntoIterator<Item = &'a Part>) -> Vec<message::Part> {
     let image = |part: &Part| {
         let Part::File { file } = part else { return None };
@@ -327,7 +329,7 @@ fn shown<'a>(answer: String, parts: impl IntoIterator<Item = &'a Part>) -> Vec<m
     std::iter::once(message::Part::text(answer)).chain(parts.into_iter().filter_map(image).take(MOST_IMAGES)).collect()
 }
 
-/// A message as it is sent.
+/// Serialises a message with its `kind`.
 fn with_kind(message: &Message) -> Value {
     let mut message = json!(message);
     message["kind"] = "message".into();

@@ -1,4 +1,4 @@
-//! A task that is cancelled when nobody follows it any more.
+//! Guard that cancels a task when its call is dropped.
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -6,7 +6,7 @@ use url::Url;
 
 use super::client::Client;
 
-/// Cancels the task at its agent when it is dropped, unless the task is [left](Self::leave).
+/// Cancels the task when dropped, unless the task was [left](Self::leave).
 pub(super) struct Guard {
     client: Client,
     endpoint: Url,
@@ -18,7 +18,7 @@ impl Guard {
         Self { client: client.clone(), endpoint: endpoint.clone(), task: Some(task.to_owned()) }
     }
 
-    /// Leaves the task as it is: it is over, or somebody goes on with it.
+    /// Disarms the guard: the task has ended, or another attempt resumes it.
     pub(super) fn leave(mut self) {
         self.task = None;
     }
@@ -28,7 +28,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let (Some(task), Ok(runtime)) = (self.task.take(), Handle::try_current()) else { return };
         let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
-        // Whether it worked, nobody is there to hear.
+        // Nothing waits for the result.
         runtime.spawn(async move { client.call::<Value>(&endpoint, "tasks/cancel", json!({"id": task})).await });
     }
 }

@@ -1,4 +1,4 @@
-//! [`A2aAgent`]: an agent at a URL.
+//! [`A2aAgent`]: remote agent at a URL.
 
 mod builder;
 mod client;
@@ -16,21 +16,23 @@ pub use self::builder::A2aBuilder;
 use self::{client::Client, errand::Errand, wire::Card};
 use super::Args;
 
-/// The kind of the question that an agent asks which needs more to go on with a task. Its payload has the `agent`, the `task`, the
-/// `state` (`input-required` or `auth-required`) and the agent's `message`; the answer is a text.
+/// Kind of a question of an agent that needs input to continue a task. Its payload has the `agent`,
+/// the `task`, the `state` (`input-required` or `auth-required`) and the agent's `message`; the
+/// answer is a text.
 pub const A2A_INPUT: &str = "a2a_input";
 
-/// Where a card is, below the agent's URL.
+/// Path of the agent card, below the agent's URL.
 const CARD: &str = ".well-known/agent-card.json";
 
-/// An agent that speaks Agent2Agent 0.3 (JSON-RPC over HTTP), as a tool with the argument `message`.
+/// Agent that speaks Agent2Agent 0.3 (JSON-RPC over HTTP), as a tool with the argument `message`.
 ///
-/// The agent's card is read from `.well-known/agent-card.json` below the URL with the first call. Its endpoint must be of the
-/// same origin, since headers with secrets are for nobody else. A task is followed as a stream where the agent has one, and is
-/// looked at again and again otherwise. [The module](crate::peers) says what becomes of what it does.
+/// The first call fetches the agent's card from `.well-known/agent-card.json` below the URL. Its
+/// endpoint must have the same origin, since headers with secrets must not be sent elsewhere. A
+/// task is followed as a stream if the agent supports streaming, and polled otherwise. [The
+/// module](crate::peers) describes the mapping to the run.
 ///
-/// What it gives as the [value](ToolOutput::as_value) has `answer`, `task`, `context`, and `artifacts` as the protocol has them. Images among
-/// them are in the result for the model too.
+/// The [value](ToolOutput::as_value) of the result has `answer`, `task`, `context`, and `artifacts`
+/// in the protocol's form. Images among the artifacts are also part of the content for the model.
 ///
 /// ```
 /// use agent_tools::peers::A2aAgent;
@@ -54,7 +56,7 @@ struct Inner {
     site: OnceCell<Site>,
 }
 
-/// An agent whose card was read.
+/// Agent with its card.
 struct Site {
     name: String,
     endpoint: Url,
@@ -62,7 +64,7 @@ struct Site {
 }
 
 impl A2aAgent {
-    /// Begins an agent at this URL: the one below which its card is.
+    /// Returns a builder for the agent whose card is below this URL.
     pub fn builder(url: impl Into<String>) -> A2aBuilder {
         A2aBuilder::new(url.into())
     }
@@ -107,7 +109,8 @@ impl Tool for A2aAgent {
         super::spec(&self.0.name, "Hands a task to an agent elsewhere and returns its answer.", takes_files)
     }
 
-    /// A call is entered again after a crash: what it sent is in the journal, and is looked for.
+    /// A call is re-entered after a crash: the journal records the sent message, so that its task
+    /// can be found.
     fn options(&self) -> ToolOptions {
         ToolOptions::default().effect(Effect::Idempotent).serial()
     }

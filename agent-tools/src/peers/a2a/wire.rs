@@ -1,11 +1,11 @@
-//! The messages of Agent2Agent 0.3 in JSON, as far as they are used.
+//! Agent2Agent 0.3 messages in JSON, as far as they are used.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::failure::Failure;
 
-/// What an agent says of itself.
+/// Agent card.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Card {
@@ -31,7 +31,7 @@ pub(super) struct Capabilities {
     pub(super) streaming: bool,
 }
 
-/// What an agent is told, and what it says.
+/// Message to or from an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
@@ -105,7 +105,7 @@ pub(super) struct Artifact {
     pub(super) parts: Vec<Part>,
 }
 
-/// What an agent answers, and what its stream tells.
+/// Result of an agent, and event of its stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub(super) enum Told {
@@ -135,7 +135,7 @@ pub(super) struct ArtifactUpdate {
     pub(super) append: bool,
 }
 
-/// An answer of JSON-RPC.
+/// JSON-RPC response.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reply {
     #[serde(default)]
@@ -145,12 +145,12 @@ pub(super) struct Reply {
 }
 
 impl State {
-    /// True if the task does nothing more.
+    /// Returns true if the task is in a terminal state.
     pub(super) fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
-    /// True if the task waits for the one who gave it.
+    /// Returns true if the task waits for input from the client.
     pub(super) fn waits(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
@@ -161,7 +161,7 @@ impl State {
 }
 
 impl Status {
-    /// Tells one question of a task from another.
+    /// Returns an identifier that distinguishes the questions of a task.
     pub(super) fn mark(&self) -> String {
         let id = self.message.as_ref().map(|message| &message.message_id).or(self.timestamp.as_ref());
         id.map_or_else(|| "1".to_owned(), |id| crate::text::cut(id, 100).to_owned())
@@ -173,12 +173,12 @@ impl Status {
 }
 
 impl Task {
-    /// A task of which a stream told before it told of the task itself.
+    /// Creates a task from a stream event that arrived before the task itself.
     pub(super) fn begun(id: String, context_id: String, status: Status) -> Self {
         Self { id, context_id, status, artifacts: Vec::new(), history: Vec::new() }
     }
 
-    /// Takes a piece of an artifact.
+    /// Appends a part of an artifact.
     pub(super) fn take(&mut self, update: ArtifactUpdate) {
         match self.artifacts.iter_mut().find(|known| known.artifact_id == update.artifact.artifact_id) {
             Some(known) if update.append => known.parts.extend(update.artifact.parts),
@@ -187,14 +187,14 @@ impl Task {
         }
     }
 
-    /// What the task gave, as a text: its artifacts, or else its last message.
+    /// Returns the result of the task as text: its artifacts, otherwise its last message.
     pub(super) fn text(&self) -> String {
         let texts: Vec<_> = self.artifacts.iter().map(|a| text(&a.parts)).filter(|text| !text.is_empty()).collect();
         if texts.is_empty() { self.status.text() } else { texts.join("\n\n") }
     }
 }
 
-/// Parts as a text: data as JSON, files by their names.
+/// Converts parts to text: data as JSON, files by their names.
 pub(super) fn text(parts: &[Part]) -> String {
     let mut said = String::new();
     for part in parts {

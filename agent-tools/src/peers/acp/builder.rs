@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Stdio, Workspace};
 
-/// Builds an [`AcpAgent`]. What is wrong with the settings is said by [`build`](Self::build).
+/// Builds an [`AcpAgent`]. [`build`](Self::build) reports invalid settings.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct AcpBuilder(Settings);
@@ -28,35 +28,39 @@ impl AcpBuilder {
         self
     }
 
-    /// Sets the directory in which the agent works. Default: that of the workspace, or else that of this process.
+    /// Sets the working directory of the agent. Default: that of the workspace, otherwise that of
+    /// this process.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.0.directory = Some(directory.into());
         self
     }
 
-    /// Lets the agent read and write the workspace's files through this process; if the workspace is read-only, read them. A call may hand
-    /// over files of it too. Default: it is refused.
+    /// Allows the agent to read and write the workspace's files through this process; with a
+    /// read-only workspace, to read them. Calls may attach files of the workspace too. Default:
+    /// refused.
     pub fn workspace(mut self, workspace: Workspace) -> Self {
         self.0.workspace = Some(workspace);
         self
     }
 
-    /// Lets the agent run commands in this sandbox, as terminals. What it may run is for the sandbox to bound: a command is asked about only if
-    /// the agent asks for a [permission](Self::permissions) by itself. Default: terminals are not offered.
+    /// Allows the agent to run commands in this sandbox, as terminals. The sandbox alone bounds the
+    /// commands: a person is asked only if the agent itself requests a
+    /// [permission](Self::permissions). Default: terminals are not offered.
     #[cfg(feature = "sandbox")]
     pub fn terminals(mut self, sandbox: Arc<dyn crate::sandbox::Sandbox>) -> Self {
         self.0.sandbox = Some(sandbox);
         self
     }
 
-    /// Tells the agent of a server of the Model Context Protocol, which the agent itself starts. The values of its variables are handed to the
-    /// agent. Default: none.
+    /// Announces an MCP server to the agent, which starts the server itself. The agent receives the
+    /// values of the server's environment variables. Default: none.
     pub fn mcp_server(mut self, name: impl Into<String>, server: Stdio) -> Self {
         self.0.servers.push((name.into(), server));
         self
     }
 
-    /// Decides which permissions the agent gets. Default: each is asked for.
+    /// Sets the rule that decides permission requests of the agent. Default: a person is asked each
+    /// time.
     ///
     /// ```
     /// use agent_tools::{Stdio, peers::{AcpAgent, Permission}};
@@ -73,54 +77,55 @@ impl AcpBuilder {
         self
     }
 
-    /// Logs the agent in by this method of its own, for agents that want it.
+    /// Authenticates with this method of the agent, for agents that require it.
     pub fn authenticate(mut self, method: impl Into<String>) -> Self {
         self.0.method = Some(method.into());
         self
     }
 
-    /// Says that the agent only looks at things: after a crash, a message that was cut off is sent again, and nobody is asked. Default:
-    /// false.
+    /// Declares the agent read-only: after a crash, an interrupted message is sent again, without
+    /// asking a person. Default: false.
     pub fn repeatable(mut self) -> Self {
         self.0.repeatable = true;
         self
     }
 
-    /// Sets the longest time of a call; the run's deadline may end it before. Default: 1 hour.
+    /// Sets the timeout of a call; the run's deadline applies too. Default: 1 hour.
     pub fn timeout(mut self, longest: Duration) -> Self {
         self.0.time = longest;
         self
     }
 
-    /// Sets how long the agent may take to start, or to load a session. Default: 60 seconds.
+    /// Sets the timeout for starting the agent, or loading a session. Default: 60 seconds.
     pub fn start_timeout(mut self, longest: Duration) -> Self {
         self.0.start = longest;
         self
     }
 
-    /// Sets how long the program is kept that waits for a person's answer or the next message. Default: 10 minutes.
+    /// Sets the time that an idle program is kept while it waits for a person's answer or the next
+    /// message. Default: 10 minutes.
     pub fn keep(mut self, time: Duration) -> Self {
         self.0.keep = time;
         self
     }
 
-    /// Sets the most bytes of one message of the protocol. Default: 4 MiB.
+    /// Sets the maximum size of one protocol message in bytes. Default: 4 MiB.
     pub fn max_message(mut self, most: usize) -> Self {
         self.0.line = most;
         self
     }
 
-    /// Sets the most bytes of an answer. Default: 1 MiB.
+    /// Sets the maximum size of an answer in bytes. Default: 1 MiB.
     pub fn max_answer(mut self, most: usize) -> Self {
         self.0.answer = most;
         self
     }
 
-    /// The agent. Nothing is started yet.
+    /// Builds the agent. Starts nothing yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the program has no name, a variable that is to be passed on is not
-    /// set, or the directory cannot be found.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the program has no name, a passed
+    /// variable is not set, or the directory does not exist.
     pub fn build(self) -> Result<AcpAgent> {
         let mut settings = self.0;
         settings.program.check()?;

@@ -1,4 +1,4 @@
-//! The workspace's files, for an agent.
+//! Workspace files for an agent.
 
 use agent_core::{Error, Result};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::wire::{INVALID, ReadFile, WriteFile};
 use crate::{Workspace, blocking::blocking};
 
-/// What a request is answered with.
+/// Response to a request.
 type Answer = Result<Value, (i64, String)>;
 
 pub(super) async fn read(workspace: &Workspace, params: Value) -> Answer {
@@ -53,7 +53,7 @@ mod tests {
         let (files, _) = workspace.files();
         let changing = files.changing();
         let written = tokio::spawn(async move { write(&workspace, json!({"path": "a", "content": "new"})).await });
-        // Not even in much more time than it takes.
+        // Still not done after much more time than it takes.
         std::thread::sleep(std::time::Duration::from_millis(50));
         assert!(!dir.path().join("a").exists(), "the edit is not done");
         drop(changing);

@@ -1,4 +1,4 @@
-//! The two streams to and from a program, with messages on lines.
+//! Connection to a program: line-delimited messages over its standard streams.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,14 @@ use crate::{
     text::cut,
 };
 
-/// How many lines that are no messages are left out before the program counts as broken. Package runners write some.
+/// Number of invalid lines that are skipped before the program counts as broken. Package runners
+/// write some.
 const GARBAGE: usize = 100;
 
-/// How long a program may take to read what it is sent.
+/// Timeout for writing a message to a program.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 
-/// A program that is spoken to. It is ended when this is dropped.
+/// Connection to a program, which is killed when this is dropped.
 pub(super) struct Link {
     name: Arc<str>,
     lines: LineReader,
@@ -34,7 +35,7 @@ pub(super) struct Link {
     garbage: usize,
 }
 
-/// A message of the program.
+/// Message from the program.
 pub(super) enum Incoming {
     Answer { id: u64, result: Result<Value, Failure> },
     Request { id: Value, method: String, params: Value },
@@ -52,7 +53,7 @@ impl Link {
         self.process.is_running()
     }
 
-    /// Sends a request; gives its number.
+    /// Sends a request; returns its id.
     pub(super) async fn request(&mut self, method: &str, params: impl Serialize) -> Result<u64> {
         self.requests += 1;
         let id = self.requests;
@@ -74,12 +75,13 @@ impl Link {
         self.write(&message).await
     }
 
-    /// Refuses a request of a method that is not there.
+    /// Rejects a request of an unknown method.
     pub(super) async fn refuse(&mut self, id: &Value, method: &str) -> Result<()> {
         self.answer(id, Err((NO_METHOD, format!("'{}' is not offered", cut(method, 100))))).await
     }
 
-    /// Makes a request and waits for its answer. What the program tells meanwhile is left out, and what it wants is refused.
+    /// Sends a request and waits for its response. Notifications meanwhile are discarded, and
+    /// requests are rejected.
     pub(super) async fn call<T: DeserializeOwned>(&mut self, method: &str, params: impl Serialize) -> Result<T> {
         let own = self.request(method, params).await?;
         loop {
@@ -94,7 +96,7 @@ impl Link {
         }
     }
 
-    /// The next message. A read that is given up loses nothing.
+    /// Returns the next message. Cancellation safe: a cancelled read loses no data.
     pub(super) async fn next(&mut self) -> Result<Incoming> {
         loop {
             let line = self.lines.next().await.map_err(|e| self.gone(Some(e)))?.ok_or_else(|| self.gone(None))?;
@@ -112,12 +114,12 @@ impl Link {
         }
     }
 
-    /// What the program gave, as a type.
+    /// Deserialises a result of the program.
     pub(super) fn read<T: DeserializeOwned>(&self, value: Value) -> Result<T> {
         serde_json::from_value(value).map_err(|e| self.garbled("an answer has another form").with_source(e))
     }
 
-    /// The error of a request that the program refused.
+    /// Returns the error of a request that the program rejected.
     pub(super) fn refused(&self, failure: &Failure) -> Error {
         let (name, said) = (&self.name, cut(&failure.message, 1000));
         match failure.code {

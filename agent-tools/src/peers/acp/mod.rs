@@ -1,4 +1,4 @@
-//! [`AcpAgent`]: an agent that is a program.
+//! [`AcpAgent`]: local program that is an agent.
 
 mod builder;
 mod files;
@@ -27,22 +27,27 @@ use super::{
 };
 use crate::Stdio;
 
-/// An agent that speaks the Agent Client Protocol over its standard input and output, as a tool with the argument `message`.
+/// Agent that speaks the Agent Client Protocol over its standard input and output, as a tool with
+/// the argument `message`.
 ///
-/// The program is started for the first message of a conversation, and is kept for some time after its answer, so that the
-/// conversation goes on in it. A later message, or another process, [loads](https://agentclientprotocol.com) the session, if the
-/// agent can. [The module](crate::peers) says what becomes of what it does. Beside that:
+/// The first message of a conversation starts the program, which is kept for some time after its
+/// answer, so that the conversation continues in the same process. A later message, or another
+/// process, [loads](https://agentclientprotocol.com) the session, if the agent supports that. [The
+/// module](crate::peers) describes the mapping to the run. In addition:
 ///
-/// * It reads and writes files of the [`workspace`](AcpBuilder::workspace) through this process, if one is given; paths that lead
-///   out of it are refused. It runs commands in the [sandbox](AcpBuilder::terminals) that it is given, as terminals. What the program does by itself
-///   nobody here sees: a program that must be confined is started in a sandbox.
-/// * It is handed files of the workspace that the call names: images where it takes them, all else by their addresses.
-/// * Images that it answers with are in the result.
-/// * It asks for [permissions](AcpBuilder::permissions). A question of kind [`ACP_PERMISSION`] suspends the run; meanwhile the
-///   program waits, as long as [`keep`](AcpBuilder::keep) says. A program that was ended meanwhile leaves the call in doubt.
+/// * The agent reads and writes files of the [`workspace`](AcpBuilder::workspace) through this
+///   process, if one is given; paths that leave it are refused. The agent runs commands in the
+///   given [sandbox](AcpBuilder::terminals), as terminals. Direct actions of the program are not
+///   visible here: start a program that must be confined in a sandbox.
+/// * The call may attach files of the workspace: images if the agent accepts them, all others by
+///   their addresses.
+/// * Images in the agent's answer are part of the result.
+/// * The agent requests [permissions](AcpBuilder::permissions). A question of kind
+///   [`ACP_PERMISSION`] suspends the run; meanwhile the program waits, up to the time that
+///   [`keep`](AcpBuilder::keep) sets. If the program ends before the answer, the call is in doubt.
 ///
-/// What it gives as the [value](ToolOutput::as_value) has `answer`, `session` and `stop_reason`, and `usage` where the agent tells what the
-/// turn used.
+/// The [value](ToolOutput::as_value) of the result has `answer`, `session` and `stop_reason`, and
+/// `usage` if the agent reports the usage of the turn.
 ///
 /// ```
 /// use agent_tools::{Stdio, peers::AcpAgent};
@@ -56,9 +61,9 @@ pub struct AcpAgent(Arc<Inner>);
 
 struct Inner {
     settings: Settings,
-    /// Sessions whose turn waits for a person, by the call that waits.
+    /// Sessions whose turn waits for a person, by call.
     waiting: Shelf,
-    /// Sessions that are ready for the next message, by their ids.
+    /// Idle sessions, by id.
     idle: Shelf,
 }
 
@@ -71,21 +76,21 @@ impl Deref for Inner {
 }
 
 impl AcpAgent {
-    /// Begins an agent that is this program.
+    /// Returns a builder for the agent that this program is.
     pub fn builder(program: Stdio) -> AcpBuilder {
         AcpBuilder::new(program)
     }
 }
 
-/// A call that is ready to go on.
+/// Call that can proceed.
 enum Ready {
     Turn(Box<Session>),
-    /// A person says that this was the answer.
+    /// A person stated the answer.
     Known(ToolOutput),
 }
 
 impl Inner {
-    /// The session whose turn this call is.
+    /// Returns the session whose turn this call is.
     async fn ready(&self, req: &ToolRequest, args: &Args) -> Result<Ready> {
         if let Some(session) = self.waiting.take(&req.idempotency_key()) {
             return Ok(Ready::Turn(session));
@@ -106,7 +111,7 @@ impl Inner {
         }
         let mut session = match open {
             Some(session) => session,
-            // What the cut off attempt did is what the agent is to know.
+            // The session must know what the interrupted attempt did.
             None => match self.open(id.as_str().map(str::to_owned)).await {
                 Err(e) if e.kind() == ErrorKind::SubAgentNotFound => self.open(conversation.id()).await?,
                 opened => opened?,
@@ -116,7 +121,7 @@ impl Inner {
         Ok(Ready::Turn(session))
     }
 
-    /// A session that is ready for a message: the one of this id, or a new one.
+    /// Opens a session that accepts a message: the one of this id, or a new one.
     async fn open(&self, id: Option<String>) -> Result<Box<Session>> {
         if let Some(mut session) = id.as_ref().and_then(|id| self.idle.take(id))
             && session.is_alive()
@@ -134,7 +139,8 @@ impl Tool for AcpAgent {
         super::spec(&self.0.name, about, self.0.workspace.is_some())
     }
 
-    /// A call is entered again after a crash: what it sent is in the journal, and it is not sent twice in silence.
+    /// A call is re-entered after a crash: the journal records the sent message, so that it is not
+    /// silently sent twice.
     fn options(&self) -> ToolOptions {
         ToolOptions::default().effect(Effect::Idempotent).serial()
     }
@@ -164,7 +170,7 @@ impl Tool for AcpAgent {
         super::in_time(&agent.name, agent.time, turn).await
     }
 
-    /// Ends the programs that are kept.
+    /// Ends the programs of idle and waiting sessions.
     async fn close(&self) -> Result<()> {
         self.0.idle.clear();
         self.0.waiting.clear();

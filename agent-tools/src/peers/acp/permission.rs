@@ -1,4 +1,4 @@
-//! Permissions that an agent asks for.
+//! Permission requests of an agent.
 
 use std::{fmt, sync::Arc};
 
@@ -10,38 +10,41 @@ use super::{
     wire::{AskPermission, PermissionOption},
 };
 
-/// The kind of the question whether an agent may do something. Its payload has the `agent`, its `tool_call` and the `options`, each
-/// with `optionId`, `name` and `kind`; the answer is the id of one of them, or `cancelled`.
+/// Kind of the question about a permission request. Its payload has the `agent`, its `tool_call`
+/// and the `options`, each with `optionId`, `name` and `kind`; the answer is the id of an option,
+/// or `cancelled`.
 pub const ACP_PERMISSION: &str = "acp_permission";
 
-/// The answer that gives no permission and chooses no option.
+/// Answer that grants nothing and selects no option.
 const CANCELLED: &str = "cancelled";
 
-/// What an agent wants to do.
+/// Permission request of an agent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// What it says that it wants to do.
+    /// The agent's title of the action.
     pub title: String,
-    /// What kind of thing it is, in the protocol's words: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch` or `other`.
+    /// Kind of the action, in the protocol's terms: `read`, `edit`, `delete`, `move`, `search`,
+    /// `execute`, `think`, `fetch` or `other`.
     pub kind: Option<String>,
-    /// The call, as the protocol has it: with the `rawInput` of the agent's tool and the `locations` of files, where the agent says them.
+    /// Tool call in the protocol's form: with the `rawInput` of the agent's tool and the
+    /// `locations` of files, if the agent reports them.
     pub tool_call: Value,
 }
 
-/// Whether an agent may do something.
+/// Decision on a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Permission {
-    /// A person is asked.
+    /// Asks a person.
     Ask,
-    /// It may, this once; a person is asked if the agent offers no such answer.
+    /// Allows the action once; asks a person if the agent offers no such option.
     Allow,
-    /// It may not.
+    /// Rejects the action.
     Reject,
 }
 
-/// Decides which permissions an agent gets.
+/// Rule that decides permission requests.
 #[derive(Clone)]
 pub(super) struct Rule(pub(super) Arc<dyn Fn(&PermissionRequest) -> Permission + Send + Sync>);
 
@@ -57,7 +60,8 @@ impl fmt::Debug for Rule {
     }
 }
 
-/// The outcome in the protocol's words, by the rule or by a person; or an error that suspends the run until there is one.
+/// Returns the outcome in the protocol's form, decided by the rule or by a person; or an error that
+/// suspends the run until a person answers.
 pub(super) fn decide(agent: &Inner, req: &ToolRequest, ask: &AskPermission) -> Result<Value> {
     let call = &ask.tool_call;
     let text = |field: &str| call[field].as_str().map(str::to_owned);

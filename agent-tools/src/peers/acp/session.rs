@@ -1,4 +1,4 @@
-//! A conversation with a program.
+//! Session with a program.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use super::{
     wire::{Initialized, NewSession, VERSION},
 };
 
-/// How long a program that is cancelled has to end its turn.
+/// Time that a cancelled program has to end its turn.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A conversation with a program. When it is dropped in the middle of a turn, the turn is cancelled, and the program is ended.
+/// Session with a program. Dropping it during a turn cancels the turn and ends the program.
 pub(super) struct Session {
     pub(super) id: String,
-    /// Set until this is dropped.
+    /// Present until drop.
     link: Option<Link>,
     pub(super) turn: Option<Turn>,
-    /// The agent takes images.
+    /// True if the agent accepts images.
     takes_images: bool,
     #[cfg(feature = "sandbox")]
     pub(super) terminals: Option<Terminals>,
@@ -41,7 +41,7 @@ impl Session {
     /// Starts the program, and the session: the one of this id, or a new one.
     ///
     /// # Errors
-    /// [`ErrorKind::SubAgentNotFound`] if there is an id, and the agent cannot go on with it.
+    /// [`ErrorKind::SubAgentNotFound`] if an id is given and the agent cannot load that session.
     pub(super) async fn open(agent: &Inner, id: Option<String>) -> Result<Self> {
         let late = |_| {
             let message = format!("the agent '{}' did not start within {:?}", agent.name, agent.start);
@@ -91,7 +91,7 @@ impl Session {
         Ok(of(id, link))
     }
 
-    /// Sends a message: a turn begins.
+    /// Sends a message, which starts a turn.
     pub(super) async fn prompt(&mut self, agent: &Inner, args: &Args) -> Result<()> {
         let mut prompt = vec![json!({"type": "text", "text": args.message})];
         if let Some(workspace) = agent.workspace.as_ref().filter(|_| !args.files.is_empty()) {
@@ -104,7 +104,7 @@ impl Session {
         Ok(())
     }
 
-    /// The next message of the agent. Meanwhile it is answered what it waits for.
+    /// Returns the next message of the agent, and forwards responses of terminals meanwhile.
     pub(super) async fn next(&mut self) -> Result<Incoming> {
         let link = self.link.as_mut().expect("it is there until the session is dropped");
         #[cfg(feature = "sandbox")]
@@ -128,7 +128,7 @@ impl Session {
     }
 }
 
-/// A file as a part of a prompt: every agent takes its address.
+/// Converts a file to a part of a prompt: every agent accepts its address.
 fn shown(file: &Attached, takes_images: bool) -> Value {
     match takes_images && file.mime.starts_with("image/") {
         true => json!({"type": "image", "data": file.base64(), "mimeType": file.mime}),
@@ -151,7 +151,7 @@ impl Drop for Session {
             if link.notify("session/cancel", params).await.is_err() {
                 return;
             }
-            // A program that waits for a permission is told that there is none.
+            // A pending permission request gets the outcome `cancelled`.
             if let Some(asked) = turn.asked {
                 let _ = link.answer(&asked.id, Ok(json!({"outcome": {"outcome": "cancelled"}}))).await;
             }

@@ -5,17 +5,17 @@ use std::{path::PathBuf, time::Duration};
 use super::permission::Rule;
 use crate::{Stdio, Workspace};
 
-/// What the builder sets.
+/// Settings of the builder.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) program: Stdio,
     pub(super) name: String,
-    /// It is found when the agent is built, if it is not set.
+    /// Resolved by `build`, if it is not set.
     pub(super) directory: Option<PathBuf>,
     pub(super) workspace: Option<Workspace>,
     #[cfg(feature = "sandbox")]
     pub(super) sandbox: Option<std::sync::Arc<dyn crate::sandbox::Sandbox>>,
-    /// Servers of tools, by their names.
+    /// MCP servers by name.
     pub(super) servers: Vec<(String, Stdio)>,
     pub(super) method: Option<String>,
     pub(super) rule: Rule,

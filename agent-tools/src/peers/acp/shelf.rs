@@ -1,4 +1,4 @@
-//! Sessions that wait for somebody.
+//! Store of idle sessions.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 
 use super::session::Session;
 
-/// Sessions that wait for somebody, for some time each.
+/// Idle sessions, each with a time to live.
 #[derive(Clone, Default)]
 pub(super) struct Shelf(Arc<Mutex<Kept>>);
 
@@ -19,7 +19,7 @@ struct Kept {
 }
 
 impl Shelf {
-    /// Keeps a session so long; then it is dropped.
+    /// Stores a session for the given time; then it is dropped.
     pub(super) fn put(&self, key: String, session: Box<Session>, time: Duration) {
         let mut kept = self.lock();
         kept.count += 1;

@@ -1,4 +1,4 @@
-//! Terminals: commands that an agent has run in a sandbox.
+//! Terminals: commands that an agent runs in a sandbox.
 
 use std::{
     collections::HashMap,
@@ -17,33 +17,34 @@ use tokio_util::sync::CancellationToken;
 use super::wire::INVALID;
 use crate::sandbox::{Command, Exit, Process, Sandbox};
 
-/// The most terminals of a session at once.
+/// Maximum of concurrent terminals of a session.
 const MOST: usize = 32;
 
-/// The most bytes of a terminal's output that are kept, which are the last ones. An agent may want fewer.
+/// Maximum of retained output bytes of a terminal; older output is dropped. An agent may request
+/// fewer.
 const LONGEST: usize = 1 << 20;
 
-/// What a request is answered with.
+/// Response to a request.
 pub(super) type Answer = Result<Value, (i64, String)>;
 
-/// The terminals of a session. Those that are open when it is dropped are ended.
+/// Terminals of a session. Dropping it ends the open ones.
 pub(super) struct Terminals {
     sandbox: Arc<dyn Sandbox>,
     open: HashMap<String, Terminal>,
     ended: mpsc::UnboundedSender<(Value, Answer)>,
-    /// Answers to requests that waited for an end.
+    /// Responses to requests that waited for the end of a command.
     answers: mpsc::UnboundedReceiver<(Value, Answer)>,
 }
 
 struct Terminal {
     screen: Arc<Mutex<Screen>>,
-    /// How it ended, as the protocol has it.
+    /// Exit status in the protocol's form.
     exit: watch::Receiver<Option<Value>>,
     kill: CancellationToken,
     running: JoinHandle<()>,
 }
 
-/// The last of what was written.
+/// Retained end of the output.
 struct Screen {
     bytes: Vec<u8>,
     most: usize,
@@ -76,7 +77,7 @@ impl Terminals {
         Self { sandbox, open: HashMap::new(), ended, answers }
     }
 
-    /// Does what a request for a terminal wants. None if its answer [comes](Self::answer) later.
+    /// Serves a terminal request. Returns `None` if the response [comes](Self::answer) later.
     pub(super) async fn serve(&mut self, id: &Value, method: &str, params: Value) -> Option<Answer> {
         if method == "terminal/create" {
             return Some(self.create(params).await.map_err(|e| (INVALID, e.message().to_owned())));
@@ -91,7 +92,7 @@ impl Terminals {
                 let (mut exit, ended, id) = (terminal.exit.clone(), self.ended.clone(), id.clone());
                 tokio::spawn(async move {
                     let exit = exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
-                    // Nobody waits for it if the session has ended.
+                    // The receiver is gone if the session has ended.
                     let _ = ended.send((id, exit.ok_or_else(|| (INVALID, "the terminal was released".to_owned()))));
                 });
                 None
@@ -108,7 +109,7 @@ impl Terminals {
         }
     }
 
-    /// The next answer to a request that waited. Nothing is lost if the future is dropped.
+    /// Returns the next response to a waiting request. Cancellation safe.
     pub(super) async fn answer(&mut self) -> (Value, Answer) {
         self.answers.recv().await.expect("this has a sender itself")
     }
@@ -119,7 +120,7 @@ impl Terminals {
         if self.open.len() >= MOST {
             return Err(Error::tool(format!("there are {MOST} terminals already: release one")));
         }
-        // Agents give a line where they give no arguments.
+        // Agents without arguments send a shell command line.
         let mut command = match wanted.args.is_empty() {
             true => Command::shell(wanted.command),
             false => wanted.args.into_iter().fold(Command::new(wanted.command), Command::arg),
@@ -178,7 +179,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The process goes with it, which ends the program.
+        // Aborting drops the process, which kills the program.
         self.running.abort();
     }
 }
@@ -192,7 +193,7 @@ impl Screen {
         }
     }
 
-    /// A letter that was cut in two is left out.
+    /// Returns the text; a character cut in two is omitted.
     fn text(&self) -> String {
         let is_rest = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
         let cut = if self.is_cut { self.bytes.iter().take(3).take_while(|byte| is_rest(byte)).count() } else { 0 };
@@ -200,7 +201,7 @@ impl Screen {
     }
 }
 
-/// How a program ended, as the protocol has it.
+/// Converts an exit status to the protocol's form.
 fn shown(exit: Option<Exit>) -> Value {
     let (code, signal) = exit.map_or((None, None), |exit| (exit.code, exit.signal));
     json!({"exitCode": code, "signal": signal.map(|signal| signal.to_string())})

@@ -1,4 +1,4 @@
-//! A turn: from a message to what the agent answers.
+//! Prompt turn: from a message to the agent's answer.
 
 use agent_core::{
     Error, ErrorKind, Result, ToolOutput, ToolRequest,
@@ -14,19 +14,19 @@ use super::{
     wire::{AskPermission, INVALID, Prompted},
 };
 
-/// A turn under way.
+/// Running turn.
 pub(super) struct Turn {
-    /// The number of its request.
+    /// Id of the prompt request.
     pub(super) request: u64,
-    /// What the agent said so far.
+    /// Answer text so far.
     said: String,
-    /// The images that it showed.
+    /// Images of the answer.
     images: Vec<Part>,
-    /// What it waits for.
+    /// Pending permission request.
     pub(super) asked: Option<Asked>,
 }
 
-/// A permission that the agent waits for.
+/// Permission request that the agent waits for.
 pub(super) struct Asked {
     pub(super) id: Value,
     pub(super) ask: AskPermission,
@@ -39,7 +39,8 @@ impl Turn {
 }
 
 impl Session {
-    /// Drives the turn under way to its end, or to a question that suspends the run: then it is gone on with by another call.
+    /// Drives the current turn to its end, or to a question that suspends the run; another call
+    /// then resumes the turn.
     pub(super) async fn turn(&mut self, agent: &Inner, req: &ToolRequest) -> Result<ToolOutput> {
         let ended = || Error::new(ErrorKind::Unexpected, "no turn is under way");
         loop {
@@ -70,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Tells the run's readers what the agent does, and takes what it says into its answer.
+    /// Emits progress events of the run, and appends the agent's message to the answer.
     fn update(&mut self, agent: &Inner, req: &ToolRequest, update: &Value) -> Result<()> {
         let text = || update["content"]["text"].as_str().filter(|text| !text.is_empty());
         match update["sessionUpdate"].as_str().unwrap_or_default() {
@@ -99,7 +100,7 @@ impl Session {
         Ok(())
     }
 
-    /// Does what the agent wants of its client.
+    /// Serves a request of the agent.
     async fn serve(&mut self, agent: &Inner, id: Value, method: &str, params: Value) -> Result<()> {
         if params["sessionId"] != *self.id {
             return self.link().answer(&id, Err((INVALID, "there is no such session".to_owned()))).await;
@@ -151,7 +152,7 @@ impl Session {
     }
 }
 
-/// The most images of an answer; each is bounded by the longest message.
+/// Maximum of images in an answer; the maximum message size bounds each.
 const MOST_IMAGES: usize = 20;
 
 fn image(content: &Value) -> Option<Part> {

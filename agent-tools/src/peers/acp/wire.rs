@@ -1,26 +1,26 @@
-//! The messages of the Agent Client Protocol, version 1, as far as they are used.
+//! Agent Client Protocol messages, version 1, as far as they are used.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::failure::Failure;
 
-/// The version that is spoken.
+/// Protocol version.
 pub(super) const VERSION: u64 = 1;
 
-/// The code of an error that a method is not there.
+/// JSON-RPC error code of an unknown method.
 pub(super) const NO_METHOD: i64 = -32601;
 
-/// The code of an error that parameters are wrong, or that what they name cannot be used.
+/// JSON-RPC error code of invalid parameters, or of parameters that name something unusable.
 pub(super) const INVALID: i64 = -32602;
 
-/// The code of an error that somebody has to log in first.
+/// Error code: authentication required.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 
-/// What comes from an agent, before it is known what it is.
+/// Message of an agent before its kind is known.
 #[derive(Deserialize)]
 pub(super) struct Envelope {
-    /// Of a request or an answer. Agents number their requests as they like.
+    /// Id of a request or a response. Agents choose the form of their ids.
     #[serde(default)]
     pub(super) id: Option<Value>,
     #[serde(default)]
@@ -66,17 +66,18 @@ pub(super) struct NewSession {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompted {
     pub(super) stop_reason: String,
-    /// What the turn used, in tokens, where an agent tells it.
+    /// Token usage of the turn, if the agent reports it.
     #[serde(default)]
     usage: Value,
 }
 
-/// Counts of what a turn used that are taken over, and the longest name of one.
+/// Maximum number of usage counters, and maximum length of their names.
 const MOST_COUNTS: usize = 20;
 const LONGEST_NAME: usize = 40;
 
 impl Prompted {
-    /// The counts of what the turn used; none if nothing is told. It is a stranger's: bounded, and numbers alone.
+    /// Returns the usage counters of the turn; `None` if there are none. The data is untrusted, so
+    /// only numbers are taken, up to a maximum.
     pub(super) fn used(&self) -> Option<Value> {
         let told = self.usage.as_object()?.iter();
         let counts = told.filter(|(name, count)| name.len() <= LONGEST_NAME && count.is_u64());
@@ -89,7 +90,7 @@ impl Prompted {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReadFile {
     pub(super) path: String,
-    /// From 1.
+    /// Line number, from 1.
     #[serde(default)]
     pub(super) line: Option<usize>,
     #[serde(default)]

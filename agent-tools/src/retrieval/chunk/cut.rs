@@ -1,27 +1,27 @@
-//! How good it is to cut before a line.
+//! Quality of a cut before a line.
 
-/// From bad to good.
+/// Quality of a cut, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cut {
-    /// Within a fence or a table: only if it does not fit.
+    /// Within a fence or a table: only if it does not fit otherwise.
     Never,
     /// Within a line, or between a heading and its text.
     Poor,
     /// Between two lines.
     #[default]
     Line,
-    /// Where a paragraph begins.
+    /// At the start of a paragraph.
     Paragraph,
-    /// Where something new begins: a section, or an item of a program.
+    /// At the start of a section, or of an item of a program.
     Section,
 }
 
-/// What is known of a line.
+/// Properties of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Of a cut before it.
+    /// Quality of a cut before the line.
     pub(super) cut: Cut,
-    /// The place of the headings that it stands below.
+    /// Index of the headings that the line is below.
     pub(super) path: usize,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
-/// Blank lines stay with what is before them.
+/// Rates the cut between two lines. Blank lines stay with the preceding text.
 pub(super) fn between(before: Option<&str>, line: &str) -> Cut {
     match before {
         _ if is_blank(line) => Cut::Poor,
@@ -38,7 +38,7 @@ pub(super) fn between(before: Option<&str>, line: &str) -> Cut {
     }
 }
 
-/// A text of paragraphs.
+/// Marks the lines of plain text with paragraphs.
 pub(super) fn paragraphs(lines: &[&str]) -> Vec<Mark> {
     let before = std::iter::once(None).chain(lines.iter().copied().map(Some));
     before.zip(lines).map(|(before, line)| Mark { cut: between(before, line), path: 0 }).collect()

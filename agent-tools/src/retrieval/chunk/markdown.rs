@@ -1,8 +1,8 @@
-//! Where Markdown is cut, and which headings a line stands below.
+//! Cut points in Markdown, and heading paths of lines.
 
 use super::cut::{Cut, Mark, between, is_blank};
 
-/// A mark for each line, and the paths of headings that the marks speak of.
+/// Returns a mark for each line, and the heading paths that the marks refer to.
 pub(super) fn marks(lines: &[&str]) -> (Vec<Mark>, Vec<Vec<String>>) {
     let mut reading = Reading::default();
     let mut marks = Vec::with_capacity(lines.len());
@@ -14,12 +14,12 @@ pub(super) fn marks(lines: &[&str]) -> (Vec<Mark>, Vec<Vec<String>>) {
 }
 
 struct Reading {
-    /// The headings that are open, with their levels.
+    /// Open headings with their levels.
     open: Vec<(usize, String)>,
     paths: Vec<Vec<String>>,
-    /// What began the fence that is open.
+    /// Delimiter of the open fence.
     fence: Option<String>,
-    /// True from a heading up to its text.
+    /// True from a heading to its first text.
     heads: bool,
 }
 
@@ -46,7 +46,7 @@ impl Reading {
         if let Some((level, text)) = heading(line).or_else(|| underlined(before, line, after)) {
             self.enter(level, text);
             self.heads = true;
-            // Headings that follow each other belong together.
+            // Consecutive headings belong together.
             return if headed { Cut::Poor } else { Cut::Section };
         }
         let is_table = |line: &str| line.trim_start().starts_with('|');
@@ -56,7 +56,7 @@ impl Reading {
             () if headed => Cut::Poor,
             () => between(before, line),
         };
-        // Between a heading and its text there may be blank lines, and the line below it.
+        // Blank lines and a heading's underline may precede its text.
         self.heads = headed && (is_blank(line) || level_of_underline(line).is_some());
         self.fence = fence(line);
         cut
@@ -69,7 +69,7 @@ impl Reading {
     }
 }
 
-/// The level and the text of a heading that begins with `#`.
+/// Parses a heading that begins with `#`: level and text.
 fn heading(line: &str) -> Option<(usize, String)> {
     let line = line.trim_end();
     let text = line.trim_start_matches('#');
@@ -78,7 +78,7 @@ fn heading(line: &str) -> Option<(usize, String)> {
     is_heading.then(|| (level, text.trim().trim_end_matches('#').trim_end().to_owned()))
 }
 
-/// The same of one that the next line underlines.
+/// Parses a heading that the next line underlines.
 fn underlined(before: Option<&str>, line: &str, after: Option<&str>) -> Option<(usize, String)> {
     let text = line.trim();
     let begins = before.is_none_or(is_blank) && !text.is_empty() && !text.starts_with(['|', '-', '>', '*', '`', '#']);
@@ -92,17 +92,17 @@ fn level_of_underline(line: &str) -> Option<usize> {
     if all('=') { Some(1) } else { all('-').then_some(2) }
 }
 
-/// True for the line below a heading that is underlined.
+/// Returns true for the underline of a heading.
 fn is_underline(before: &str, line: &str) -> bool {
     level_of_underline(line).is_some() && !is_blank(before)
 }
 
-/// What ends the fence that a line begins.
+/// Returns the closing delimiter of the fence that a line opens.
 fn fence(line: &str) -> Option<String> {
     let line = line.trim_start();
     let sign = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == sign).count();
-    // A line that closes what it opens is no fence.
+    // A line that closes its own delimiter opens no fence.
     let opens = length >= 3 && !(sign == '`' && line[length..].contains('`'));
     opens.then(|| sign.to_string().repeat(length))
 }

@@ -1,4 +1,4 @@
-//! Cutting texts into pieces that are worth finding.
+//! Splitting of texts into chunks.
 
 mod code;
 mod cut;
@@ -13,23 +13,24 @@ use serde::{Deserialize, Serialize};
 
 use self::pieces::Pieces;
 
-/// How a text is written, and so where it is cut.
+/// Format of a text, which determines its cut points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TextKind {
-    /// Paragraphs: cut at blank lines, then between lines.
+    /// Plain text: cut at blank lines, then between lines.
     #[default]
     Text,
-    /// Markdown: cut before headings, then at blank lines; fences and tables stay whole where they fit.
+    /// Markdown: cut before headings, then at blank lines; fences and tables stay whole if they
+    /// fit.
     Markdown,
-    /// A program: cut between top-level items, then at blank lines, then between lines.
+    /// Source code: cut between top-level items, then at blank lines, then between lines.
     Code,
 }
 
 impl TextKind {
-    /// What the extension of a path says: `md` and `markdown` are Markdown, `txt`, `rst`, `log`, `csv` and no extension are text, and all others
-    /// are code.
+    /// Returns the format for the extension of a path: `md` and `markdown` are Markdown, `txt`,
+    /// `rst`, `log`, `csv` and no extension are text, and all others are code.
     ///
     /// ```
     /// use agent_tools::retrieval::TextKind;
@@ -49,22 +50,24 @@ impl TextKind {
     }
 }
 
-/// A piece of a text, and where it stands there.
+/// Part of a text, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Chunk {
-    /// The piece, as it stands in the text.
+    /// Text of the chunk, verbatim.
     pub text: String,
-    /// Where it stands, in bytes.
+    /// Byte range in the text.
     pub bytes: Range<usize>,
-    /// Its first and its last line, counted from 1.
+    /// First and last line, counted from 1.
     pub lines: (usize, usize),
-    /// The headings that it stands below, the outermost first, its own among them: of what is new in it, not of what it overlaps.
+    /// Headings above the chunk, outermost first, including its own: those of its new part, not of
+    /// the overlap.
     pub headings: Vec<String>,
 }
 
-/// Cuts texts into chunks: of at most so many tokens, at places where a reader would. The chunks of a text are in order and cover all of it; each
-/// begins with some of the last one's end, unless something new begins there.
+/// Splits texts into chunks of at most a given number of tokens, at natural boundaries. The chunks
+/// of a text are in order and cover all of it; each begins with the end of the previous one (the
+/// overlap), unless a section or an item begins there.
 ///
 /// ```
 /// use agent_tools::retrieval::{Chunker, TextKind};
@@ -85,27 +88,30 @@ pub struct Chunker {
 }
 
 impl Chunker {
-    /// Chunks of at most so many tokens, which overlap by an eighth of it, counted roughly.
+    /// Creates a chunker with at most `max_tokens` tokens per chunk and an overlap of an eighth of
+    /// that, by a rough token count.
     pub fn new(max_tokens: u64) -> Self {
         Self { max_tokens, overlap: max_tokens / 8, counter: Arc::new(ApproximateCounter) }
     }
 
-    /// Sets how many tokens of the last chunk a chunk begins with, at most. Default: an eighth of a chunk.
+    /// Sets the maximum overlap in tokens. Default: an eighth of a chunk.
     pub fn overlap(mut self, tokens: u64) -> Self {
         self.overlap = tokens;
         self
     }
 
-    /// Sets what counts tokens: that of the embedder's model if it is known. Default: a rough estimate.
+    /// Sets the token counter: use that of the embedder's model if it is known. Default: a rough
+    /// estimate.
     pub fn counter(mut self, counter: impl TokenCounter) -> Self {
         self.counter = Arc::new(counter);
         self
     }
 
-    /// Checks the settings.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a chunk has no tokens, or more than half of it is overlap.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the maximum of tokens is zero, or
+    /// the overlap is more than half of it.
     pub fn build(self) -> Result<Self> {
         if self.max_tokens == 0 || self.overlap > self.max_tokens / 2 {
             let message = "a chunk needs tokens, and at most half of them may be overlap: change max_tokens or overlap";
@@ -116,7 +122,7 @@ impl Chunker {
         Ok(self)
     }
 
-    /// The chunks of a text, in order; none of a text without a letter.
+    /// Returns the chunks of a text, in order; empty for a text without a letter.
     pub fn chunk(&self, text: &str, kind: TextKind) -> Vec<Chunk> {
         if text.trim().is_empty() {
             return Vec::new();
@@ -136,7 +142,7 @@ impl Chunker {
     }
 }
 
-/// The chunk of these pieces, of which `new` is the first that is no overlap.
+/// Builds the chunk of these pieces, of which `new` is the first after the overlap.
 fn chunk(text: &str, pieces: &Pieces, range: Range<usize>, new: usize, outline: &[Vec<String>]) -> Chunk {
     let bytes = pieces[range.start].bytes.start..pieces[range.end - 1].bytes.end;
     let lines = (pieces[range.start].line, pieces[range.end - 1].line);

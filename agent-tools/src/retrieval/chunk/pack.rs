@@ -1,4 +1,4 @@
-//! Pieces into chunks.
+//! Packing of pieces into chunks.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use agent_core::TokenCounter;
 
 use super::{cut::Cut, pieces::Pieces};
 
-/// The part of a chunk that must be full before it ends because something new begins, and the part from which on a good place is better than
-/// more text.
+/// Divisors of a chunk: it must be this full before a new section ends it, and this full before a
+/// good cut point is better than more text.
 const NEW_FROM: u64 = 4;
 const GOOD_FROM: u64 = 2;
 
-/// The pieces of each chunk: where its overlap begins, and what is new in it.
+/// Returns the pieces of each chunk: the start of its overlap, and the range of its new pieces.
 pub(super) fn pack(
     text: &str,
     pieces: &Pieces,
@@ -25,11 +25,11 @@ pub(super) fn pack(
     while at < pieces.len() {
         let room = if at == 0 { max_tokens } else { max_tokens - overlap };
         let mut end = end_of(pieces, at, room);
-        // What is never cut may have the room of the overlap.
+        // An unbreakable piece may use the space of the overlap.
         if end < pieces.len() && pieces[end].cut == Cut::Never {
             end = end_of(pieces, at, max_tokens);
         }
-        // The tokens of a text may be more than those of its lines.
+        // A text may have more tokens than the sum of its lines.
         while end > at + 1 && count(at..end) > max_tokens {
             end -= 1;
         }
@@ -44,10 +44,10 @@ pub(super) fn pack(
     chunks
 }
 
-/// Where the chunk that begins at a piece ends.
+/// Returns the end of the chunk that begins at a piece.
 fn end_of(pieces: &Pieces, from: usize, room: u64) -> usize {
     let (mut tokens, mut fits_whole) = (0, true);
-    // How many tokens the chunk would have that ends before a piece.
+    // Token counts of the chunk for each possible end.
     let mut ends: Vec<(usize, u64)> = Vec::new();
     for at in from..pieces.len() {
         if at > from {
@@ -77,7 +77,8 @@ fn end_of(pieces: &Pieces, from: usize, room: u64) -> usize {
     best.or(ends.last()).map_or(from + 1, |(at, _)| *at)
 }
 
-/// Where the overlap begins of a chunk that begins after these pieces: nowhere before something new.
+/// Returns the start of the overlap of a chunk after these pieces: never before the start of a
+/// section or item.
 fn overlap_of(pieces: &Pieces, before: Range<usize>, most: u64) -> usize {
     let (mut tokens, mut best) = (0, before.end);
     if before.is_empty() || pieces[best].cut == Cut::Section {

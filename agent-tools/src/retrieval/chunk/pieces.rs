@@ -1,4 +1,4 @@
-//! What chunks are made of: lines, and parts of lines that are too long.
+//! Pieces of chunks: lines, and parts of overlong lines.
 
 use std::ops::{Deref, Range};
 
@@ -6,14 +6,14 @@ use agent_core::TokenCounter;
 
 use super::cut::{Cut, Mark};
 
-/// A line or a part of one.
+/// Line or part of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) bytes: Range<usize>,
-    /// Counted from 1.
+    /// Line number, from 1.
     pub(super) line: usize,
     pub(super) tokens: u64,
-    /// Of a cut before it.
+    /// Quality of a cut before the piece.
     pub(super) cut: Cut,
     pub(super) path: usize,
 }
@@ -29,7 +29,7 @@ impl Deref for Pieces {
 }
 
 impl Pieces {
-    /// Pieces of at most so many tokens, however long the lines are.
+    /// Splits lines into pieces of at most `most` tokens, however long the lines are.
     pub(super) fn new(lines: &[&str], marks: &[Mark], most: u64, counter: &dyn TokenCounter) -> Self {
         let mut pieces = Vec::with_capacity(lines.len());
         let mut at = 0;
@@ -49,10 +49,11 @@ impl Pieces {
     }
 }
 
-/// How much of a text fits, up to the end of a sentence or a word if there is one in its second half, and its tokens; at least one letter.
+/// Returns the length of the longest prefix that fits, and its tokens: cut after a sentence or a
+/// word if one ends in the second half; at least one character.
 fn fitting(text: &str, most: u64, counter: &dyn TokenCounter) -> (usize, u64) {
     let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    // A first guess, so that a line of a megabyte is not counted again and again.
+    // Initial estimate, so that a line of a megabyte is not counted repeatedly.
     let mut tried = boundary(usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(4)).max(first_letter(text));
     while tried < text.len() && counter.text(&text[..tried]) <= most {
         tried = boundary(tried.saturating_mul(2));

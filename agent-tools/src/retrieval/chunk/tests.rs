@@ -6,7 +6,7 @@ fn chunks(max: u64, overlap: u64, text: &str, kind: TextKind) -> Vec<Chunk> {
     Chunker::new(max).overlap(overlap).counter(Words).build().expect("builds").chunk(text, kind)
 }
 
-/// Counts words, so that tests can.
+/// Counts words as tokens.
 struct Words;
 
 impl TokenCounter for Words {
@@ -15,7 +15,7 @@ impl TokenCounter for Words {
     }
 }
 
-/// Counts bytes: tokens of what has no words.
+/// Counts bytes as tokens, for text without words.
 struct Bytes;
 
 impl TokenCounter for Bytes {
@@ -113,7 +113,7 @@ fn settings_that_cannot_work_are_refused_and_a_blank_text_has_no_chunks() {
     assert!(chunks(9, 0, " \n\n\t\n", TextKind::Markdown).is_empty());
 }
 
-/// Lines as they stand in texts, in any order.
+/// Generates typical lines in any order.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
