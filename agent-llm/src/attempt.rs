@@ -26,6 +26,7 @@ pub(crate) fn what_holds_for_all(infos: &[ModelInfo]) -> ModelInfo {
     let mut all = infos[0].clone();
     all.context_window = infos.iter().filter_map(|info| info.context_window).min();
     all.max_output = infos.iter().filter_map(|info| info.max_output).min();
+    all.reserved_output = infos.iter().filter_map(|info| info.reserved_output).max();
     all.tools = infos.iter().all(|info| info.tools);
     all.json_schema = infos.iter().all(|info| info.json_schema);
     all

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::{Framing, ProviderError};
+use crate::{Framing, ProviderError, error::room::with_room};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
@@ -38,14 +38,14 @@ pub trait Codec: Send + Sync + 'static {
     }
 
     /// Returns a repaired request to send instead of `req`, which the provider rejected with
-    /// `refused`. The repair is tried once and is invisible to the caller. Default: `None`, which
-    /// returns the error to the caller.
+    /// `refused`. The repair is tried once and is invisible to the caller. Default: the request with
+    /// fewer tokens for the answer, if the provider's numbers say that the prompt fits and both
+    /// together do not; else `None`, which returns the error to the caller.
     ///
     /// For repairs that need knowledge of the protocol, such as dropping provider-specific content
     /// that the provider no longer accepts.
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
-        let _ = (req, refused);
-        None
+        with_room(req, refused)
     }
 
     /// Returns the request fields that carry the session name `session` to the provider. They are

@@ -177,7 +177,7 @@ pub use self::{
         ollama::{OllamaCodec, OllamaProfile},
         openai_chat::OpenAiChatCodec,
         openai_responses::{OpenAiResponsesCodec, ResponsesProfile},
-        profile::{DocumentForm, Profile, SystemRole},
+        profile::{Dialect, DocumentForm, Profile, SystemRole},
     },
     xml_tools::XmlTools,
 };

@@ -26,6 +26,10 @@ pub struct ModelInfo {
     /// Maximum number of tokens of one answer, if known.
     #[serde(default)]
     pub max_output: Option<u64>,
+    /// Tokens that a request reserves for the answer if it sets no limit: some protocols insist on
+    /// a number. Default: none are reserved.
+    #[serde(default)]
+    pub reserved_output: Option<u64>,
     /// True if the model supports tools. An agent with tools cannot be built on a model without.
     /// Default: true.
     #[serde(default = "yes")]
@@ -48,6 +52,7 @@ impl ModelInfo {
             provider: String::new(),
             context_window: None,
             max_output: None,
+            reserved_output: None,
             tools: true,
             json_schema: false,
         }
@@ -65,6 +70,31 @@ impl ModelInfo {
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.context_window = Some(tokens);
         self
+    }
+
+    /// Sets the tokens that a request reserves for the answer if it sets no limit.
+    #[must_use]
+    pub fn with_reserved_output(mut self, tokens: u64) -> Self {
+        self.reserved_output = Some(tokens);
+        self
+    }
+
+    /// Returns the tokens that a prompt may have beside an answer of at most `max_tokens`; `None` if
+    /// the context window is not known. The result is a quarter of the window at least: a limit of
+    /// the answer as large as the window is lowered by the provider, or by the wire.
+    ///
+    /// ```
+    /// use agent_core::ModelInfo;
+    ///
+    /// let claude = ModelInfo::new("claude").with_context_window(200_000).with_reserved_output(32_000);
+    /// assert_eq!(claude.prompt_window(None), Some(168_000));
+    /// assert_eq!(claude.prompt_window(Some(64_000)), Some(136_000));
+    /// assert_eq!(claude.prompt_window(Some(200_000)), Some(50_000));
+    /// ```
+    pub fn prompt_window(&self, max_tokens: Option<u64>) -> Option<u64> {
+        let window = self.context_window?;
+        let answer = max_tokens.or(self.reserved_output).unwrap_or(0);
+        Some(window.saturating_sub(answer).max(window / 4))
     }
 
     /// Declares that the model does not support tools.

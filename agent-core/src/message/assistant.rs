@@ -66,6 +66,15 @@ impl AssistantMessage {
         }))
     }
 
+    /// The words with which the model refused to answer, where its provider tells them apart from text.
+    pub fn refusal(&self) -> Option<String> {
+        self.0.blocks.iter().find_map(|block| {
+            let Block::Other(raw) = block else { return None };
+            let said: serde_json::Value = serde_json::from_str(raw.json()).ok()?;
+            said.get("refusal")?.as_str().filter(|words| !words.is_empty()).map(str::to_owned)
+        })
+    }
+
     /// True if there is visible text.
     pub fn has_text(&self) -> bool {
         self.0.blocks.iter().any(|b| matches!(b, Block::Text(t) if !t.text.is_empty()))
@@ -158,6 +167,14 @@ mod tests {
         assert_eq!((kept.text(), kept.is_edited()), ("a".to_owned(), false));
         assert_eq!((edited.text(), edited.is_edited()), ("b".to_owned(), true));
         assert!(edited.raw().is_some(), "unknown fields are still there to be kept");
+    }
+
+    #[test]
+    fn a_refusal_has_words_where_the_provider_tells_them() {
+        let raw = Raw::parse(Origin::new("w", "p", "m"), r#"{"type":"refusal","refusal":"No."}"#).expect("valid JSON");
+        let message = AssistantMessage::new(vec![Block::Other(raw)]);
+        assert_eq!((message.refusal().as_deref(), message.text()), (Some("No."), String::new()));
+        assert_eq!(AssistantMessage::from("Yes.").refusal(), None);
     }
 
     #[test]

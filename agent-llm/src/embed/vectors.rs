@@ -23,7 +23,11 @@ impl<'de> Deserialize<'de> for Numbers {
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Numbers, E> {
                 let bytes = BASE64_STANDARD.decode(text).map_err(E::custom)?;
-                floats(&bytes).map(Numbers).ok_or_else(|| E::custom("the bytes are not those of whole numbers"))
+                let numbers = floats(&bytes).ok_or_else(|| E::custom("the bytes are not those of whole numbers"))?;
+                if numbers.iter().any(|number| !number.is_finite()) {
+                    return Err(E::custom("the bytes are not those of floats: the vector is in another encoding"));
+                }
+                Ok(Numbers(numbers))
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Numbers, A::Error> {
@@ -102,6 +106,8 @@ mod tests {
         assert!(numbers("\"AAA=\"").is_err(), "two bytes");
         assert!(numbers("\"%\"").is_err() && numbers("[\"1\"]").is_err() && numbers("{}").is_err());
         assert!(numbers("[]").expect("no numbers").is_empty());
+        let signed = [1_i8, -1, 3, 4, 12, -128, -64, 127, 5, 6, 7, 8].map(i8::to_le_bytes).concat();
+        assert!(numbers(&encoded(signed)).is_err(), "whole numbers of 8 bits are no floats");
     }
 
     proptest! {

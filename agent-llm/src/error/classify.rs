@@ -5,10 +5,14 @@ use agent_core::{ErrorKind, Retry};
 use super::{ProviderError, aws};
 
 /// Codes and types that determine the error kind, whatever the status.
-const CODES: [(&str, ErrorKind); 30] = [
+const CODES: [(&str, ErrorKind); 34] = [
     ("context_length_exceeded", ErrorKind::ContextOverflow),
     ("exceed_context_size_error", ErrorKind::ContextOverflow),
     ("request_too_large", ErrorKind::ContextOverflow),
+    ("too_many_prompt_tokens", ErrorKind::ContextOverflow),
+    ("model_max_prompt_tokens_exceeded", ErrorKind::ContextOverflow),
+    // Z.ai's number for a prompt that is too long.
+    ("1261", ErrorKind::ContextOverflow),
     ("insufficient_quota", ErrorKind::Quota),
     ("usage_limit_reached", ErrorKind::Quota),
     ("usage_not_included", ErrorKind::Quota),
@@ -23,6 +27,7 @@ const CODES: [(&str, ErrorKind); 30] = [
     ("overloaded_error", ErrorKind::Overloaded),
     ("server_overloaded", ErrorKind::Overloaded),
     ("server_is_overloaded", ErrorKind::Overloaded),
+    ("insufficient_system_resource", ErrorKind::Overloaded),
     ("slow_down", ErrorKind::Overloaded),
     ("unavailable", ErrorKind::Overloaded),
     ("invalid_api_key", ErrorKind::Authentication),
@@ -58,7 +63,7 @@ const GOOGLE: [(&str, ErrorKind); 14] = [
 ];
 
 /// Message fragments that indicate a context overflow without a code.
-const OVERFLOW: [&str; 10] = [
+const OVERFLOW: [&str; 18] = [
     "context length",
     "context_length",
     "context window",
@@ -69,6 +74,14 @@ const OVERFLOW: [&str; 10] = [
     "too many tokens",
     "maximum prompt length",
     "exceeds the maximum number of tokens",
+    "prompt exceeds max length",
+    "exceeded model token limit",
+    "longer than the maximum model length",
+    "`max_new_tokens` must be <=",
+    "context shift is disabled",
+    "input tokens exceeded",
+    "total length of all messages is too long",
+    "prompt token count of",
 ];
 
 pub(super) fn classify(error: &ProviderError) -> (ErrorKind, Retry) {
@@ -87,7 +100,8 @@ fn kind(error: &ProviderError) -> ErrorKind {
     match (error.status, by_name) {
         // These kinds are more specific than any status.
         (_, Some(kind @ (ErrorKind::ContextOverflow | ErrorKind::Quota | ErrorKind::ContentFiltered))) => kind,
-        (None | Some(400 | 413 | 422), _) if is_overflow(&error.message) => ErrorKind::ContextOverflow,
+        // llama.cpp answers 500.
+        (None | Some(400 | 413 | 422 | 500), _) if is_overflow(&error.message) => ErrorKind::ContextOverflow,
         (Some(status), _) => by_status(status).or(by_name).unwrap_or(ErrorKind::InvalidRequest),
         (None, _) => by_name.unwrap_or(ErrorKind::Provider),
     }
@@ -163,6 +177,27 @@ mod tests {
         assert_eq!(kind_of(Some(400), "400", llama), ErrorKind::ContextOverflow);
         assert_eq!(kind_of(Some(400), "unsupported_value", "bad role"), ErrorKind::InvalidRequest);
         assert_eq!(kind_of(None, "", "prompt is too long: 210000 tokens > 200000"), ErrorKind::ContextOverflow);
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_is_known_in_the_words_of_each_server() {
+        for (status, code, said) in [
+            (500, "", "context shift is disabled"),
+            (400, "400", "The decoder prompt (length 40000) is longer than the maximum model length of 32768."),
+            (
+                422,
+                "",
+                "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 and 512",
+            ),
+            (400, "", "Invalid request: Your request exceeded model token limit: 131072 (requested: 150000)"),
+            (400, "1261", "Prompt exceeds max length"),
+            (400, "model_max_prompt_tokens_exceeded", "prompt token count of 150000 exceeds the limit of 128000"),
+            (400, "", "Input Tokens Exceeded: Number of input tokens exceeds maximum length."),
+            (400, "too_many_prompt_tokens", "The total length of all messages is too long."),
+        ] {
+            assert_eq!(kind_of(Some(status), code, said), ErrorKind::ContextOverflow, "{said}");
+        }
+        assert_eq!(kind_of(Some(500), "", "context deadline exceeded"), ErrorKind::Provider);
     }
 
     #[test]

@@ -226,7 +226,9 @@ fn reached(mut reach: Reach, known: &Known, auth: Option<Auth>, mut http: HttpSe
     reach.equip(&mut http);
     let mut info = known.info(&reach.model, &reach.provider.name, reach.speaks.holds_to_schemas(&reach.model));
     info.context_window = info.context_window.or(reach.speaks.window());
-    let codec = reach.speaks.codec(reach.model, known.max_output, http.catalogue.complete(info.clone()).max_output)?;
+    let most = http.catalogue.complete(info.clone()).max_output;
+    info.reserved_output = reach.speaks.reserved(&reach.model, known.max_output, most);
+    let codec = reach.speaks.codec(reach.model, known.max_output, most)?;
     HttpModel::new(codec, info, auth.unwrap_or(reach.auth), http)
 }
 

@@ -1,6 +1,6 @@
 //! Resolution of a model's endpoint: provider, URL and key.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{Error, Result};
 use secrecy::SecretString;
@@ -171,10 +171,15 @@ impl Lacks {
         if is_given {
             return none;
         }
-        let found =
-            provider.keys.iter().find_map(|key| Some((wanted.variable(Some(&key.variable))?, key.auth.clone())));
-        if let Some((key, own)) = found {
-            return Shown { key: Some(key.into()), auth: own.unwrap_or(none.auth), ..none };
+        let found = provider.keys.iter().find_map(|key| Some((wanted.variable(Some(&key.variable))?, key)));
+        if let Some((value, known)) = found {
+            // A variable that was filled from a file often ends with a line break.
+            let value = value.trim();
+            if value.contains(char::is_control) {
+                let (name, variable) = (&provider.name, &known.variable);
+                self.0.push(format!("a key of {name} that HTTP can send ({variable} has a line break or another control character within)"));
+            }
+            return Shown { key: Some(value.into()), auth: known.auth.clone().unwrap_or(none.auth), ..none };
         }
         if let Some(credentials) = provider.identity.and_then(Identity::credentials) {
             return Shown { credentials: Some(credentials), auth: Auth::Bearer, ..none };
@@ -215,9 +220,19 @@ fn elsewhere(providers: &Providers, provider: &Provider, way: impl Way, url: &st
         _ => {
             let host = authority(url);
             let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
-            let mut own = way.own(if host.is_empty() { "unknown" } else { host }, url, provider);
-            own.keys = if is_pair { provider.keys.clone() } else { Vec::new() };
-            own
+            // Another host, asked in the dialect of the provider that was named.
+            Provider {
+                name: if host.is_empty() { "unknown" } else { host }.to_owned(),
+                keys: if is_pair { provider.keys.clone() } else { Vec::new() },
+                keyless: true,
+                identity: None,
+                recorded: Vec::new(),
+                places: BTreeMap::new(),
+                base_url_variable: None,
+                files: None,
+                batch: None,
+                ..provider.clone()
+            }
         }
     };
     way.set_base_url(&mut there, url);

@@ -11,7 +11,8 @@ use super::{
 use crate::{
     AnthropicCodec, AnthropicEnvelope, AnthropicProfile, Auth, BedrockCodec, BedrockProfile, Codec, CohereCodec,
     CohereProfile, GeminiCodec, GeminiProfile, OllamaCodec, OllamaProfile, OpenAiChatCodec, OpenAiResponsesCodec,
-    Profile, wire::claude::MAX_TOKENS,
+    Profile,
+    wire::claude::{Claude, MAX_TOKENS},
 };
 
 /// A wire with the provider's profile for it.
@@ -41,6 +42,15 @@ impl Speaks {
     pub(super) fn window(&self) -> Option<u64> {
         match self {
             Self::Ollama(profile) => profile.window(),
+            _ => None,
+        }
+    }
+
+    /// Returns the tokens reserved for an answer of `model` if a request sets no limit, with the
+    /// arguments of [`codec`](Self::codec).
+    pub(super) fn reserved(&self, model: &str, told: Option<u64>, known: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Messages(_) => told.or(known.map(|most| most.min(MAX_TOKENS))).or(Some(Claude::of(model).max_tokens)),
             _ => None,
         }
     }

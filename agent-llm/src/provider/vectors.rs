@@ -79,17 +79,6 @@ macro_rules! way {
                 url.clone_into(&mut provider.$field.get_or_insert_default().base_url);
             }
 
-            fn own(self, name: &str, url: &str, like: &Provider) -> Provider {
-                let mut own = Provider { name: name.to_owned(), keyless: true, ..Provider::default() };
-                let auth = self.0.family(like).map(|family| family.auth.clone());
-                own.$field.clone_from(&like.$field);
-                self.set_base_url(&mut own, url);
-                if let Some(profile) = &mut own.$field {
-                    profile.auth = profile.auth.take().or(auth);
-                }
-                own
-            }
-
             fn lacks_version(self) -> bool {
                 self.0.as_str() == "gemini"
             }

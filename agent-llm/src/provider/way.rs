@@ -20,9 +20,6 @@ pub(super) trait Way: Copy + fmt::Display {
     /// Sets the base URL of this API at `provider`.
     fn set_base_url(self, provider: &mut Provider, url: &str);
 
-    /// Creates the provider of a custom server with this API, in the dialect of `like`.
-    fn own(self, name: &str, url: &str, like: &Provider) -> Provider;
-
     /// Returns true if base URLs omit the API version, as for Google's own clients.
     fn lacks_version(self) -> bool {
         false

@@ -81,10 +81,6 @@ impl Way for Wire {
         url.clone_into(base_url);
     }
 
-    fn own(self, name: &str, url: &str, _: &Provider) -> Provider {
-        Provider::new(name, self, url)
-    }
-
     fn lacks_version(self) -> bool {
         self == Self::Generate
     }

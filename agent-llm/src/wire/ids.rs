@@ -1,14 +1,19 @@
 //! Generated and mapped ids and names of calls.
 
-use std::borrow::Cow;
-
 use agent_core::Block;
 use sha2::{Digest, Sha256};
 
 /// Returns the id of the call at `at`, if its server assigned none: deterministic, so that a
 /// recorded answer always decodes equally.
 pub(crate) fn call_id(response: &str, at: usize) -> String {
-    if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") }
+    /// Longer ids are refused by OpenAI's Chat Completions.
+    const LONGEST: usize = 40;
+    let id = if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") };
+    if id.len() <= LONGEST {
+        return id;
+    }
+    let digest: String = Sha256::digest(response).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("call_{digest}_{at}")
 }
 
 /// Name of a nameless call. It is answered like a call of any unknown tool, and providers reject an
@@ -33,32 +38,4 @@ pub(crate) fn name_calls(blocks: &mut [Block], response: &str, before: usize) ->
         }
     }
     is_mended
-}
-
-/// An id of letters, digits, `_` and `-`. Other characters stand as their bytes' numbers, so that two ids stay two.
-pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if !id.is_empty() && id.bytes().all(is_taken) {
-        return Cow::Borrowed(id);
-    }
-    let mut mapped = String::from("id_");
-    for byte in id.bytes() {
-        if is_taken(byte) {
-            mapped.push(char::from(byte));
-        } else {
-            mapped += &format!("_{byte:02x}");
-        }
-    }
-    Cow::Owned(mapped)
-}
-
-/// An id of exactly `length` letters and digits, at most 32. Another is mapped to one: always the same, and two ids to two as
-/// far as so few characters can.
-pub(crate) fn short_id(id: &str, length: usize) -> Cow<'_, str> {
-    const TAKEN: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Cow::Borrowed(id);
-    }
-    let digest = Sha256::digest(id);
-    Cow::Owned(digest.iter().take(length).map(|byte| char::from(TAKEN[usize::from(*byte) % TAKEN.len()])).collect())
 }

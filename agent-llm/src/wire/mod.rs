@@ -6,6 +6,7 @@ pub(crate) mod bedrock_converse;
 pub(crate) mod blocks;
 mod body;
 mod cache_control;
+mod check;
 pub(crate) mod claude;
 pub(crate) mod cohere;
 mod content;

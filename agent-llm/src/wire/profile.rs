@@ -67,6 +67,12 @@ pub struct Profile {
     /// Required length of call ids, in letters and digits. Ids of another form that the server did
     /// not assign are mapped. Default: any.
     pub call_id_length: Option<usize>,
+    /// What the server refuses in a request beside that: such requests are repaired before they are sent. Default: what nearly
+    /// all servers take.
+    pub dialect: Dialect,
+    /// Whether the text of an answer may begin with the model's thinking, up to `</think>`: servers without a parser of reasoning
+    /// leave it there. It becomes reasoning, and goes back as it came. Default: false.
+    pub thinking_tags: bool,
     /// How documents are written.
     pub documents: DocumentForm,
     /// True if it supports efforts above `high`. Otherwise `high` is sent instead.
@@ -109,6 +115,27 @@ pub enum DocumentForm {
     File,
     /// As a `document_url` part, as in Mistral's API: a URL, which may be a data URL.
     Url,
+}
+
+/// Rules of a server about requests that it would refuse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Nearly all servers.
+    #[default]
+    Compatible,
+    /// OpenAI's: at most 128 tools, short descriptions, ids of at most 40 characters.
+    Openai,
+    /// Mistral's: an answer stands between results and the next message of the user.
+    Mistral,
+    /// Moonshot's: a message with calls has `reasoning_content`.
+    Moonshot,
+    /// DeepSeek's: a message with calls has `reasoning_content`.
+    Deepseek,
+    /// User and assistant take turns, as chat templates of open models insist on.
+    Alternating,
 }
 
 impl SystemRole {
@@ -186,6 +213,8 @@ impl Default for Profile {
             effort: BTreeMap::new(),
             fields: Map::new(),
             call_id_length: None,
+            dialect: Dialect::Compatible,
+            thinking_tags: false,
             documents: DocumentForm::File,
             above_high: false,
             thinking_tokens: None,

@@ -17,13 +17,11 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::{
     body::Draft,
     content::EMPTY,
-    ids::plain_id,
-    json::{knows, own, write},
+    json::{own, write},
     lenient::Content,
 };
 #[cfg(feature = "requests")]
@@ -62,11 +60,11 @@ pub(crate) trait TwoRoles {
         true
     }
 
-    /// A call under this id.
-    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> Self::Block<'a>;
+    /// A call.
+    fn call(call: &ToolCall) -> Self::Block<'_>;
 
     /// The result of the call of this id, which says `content`.
-    fn result<'a>(id: Cow<'a, str>, content: Vec<Self::Block<'a>>, is_error: bool) -> Vec<Self::Block<'a>>;
+    fn result<'a>(id: &'a str, content: Vec<Self::Block<'a>>, is_error: bool) -> Vec<Self::Block<'a>>;
 
     /// Decodes the parts of a content that is not the assistant's.
     #[cfg(feature = "requests")]
@@ -80,16 +78,6 @@ pub(crate) trait TwoRoles {
 /// Returns the placeholder for content that must not be empty.
 fn nothing<'a, W: TwoRoles>() -> W::Block<'a> {
     W::plain(EMPTY.into(), None)
-}
-
-/// The id of another provider's call: of letters, digits, `_` and `-`, and short.
-fn id(id: &str) -> Cow<'_, str> {
-    /// More is refused.
-    const MOST: usize = 64;
-    match plain_id(id) {
-        id if id.len() <= MOST => id,
-        long => Sha256::digest(&*long).iter().map(|byte| format!("{byte:02x}")).collect(),
-    }
 }
 
 /// What somebody said: a text or blocks.
@@ -177,11 +165,6 @@ fn mark(message: &SystemMessage) -> Option<Cache> {
     })
 }
 
-/// True if the id of the result at `at` is written as its call's is: it is the provider's own.
-pub(crate) fn keeps_ids(origin: &Origin, history: &History, at: usize) -> bool {
-    asked(history, at).and_then(AssistantMessage::raw).is_some_and(|raw| knows(origin, raw))
-}
-
 /// The message whose call the result at `at` answers.
 pub(crate) fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
     history.get(at)?.as_tool()?;
@@ -252,7 +235,7 @@ impl<W: TwoRoles> Messages<'_, W> {
         }
     }
 
-    /// What the message at `at` says, which is not the assistant's. The id of a result is written as it is if its call's was.
+    /// What the message at `at` says, which is not the assistant's.
     fn blocks<'a>(&self, at: usize, message: &'a Message) -> Vec<W::Block<'a>> {
         match message {
             Message::Tool(result) => self.result(at, result),
@@ -274,8 +257,6 @@ impl<W: TwoRoles> Messages<'_, W> {
         if content.is_empty() && result.is_error() {
             content.push(nothing::<W>()); // no API accepts an empty failure
         }
-        let call = result.call_id();
-        let call = if keeps_ids(self.origin, self.history, at) { Cow::Borrowed(call) } else { id(call) };
-        W::result(call, content, result.is_error())
+        W::result(result.call_id(), content, result.is_error())
     }
 }

@@ -16,7 +16,8 @@ use super::{
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompactionConfig {
-    /// Maximum number of tokens of a prompt. Default: the context window of the called model.
+    /// Maximum number of tokens of a prompt. Default: the context window of the called model,
+    /// without the tokens of its answer.
     pub max_tokens: Option<u64>,
     /// Condition for a compaction. Default: [`Trigger::default`].
     pub trigger: Trigger,

@@ -159,8 +159,9 @@ impl ContextCompaction {
         Self::builder().config(config).build()
     }
 
+    /// Tokens that a prompt may have: as configured, or what the context window leaves beside the answer.
     fn window(&self, req: &ModelRequest) -> Option<u64> {
-        self.config.max_tokens.or_else(|| req.model.as_ref()?.context_window)
+        self.config.max_tokens.or_else(|| req.model.as_ref()?.prompt_window(req.params.max_tokens))
     }
 
     /// Returns the time since the model's last response to this agent in this session.

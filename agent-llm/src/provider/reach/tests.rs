@@ -113,6 +113,27 @@ fn a_key_from_the_environment_goes_to_its_own_server_alone() {
 }
 
 #[test]
+fn another_address_keeps_the_dialect_of_the_provider_that_was_named() {
+    for (name, field, own) in
+        [("openai:gpt-5", "max_tokens", "max_completion_tokens"), ("mistral:m", "seed", "random_seed")]
+    {
+        let url = "https://gateway.test/v1".to_owned();
+        let reach = reach_with(name, &[], |wanted| wanted.base_url = Some(url)).expect("reached");
+        let Speaks::Chat(profile) = &reach.speaks else { panic!("{name} speaks another wire") };
+        assert_eq!((profile.name_of(field), &*profile.provider), (Some(own), "gateway.test"), "{name}");
+        assert!(reach.key.is_none(), "{name}: its key is not for another host");
+    }
+}
+
+#[test]
+fn a_key_with_a_line_break_at_its_end_is_cut_and_one_within_names_the_variable() {
+    let (_, _, key) = found(reach("openai:m", &[("OPENAI_API_KEY", "sk-abc\r\n")]));
+    assert_eq!(key.as_deref(), Some("sk-abc"));
+    let why = refused(reach("openai:m", &[("OPENAI_API_KEY", "sk-a\nbc")]));
+    assert!(why.contains("OPENAI_API_KEY") && !why.contains("sk-a"), "{why}");
+}
+
+#[test]
 fn the_two_variables_of_a_provider_are_a_pair_as_with_its_own_clients() {
     let (name, url, key) = found(reach("openai:m", &[("OPENAI_BASE_URL", "http://10.0.0.7:9000/v1"), OPENAI]));
     assert_eq!(

@@ -4,6 +4,7 @@ use agent_core::{
     AssistantMessage, Chunk, ModelResponse, Result,
     message::{Origin, Raw},
 };
+use serde::de::Error as _;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
@@ -69,7 +70,7 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
     let content = message.content.take().ok_or_else(unreadable)?;
     let (mut answer, mut nobody) = (Answer::new(origin.clone(), false), Vec::new());
     content.iter().for_each(|block| answer.fold.put(block, &mut nobody));
-    answer.start(message);
+    answer.start(message).map_err(|e| unreadable().with_source(e))?;
     events::Answer::respond(answer, &mut nobody)
 }
 
@@ -90,7 +91,7 @@ impl Answer {
                 }
             }
             "content_block_stop" => self.fold.stop(frame.index, chunks),
-            "message_start" => frame.message.into_iter().for_each(|message| self.start(message)),
+            "message_start" => frame.message.into_iter().try_for_each(|message| self.start(message))?,
             kind @ ("message_delta" | "message_stop") => {
                 self.has_ended = kind == "message_stop";
                 self.keep(&frame.rest, frame.usage, &None);
@@ -103,12 +104,20 @@ impl Answer {
         Ok(())
     }
 
-    fn start(&mut self, message: MessageSaid<'_>) {
+    /// Takes the head of the message. The same head may come again.
+    ///
+    /// # Errors
+    /// If another message begins while this one is open: two answers were run together.
+    fn start(&mut self, message: MessageSaid<'_>) -> serde_json::Result<()> {
+        let id = owned(message.id).unwrap_or_default();
         if !std::mem::replace(&mut self.has_begun, true) {
             self.keep(&message.rest, message.usage, &message.stop_reason);
             self.model = owned(message.model);
-            self.fold.response = owned(message.id).unwrap_or_default();
+            self.fold.response = id;
+        } else if !id.is_empty() && !self.fold.response.is_empty() && id != self.fold.response {
+            return Err(serde_json::Error::custom("another message begins before this one has ended"));
         }
+        Ok(())
     }
 
     /// Keeps fields alongside the content. An answer may report its usage several times.

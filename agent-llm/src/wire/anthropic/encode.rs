@@ -15,6 +15,7 @@ use super::{
 use crate::wire::{
     body::Draft,
     cache_control::CacheControl,
+    check::{Rules, text_of},
     claude::Claude,
     fields::Fields,
     json::{own, write, write_with},
@@ -91,8 +92,9 @@ fn tool_json<'a>(origin: &Origin, claude: &Claude, spec: &'a ToolSpec) -> Option
 pub(super) fn function(spec: &ToolSpec) -> ToolJson<'_> {
     let mut fields = Fields::default();
     fields.say("name", Some(&spec.name));
-    fields.say("description", Some(&spec.description).filter(|text| !text.is_empty()));
-    fields.say("input_schema", Some(input_schema(&spec.parameters)));
+    let text = text_of(spec, &Rules::messages());
+    fields.say("description", Some(&text.description).filter(|text| !text.is_empty()));
+    fields.say("input_schema", Some(input_schema(&text.parameters)));
     fields.say("cache_control", spec.cache.map(CacheControl::from));
     ToolJson::Function(fields)
 }

@@ -58,11 +58,11 @@ impl TwoRoles for Messages {
         !matches!(block, Block::Reasoning(r) if r.signature.is_none() && r.encrypted.is_none())
     }
 
-    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> BlockJson<'a> {
-        BlockJson::ToolUse { id, name: &call.name, input: Input::new(&call.arguments) }
+    fn call(call: &ToolCall) -> BlockJson<'_> {
+        BlockJson::ToolUse { id: &call.id, name: &call.name, input: Input::new(&call.arguments) }
     }
 
-    fn result<'a>(tool_use_id: Cow<'a, str>, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
+    fn result<'a>(tool_use_id: &'a str, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
         vec![BlockJson::ToolResult { tool_use_id, content: Content::of(content), is_error }]
     }
 

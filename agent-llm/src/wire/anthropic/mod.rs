@@ -58,8 +58,10 @@ pub(crate) use self::{
 };
 use crate::{
     Codec, Decoder, Framing,
+    error::room::with_room,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked, without_thinking},
         claude::{Claude, tell_if_thoughtless},
         endpoint::post,
         events::Events,
@@ -127,6 +129,13 @@ impl AnthropicCodec {
     pub fn profile(&self) -> &AnthropicProfile {
         &self.profile
     }
+
+    /// True if the request gives the model a budget of tokens to think.
+    fn thinks_by_budget(&self, req: &ModelRequest) -> bool {
+        let told = self.claude.thinking(&req.params, !req.tools.is_empty()).ok();
+        let told = told.as_ref().and_then(|told| told.get("thinking")).or_else(|| req.params.extra.get("thinking"));
+        told.is_some_and(|thinking| thinking["type"] == "enabled")
+    }
 }
 
 impl Codec for AnthropicCodec {
@@ -135,6 +144,9 @@ impl Codec for AnthropicCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.origin, &Rules::messages())?;
+        let unthinking = self.thinks_by_budget(&checked).then(|| without_thinking(&checked, &self.origin)).flatten();
+        let req = unthinking.as_ref().unwrap_or(&checked);
         parts::check(&req.messages, &self.origin)?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         check(&req.tools, "messages", |tool| server_tools::tool(tool, &self.claude).err())?;
@@ -160,7 +172,7 @@ impl Codec for AnthropicCodec {
     }
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
-        amend::without_reasoning(req, refused, self.claude.thinking)
+        amend::without_reasoning(req, refused, self.claude.thinking).or_else(|| with_room(req, refused))
     }
 
     fn session_fields(&self, session: &str) -> Map<String, Value> {

@@ -46,12 +46,12 @@ pub(super) enum BlockJson<'a> {
         data: &'a str,
     },
     ToolUse {
-        id: Cow<'a, str>,
+        id: &'a str,
         name: &'a str,
         input: Input<'a>,
     },
     ToolResult {
-        tool_use_id: Cow<'a, str>,
+        tool_use_id: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Content<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]

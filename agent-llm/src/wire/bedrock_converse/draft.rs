@@ -101,7 +101,10 @@ impl Streamed for Converse {
         let block = match &*kind {
             Self::TEXT => match fields.remove("citations") {
                 Some(citations) => {
-                    json!({"citationsContent": with(fields, &[("citations", citations), ("content", json!([{"text": said}]))])})
+                    // The API takes no empty text, and sends a citation alone without one.
+                    let content = (!said.is_empty()).then(|| ("content", json!([{"text": said}])));
+                    let cited: Vec<_> = [("citations", citations)].into_iter().chain(content).collect();
+                    json!({"citationsContent": with(fields, &cited)})
                 }
                 None => with(fields, &[("text", said.into())]),
             },

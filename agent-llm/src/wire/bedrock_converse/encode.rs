@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolChoice, message::Origin, tool::WireKey};
+use agent_core::{AssistantMessage, Message, ModelRequest, SystemMessage, ToolChoice, message::Origin};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{messages::Converse, parts::parts_json, settings::TOOLS, tools::write_tools};
+use super::{BedrockCodec, messages::Converse, parts::parts_json, settings::TOOLS, tools::write_tools};
 use crate::wire::{
     body::Draft,
     fields::Fields,
@@ -15,7 +15,8 @@ use crate::wire::{
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, origin: &Origin, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, codec: &BedrockCodec, out: &mut Draft) {
+    let origin = &codec.origin;
     let of_tools = settings.take(TOOLS).unwrap_or_else(|| json!({}));
     let mut extra = Cow::Borrowed(&req.params.extra);
     let more_of_tools = if extra.contains_key(TOOLS) { extra.to_mut().remove(TOOLS) } else { None };
@@ -24,7 +25,7 @@ pub(super) fn encode(req: &ModelRequest, mut settings: Fields<'_>, origin: &Orig
     if let Some(system) = req.system.as_ref().filter(|_| !extra.contains_key("system")) {
         write_system(origin, system, out);
     }
-    write_tool_config(req, &of_tools, more_of_tools.as_ref(), origin, key, out);
+    write_tool_config(req, &of_tools, more_of_tools.as_ref(), codec, out);
     if !extra.contains_key("messages") {
         begin("messages", out);
         write_messages::<Converse>(&req.messages, origin, out);
@@ -58,8 +59,7 @@ fn write_tool_config(
     req: &ModelRequest,
     settings: &Value,
     extra: Option<&Value>,
-    origin: &Origin,
-    key: WireKey,
+    codec: &BedrockCodec,
     out: &mut Vec<u8>,
 ) {
     let none = Map::new();
@@ -67,7 +67,7 @@ fn write_tool_config(
     let tools = if is_barred(req) || extra.contains_key("tools") {
         Bytes::new()
     } else {
-        req.tools.written(key, |specs| write_tools(origin, specs))
+        req.tools.written(codec.key, |specs| write_tools(&codec.origin, &codec.rules, specs))
     };
     let has_tools = tools.len() > "[]".len(); // tools of other providers are omitted
     if !has_tools && extra.is_empty() {

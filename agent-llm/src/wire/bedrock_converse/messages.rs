@@ -57,12 +57,12 @@ impl TwoRoles for Converse {
         })
     }
 
-    fn call<'a>(id: Cow<'a, str>, call: &'a ToolCall) -> BlockJson<'a> {
-        BlockJson::ToolUse(CallJson { tool_use_id: id, name: &call.name, input: Input::new(&call.arguments) })
+    fn call(call: &ToolCall) -> BlockJson<'_> {
+        BlockJson::ToolUse(CallJson { tool_use_id: &call.id, name: &call.name, input: Input::new(&call.arguments) })
     }
 
     /// The result, and the last cache point of its parts behind it: there is no place for them within.
-    fn result<'a>(tool_use_id: Cow<'a, str>, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
+    fn result<'a>(tool_use_id: &'a str, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
         let is_mark = |block: &BlockJson<'_>| matches!(block, BlockJson::CachePoint(_));
         let (mut marks, mut content): (Vec<_>, Vec<_>) = content.into_iter().partition(is_mark);
         if content.is_empty() {

@@ -52,6 +52,7 @@ use crate::{
     Codec, Decoder, Framing,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked, without_thinking},
         claude::tell_if_thoughtless,
         endpoint::{endpoint, percent_encoded, post},
         events::Events,
@@ -84,6 +85,7 @@ pub struct BedrockCodec {
     profile: BedrockProfile,
     origin: Origin,
     family: Family,
+    rules: Rules,
     key: WireKey,
     bodies: Bodies,
 }
@@ -100,13 +102,21 @@ impl BedrockCodec {
         let (whole, streamed) = (uri("converse")?, uri("converse-stream")?);
         let family = Family::of(&model);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
-        let key = WireKey::new(&(WIRE, &profile.provider));
-        Ok(Self { whole, streamed, profile, origin, family, key, bodies: Bodies::default() })
+        let rules = Rules::converse(matches!(family, Family::Claude(_)));
+        let key = WireKey::new(&(WIRE, &profile.provider, rules));
+        Ok(Self { whole, streamed, profile, origin, family, rules, key, bodies: Bodies::default() })
     }
 
     /// Returns the server's profile.
     pub fn profile(&self) -> &BedrockProfile {
         &self.profile
+    }
+
+    /// True if the request gives a Claude a budget of tokens to think.
+    fn thinks_by_budget(&self, req: &ModelRequest) -> bool {
+        let Family::Claude(claude) = &self.family else { return false };
+        let told = claude.thinking(&req.params, !req.tools.is_empty()).ok();
+        told.as_ref().and_then(|told| told.get("thinking")).is_some_and(|thinking| thinking["type"] == "enabled")
     }
 }
 
@@ -116,6 +126,9 @@ impl Codec for BedrockCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.origin, &self.rules)?;
+        let unthinking = self.thinks_by_budget(&checked).then(|| without_thinking(&checked, &self.origin)).flatten();
+        let req = unthinking.as_ref().unwrap_or(&checked);
         media::check(&req.messages, &self.origin)?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;
         server_tools::check(&req.tools, "converse", |tool| tools::lack(tool, &self.family))?;
@@ -123,7 +136,7 @@ impl Codec for BedrockCodec {
         if matches!(self.family, Family::Claude(_)) {
             tell_if_thoughtless(req);
         }
-        let write = |out: &mut Draft| encode::encode(req, settings, &self.origin, self.key, out);
+        let write = |out: &mut Draft| encode::encode(req, settings, self, out);
         let uri = if req.stream { &self.streamed } else { &self.whole };
         Ok(post(uri.clone(), self.bodies.body(write)))
     }

@@ -46,7 +46,7 @@ pub(super) enum Thoughts<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallJson<'a> {
-    pub(super) tool_use_id: Cow<'a, str>,
+    pub(super) tool_use_id: &'a str,
     pub(super) name: &'a str,
     pub(super) input: Input<'a>,
 }
@@ -54,7 +54,7 @@ pub(super) struct CallJson<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResultJson<'a> {
-    pub(super) tool_use_id: Cow<'a, str>,
+    pub(super) tool_use_id: &'a str,
     pub(super) content: Vec<BlockJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<&'static str>,

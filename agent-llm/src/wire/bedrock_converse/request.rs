@@ -15,6 +15,7 @@ use crate::{
     ParsedRequest,
     error::no_request,
     wire::{
+        check::Rules,
         json::{raw, same},
         lenient::{Str, text},
         open_struct::open_struct,
@@ -98,6 +99,6 @@ fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
         return Ok(ToolSpec::server_side(name.0, raw(json, origin)));
     };
     let spec = ToolSpec::new(name.0, description.unwrap_or_default().0, serde_json::from_str(schema.get())?);
-    let is_exact = same(&tool_json(origin, &spec), json);
+    let is_exact = same(&tool_json(origin, &Rules::converse(false), &spec), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
 }

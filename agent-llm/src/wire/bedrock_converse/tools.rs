@@ -13,6 +13,7 @@ use serde_json::{Value, value::RawValue};
 use super::{family::Family, parts::CachePoint};
 use crate::wire::{
     anthropic::input_schema,
+    check::{Rules, ToolText, text_of},
     json::{own, write},
     server_tools::Lack,
 };
@@ -24,8 +25,8 @@ pub(super) enum ToolJson<'a> {
     ToolSpec {
         name: &'a str,
         #[serde(skip_serializing_if = "str::is_empty")]
-        description: &'a str,
-        input_schema: Schema<'a>,
+        description: Cow<'a, str>,
+        input_schema: Schema,
     },
     SystemTool {
         name: &'static str,
@@ -36,15 +37,15 @@ pub(super) enum ToolJson<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Schema<'a> {
-    json: Cow<'a, Value>,
+pub(super) struct Schema {
+    json: Value,
 }
 
 /// Writes the tools as a JSON list.
-pub(super) fn write_tools(origin: &Origin, specs: &[ToolSpec]) -> Vec<u8> {
+pub(super) fn write_tools(origin: &Origin, rules: &Rules, specs: &[ToolSpec]) -> Vec<u8> {
     let mut out = Vec::new();
     let tools = specs.iter().flat_map(|spec| {
-        let tool = tool_json(origin, spec);
+        let tool = tool_json(origin, rules, spec);
         let mark = spec.cache.filter(|_| tool.is_some()).map(|cache| ToolJson::CachePoint(cache.into()));
         tool.into_iter().chain(mark)
     });
@@ -53,18 +54,18 @@ pub(super) fn write_tools(origin: &Origin, specs: &[ToolSpec]) -> Vec<u8> {
 }
 
 /// The tool in this API's form, without its cache point; none if another provider runs it.
-pub(super) fn tool_json<'a>(origin: &Origin, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
+pub(super) fn tool_json<'a>(origin: &Origin, rules: &Rules, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
     match own(origin, spec.raw.as_ref()) {
         Some(raw) => Some(ToolJson::Raw(raw)),
         None if spec.is_server_side() => {
             let name = spec.server.as_ref().and_then(system_tool)?;
             Some(ToolJson::SystemTool { name })
         }
-        None => Some(ToolJson::ToolSpec {
-            name: &spec.name,
-            description: &spec.description,
-            input_schema: Schema { json: input_schema(&spec.parameters) },
-        }),
+        None => {
+            let ToolText { description, parameters } = text_of(spec, rules);
+            let json = input_schema(&parameters).into_owned();
+            Some(ToolJson::ToolSpec { name: &spec.name, description, input_schema: Schema { json } })
+        }
     }
 }
 

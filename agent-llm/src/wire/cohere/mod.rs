@@ -50,6 +50,7 @@ use crate::{
     Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
         events::Events,
@@ -92,7 +93,7 @@ impl CohereCodec {
     pub fn new(model: impl Into<String>, profile: CohereProfile) -> Result<Self> {
         let uri = endpoint(&profile.base_url, "/chat")?;
         let key = WireKey::new(&(WIRE, &profile.provider));
-        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model));
+        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::cohere());
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
@@ -108,6 +109,8 @@ impl Codec for CohereCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.manner.origin, &self.manner.rules)?;
+        let req = &*checked;
         let is_taken = |part: &Part| !matches!(part, Part::Document(_)) && !is_file(part);
         check_parts(
             req,

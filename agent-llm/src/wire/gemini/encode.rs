@@ -15,6 +15,7 @@ use super::{
 };
 use crate::wire::{
     body::Draft,
+    check::{Rules, text_of},
     fields::Fields,
     json::{own, write as write_json},
     lenient::lenient,
@@ -122,13 +123,14 @@ fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
 
 fn declaration(schemas: GeminiSchemas, spec: &ToolSpec) -> String {
     let mut fields = Fields::default();
+    let text = text_of(spec, &Rules::gemini());
     fields.say("name", Some(&spec.name));
-    fields.say("description", Some(&spec.description).filter(|text| !text.is_empty()));
+    fields.say("description", Some(&text.description).filter(|text| !text.is_empty()));
     match schemas {
-        GeminiSchemas::JsonSchema => fields.say("parametersJsonSchema", Some(&spec.parameters)),
+        GeminiSchemas::JsonSchema => fields.say("parametersJsonSchema", Some(&text.parameters)),
         // The API refuses an object without properties.
         GeminiSchemas::OpenApi => {
-            fields.say("parameters", Some(open_api(&spec.parameters)).filter(|s| s.get("properties").is_some()));
+            fields.say("parameters", Some(open_api(&text.parameters)).filter(|s| s.get("properties").is_some()));
         }
     }
     serde_json::to_string(&fields).expect("its keys are texts")

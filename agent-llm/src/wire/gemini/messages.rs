@@ -122,6 +122,8 @@ impl Messages<'_> {
         }
         let response = match message.is_error() {
             true => Object::holding(&text, "error"),
+            // The API takes a reference for one to a part of the response.
+            false if text.contains("\"$ref\"") => Object::holding(&text, "result"),
             false => Object::of(&text, "result"),
         };
         let parts = if self.codec.generation == GeminiGeneration::Gemini2 { Vec::new() } else { media };

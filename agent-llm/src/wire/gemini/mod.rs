@@ -52,6 +52,7 @@ use crate::{
     Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked},
         endpoint::{endpoint, post},
         events::Events,
         server_tools::{check, check_no_count, refusal},
@@ -115,6 +116,8 @@ impl Codec for GeminiCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.origin, &Rules::gemini())?;
+        let req = &*checked;
         let excludes = self.profile.exclude_domains;
         check(&req.tools, "generate", |tool| server_tools::tool(tool, excludes).err())?;
         if self.generation == GeminiGeneration::Gemini3 {

@@ -41,6 +41,7 @@ use crate::{
     Codec, Decoder, Framing, ProviderError,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked},
         content::check_parts,
         endpoint::{endpoint, post},
         events::Events,
@@ -84,7 +85,7 @@ impl OllamaCodec {
     pub fn new(model: impl Into<String>, profile: OllamaProfile) -> Result<Self> {
         let uri = endpoint(profile::server(&profile.base_url), "/api/chat")?;
         let key = WireKey::new(&(WIRE, &profile.provider));
-        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model));
+        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::any());
         Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
     }
 
@@ -100,6 +101,8 @@ impl Codec for OllamaCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.manner.origin, &self.manner.rules)?;
+        let req = &*checked;
         let is_taken = |part: &Part| image(part).is_some() || !matches!(part, Part::Image(_) | Part::Document(_));
         check_parts(req, is_taken, "Ollama takes text, and images as Base64: fetch an image from its address first")?;
         check_text_alone(&req.params, "ask a model of the wire generate, responses or chat for images and speech")?;

@@ -10,12 +10,13 @@ use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, SeqAccess, Visitor},
 };
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
     fold::{Delta, Fold},
-    read::{answered, read},
-    usage,
+    harmony,
+    read::{add_older_call, answered, read},
+    tags, usage,
 };
 use crate::{
     Decoder, Progress,
@@ -86,6 +87,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     }
 }
 
+/// Why DeepSeek ends an answer that it could not finish.
+const BROKEN_OFF: &str = "insufficient_system_resource";
+
 /// An answer under way.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -101,6 +105,8 @@ pub(super) struct Answer {
     /// Choices that have begun, by index. Index 0 is the answer; the others become details.
     candidates: BTreeMap<u64, Candidate>,
     has_ended: bool,
+    /// Thinking may stand in the text, between tags.
+    has_tags: bool,
 }
 
 /// A choice in progress.
@@ -112,8 +118,8 @@ struct Candidate {
 }
 
 /// Reads the body of an answer that came whole.
-pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
-    let mut answer = Answer { is_whole: true, ..Answer::new(origin.clone(), false) };
+pub(super) fn decode(body: &str, origin: &Origin, has_tags: bool) -> Result<ModelResponse> {
+    let mut answer = Answer { is_whole: true, ..Answer::new(origin.clone(), false, has_tags) };
     answer.event(body, &mut Vec::new())?;
     match answer.candidates.get(&0) {
         Some(first) if first.fold.is_whole() => answer.respond(&mut Vec::new()),
@@ -122,9 +128,19 @@ pub(super) fn decode(body: &str, origin: &Origin) -> Result<ModelResponse> {
 }
 
 impl Answer {
-    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
-        let (usage, details, candidates) = (String::new(), Details::default(), BTreeMap::new());
-        Self { origin, is_heard, is_whole: false, id: None, model: None, usage, details, candidates, has_ended: false }
+    pub(super) fn new(origin: Origin, is_heard: bool, has_tags: bool) -> Self {
+        Self {
+            origin,
+            is_heard,
+            is_whole: false,
+            id: None,
+            model: None,
+            usage: String::new(),
+            details: Details::default(),
+            candidates: BTreeMap::new(),
+            has_ended: false,
+            has_tags,
+        }
     }
 
     fn unmet(&self, json: &str) -> Error {
@@ -141,7 +157,7 @@ impl Answer {
                 (error, usage) = (error.or(choice.error), usage.or(choice.usage));
             }
             let candidate = self.candidates.entry(index).or_insert_with(|| Candidate {
-                fold: Fold::new(self.origin.clone(), self.is_heard && index == 0),
+                fold: Fold::new(self.origin.clone(), self.is_heard && index == 0, self.has_tags),
                 finish: String::new(),
                 details: Details::default(),
             });
@@ -156,8 +172,14 @@ impl Answer {
         if let (None, Some(model)) = (&self.model, frame.model.filter(|model| !model.is_empty())) {
             self.model = Some(self.origin.answered_by(&model));
         }
-        if let Some(usage) = usage {
-            usage.get().clone_into(&mut self.usage);
+        // Groq says it there if nobody asked for it.
+        let own = |(name, json): &(Str<'_>, &RawValue)| {
+            let said = (&**name == "x_groq").then(|| parse(json))??;
+            said.get("usage").filter(|usage| usage.is_object()).map(ToString::to_string)
+        };
+        match usage {
+            Some(usage) if usage.get() != "null" => usage.get().clone_into(&mut self.usage),
+            _ => self.usage.extend(frame.rest.iter().find_map(own).filter(|_| self.usage.is_empty())),
         }
         frame.rest.iter().for_each(|(name, json)| self.details.add(name, json));
         Ok(())
@@ -167,10 +189,23 @@ impl Answer {
         let unmet = || not_the_protocol(self.origin.provider(), "the stream holds no chat completion", "");
         let Candidate { mut fold, finish, details } = self.candidates.remove(&0).ok_or_else(unmet)?;
         let id = self.id.as_deref().unwrap_or_default();
+        if finish == BROKEN_OFF {
+            let why =
+                json!({"error": {"message": "the server had no resources left for the whole answer", "code": finish}});
+            return Err(refused(self.origin.provider(), &why.to_string()));
+        }
         let json = fold.json(id).map_err(|e| unmet().with_source(e))?;
         let mut blocks = read(&json, &self.origin, fold.order()).map_err(|e| unmet().with_source(e))?;
+        add_older_call(&json, &mut blocks);
         self.details.cite(&mut blocks);
-        let message = message(blocks, id, Raw::new(self.origin.clone(), json), |blocks| fold.finish(blocks, out));
+        if self.has_tags {
+            tags::split(&mut blocks);
+        }
+        let is_harmony = harmony::read(&mut blocks, id);
+        let mut message = message(blocks, id, Raw::new(self.origin.clone(), json), |blocks| fold.finish(blocks, out));
+        if is_harmony {
+            message.blocks_mut(); // the results will name calls that the raw message does not have
+        }
         let mut response = answered(message, &finish);
         response.details = self.details.into_fields(&details);
         let others: Vec<_> = self.candidates.into_iter().map(|(index, other)| other.into_value(index, id)).collect();

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::wire::{
     body::Draft,
+    check::{ToolText, text_of},
     json::{Json, present, write, write_with},
     server_tools::Lack,
 };
@@ -102,9 +103,9 @@ fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
 }
 
 pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<'a>> {
-    let ToolSpec { name, description, parameters, .. } = spec;
     let function = || {
-        let function = json!({"name": name, "description": description, "parameters": parameters});
+        let ToolText { description, parameters } = text_of(spec, &manner.rules);
+        let function = json!({"name": spec.name, "description": description, "parameters": parameters});
         let mark = manner.cache_control(spec.cache);
         Json::Made(present(json!({"type": "function", "function": function, "cache_control": mark})))
     };

@@ -11,6 +11,7 @@ use serde_json::{
 use super::{
     parts::{part, plain},
     read::{CallSaid, DETAILS, Field, ORDER, SPELLINGS},
+    tags::{Piece, Tags},
 };
 use crate::wire::{
     blocks::Blocks,
@@ -57,6 +58,8 @@ pub(super) struct Fold {
     spoken: usize,
     /// All other fields, merged.
     rest: Map<String, Value>,
+    /// The content as it came, of a server that leaves thinking in it.
+    tags: Option<Tags>,
 }
 
 /// A call in progress.
@@ -74,7 +77,7 @@ struct Call {
 }
 
 impl Fold {
-    pub(super) fn new(origin: Origin, is_heard: bool) -> Self {
+    pub(super) fn new(origin: Origin, is_heard: bool, has_tags: bool) -> Self {
         Self {
             origin,
             blocks: Blocks::new(is_heard),
@@ -85,6 +88,7 @@ impl Fold {
             calls: Vec::new(),
             spoken: 0,
             rest: Map::new(),
+            tags: has_tags.then(Tags::default),
         }
     }
 
@@ -100,7 +104,7 @@ impl Fold {
     }
 
     pub(super) fn push(&mut self, delta: &Delta<'_>, out: &mut Vec<Chunk>) -> serde_json::Result<()> {
-        for (name, json) in &delta.rest {
+        for (name, json) in delta.rest.iter().filter(|(name, _)| !BOOKKEEPING.contains(&&**name)) {
             let more = serde_json::from_str(json.get())?;
             self.think(name, &more, out);
             merge_field(&mut self.rest, name.to_string(), more);
@@ -108,7 +112,20 @@ impl Fold {
         match &delta.content {
             Some(Content::Text(more)) if self.parts.is_empty() => {
                 self.has_content = true;
-                self.say(TEXT, more, out);
+                match self.tags.as_mut().map(|tags| tags.push(more)) {
+                    None => self.say(TEXT, more, out),
+                    Some(pieces) => {
+                        for piece in pieces {
+                            match piece {
+                                Piece::Thinking(more) => {
+                                    self.blocks.turn_to(REASONING, out);
+                                    self.blocks.reasoning(REASONING, &more, out);
+                                }
+                                Piece::Text(more) => self.say(TEXT, &more, out),
+                            }
+                        }
+                    }
+                }
             }
             Some(Content::Text(more)) => self.push_part(text_part(more), Block::text(&**more), out),
             Some(Content::Parts(parts)) => {
@@ -151,7 +168,10 @@ impl Fold {
         }
         let in_pieces = matches!(more["type"].as_str(), Some("text" | "thinking"));
         match self.parts.last_mut() {
-            Some(last) if in_pieces && last["type"] == more["type"] => merge(last, more),
+            Some(last) if in_pieces && last["type"] == more["type"] => {
+                merge(last, more);
+                join_thinking(last);
+            }
             _ => self.parts.push(more),
         }
         let key = (Field::Content, self.parts.len() - 1);
@@ -224,7 +244,8 @@ impl Fold {
         if let Some(whole) = self.whole.take() {
             return Ok(whole);
         }
-        let text = self.has_content.then(|| self.blocks.said(TEXT));
+        let text = || self.tags.as_ref().map_or_else(|| self.blocks.said(TEXT), Tags::raw);
+        let text = self.has_content.then(text);
         let content = if self.parts.is_empty() { json!(text) } else { take(&mut self.parts).into() };
         let mut message = take(&mut self.rest);
         message.entry("role").or_insert("assistant".into());
@@ -290,6 +311,27 @@ fn merge_all(known: &mut Map<String, Value>, more: &[(Str<'_>, &RawValue)]) -> s
         merge_field(known, name.to_string(), serde_json::from_str(json.get())?);
         Ok(())
     })
+}
+
+/// Fields of a server's own accounts, which no whole message has.
+const BOOKKEEPING: [&str; 1] = ["token_id"];
+
+/// Runs the texts of a part of thinking together, as they would have come whole.
+fn join_thinking(part: &mut Value) {
+    let Some(Value::Array(texts)) = part.get_mut("thinking") else { return };
+    let is_text = |item: &Value| item.as_object().is_some_and(|item| item.len() == 2 && item["type"] == "text");
+    let mut joined: Vec<Value> = Vec::with_capacity(1);
+    for item in take(texts) {
+        match (joined.last_mut(), item["text"].as_str()) {
+            (Some(last), Some(more)) if is_text(last) && is_text(&item) => {
+                if let Some(Value::String(said)) = last.get_mut("text") {
+                    said.push_str(more);
+                }
+            }
+            _ => joined.push(item),
+        }
+    }
+    *texts = joined;
 }
 
 fn text_part(text: &str) -> Value {

@@ -15,11 +15,10 @@ use super::{
 };
 use crate::wire::{
     cache_control::CacheControl,
+    check::Rules,
     content::{EMPTY, joined},
-    ids::short_id,
     json::{Json, own, write},
     profile::Profile,
-    two_roles::keeps_ids,
 };
 
 /// The receiving server, and its dialect.
@@ -27,28 +26,26 @@ use crate::wire::{
 pub(in crate::wire) struct Manner {
     pub(in crate::wire) origin: Origin,
     pub(in crate::wire) profile: Profile,
+    pub(in crate::wire) rules: Rules,
 }
 
 impl Manner {
-    pub(in crate::wire) fn new(wire: &str, model: impl Into<String>, profile: Profile) -> Self {
-        Self { origin: Origin::new(wire, &profile.provider, model), profile }
+    pub(in crate::wire) fn new(wire: &str, model: impl Into<String>, profile: Profile, rules: Rules) -> Self {
+        Self { origin: Origin::new(wire, &profile.provider, model), profile, rules }
     }
 
     /// Everything goes back as it came, and nothing is marked for a cache.
-    pub(in crate::wire) fn verbatim(origin: Origin) -> Self {
-        Self { origin, profile: Profile::default() }
+    pub(in crate::wire) fn verbatim(origin: Origin, rules: Rules) -> Self {
+        Self { origin, profile: Profile::default(), rules }
+    }
+
+    /// True if the part stands in the content of a result.
+    fn is_of_result(&self, part: &Part) -> bool {
+        part.as_text().is_some() || self.rules.turns().own_parts_in_results && matches!(part, Part::Other(_))
     }
 
     pub(in crate::wire) fn system_role(&self) -> &'static str {
         self.profile.system_role.as_str()
-    }
-
-    /// The id of a call as it is written; `is_own` is one of the provider's making.
-    pub(super) fn call_id<'a>(&self, id: &'a str, is_own: bool) -> Cow<'a, str> {
-        match self.profile.call_id_length {
-            Some(length) if !is_own => short_id(id, length),
-            _ => Cow::Borrowed(id),
-        }
     }
 
     /// The provider's own JSON, if this is the provider.
@@ -67,7 +64,7 @@ impl Manner {
 pub(in crate::wire) struct Spoken<'a> {
     role: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<Cow<'a, str>>,
+    tool_call_id: Option<&'a str>,
     content: Said<'a>,
 }
 
@@ -87,8 +84,7 @@ pub(in crate::wire) enum Said<'a> {
 
 /// Writes `message`, at index `at` in the history, followed by a comma.
 pub(super) fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-    let keeps_id = manner.profile.call_id_length.is_none() || keeps_ids(&manner.origin, history, at);
-    write_alone(manner, message, keeps_id, out);
+    write_alone(manner, message, out);
     out.push(b',');
     // A turn is added to the history as a whole: no further results follow later.
     if message.as_tool().is_some() && !matches!(history.get(at + 1), Some(Message::Tool(_))) {
@@ -96,13 +92,13 @@ pub(super) fn write_message(manner: &Manner, history: &History, at: usize, messa
     }
 }
 
-/// Writes `message`, with the id of its call as it is, if it `keeps_id`.
-pub(super) fn write_alone(manner: &Manner, message: &Message, keeps_id: bool, out: &mut Vec<u8>) {
+/// Writes `message`.
+pub(super) fn write_alone(manner: &Manner, message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::System(m) => write_spoken(manner, manner.system_role(), m.raw(), m.parts(), out),
         Message::User(m) => write_spoken(manner, "user", m.raw(), m.parts(), out),
         Message::Assistant(m) => turn::write(manner, m, out),
-        Message::Tool(m) => write_result(manner, m, keeps_id, out),
+        Message::Tool(m) => write_result(manner, m, out),
     }
 }
 
@@ -120,6 +116,10 @@ fn write_media_of_turn(manner: &Manner, history: &History, last: usize, out: &mu
         }
     }
     if !parts.is_empty() {
+        if manner.rules.turns().answer_after_results {
+            write(&Spoken::new("assistant", Said::Text(EMPTY.into())), out);
+            out.push(b',');
+        }
         write(&Spoken::new("user", Said::Parts(parts)), out);
         out.push(b',');
     }
@@ -139,17 +139,17 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
     write(&Spoken::new(role, content), out);
 }
 
-fn write_result(manner: &Manner, message: &ToolMessage, keeps_id: bool, out: &mut Vec<u8>) {
+fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
     if let Some(own) = manner.own(message.raw()) {
         return out.extend_from_slice(own.get().as_bytes());
     }
-    let content = match content(manner, message.parts(), |part| part.as_text().is_some()) {
+    let content = match content(manner, message.parts(), |part| manner.is_of_result(part)) {
         Said::Text(text) if text.is_empty() && media(manner, message).next().is_some() => {
             Said::Text("The result is shown below.".into())
         }
         content => content,
     };
-    let tool_call_id = Some(manner.call_id(message.call_id(), keeps_id));
+    let tool_call_id = Some(message.call_id());
     write(&Spoken { role: "tool", tool_call_id, content }, out);
 }
 
@@ -166,5 +166,5 @@ fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> b
 /// not contain it.
 fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
     let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
-    parts.iter().filter(|part| part.as_text().is_none()).filter_map(|part| part_json(manner, part))
+    parts.iter().filter(|part| !manner.is_of_result(part)).filter_map(|part| part_json(manner, part))
 }

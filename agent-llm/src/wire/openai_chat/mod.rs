@@ -21,12 +21,14 @@ mod answer;
 pub(super) mod back;
 pub(super) mod encode;
 mod fold;
+mod harmony;
 pub(super) mod messages;
 pub(super) mod parts;
 pub(super) mod read;
 #[cfg(feature = "requests")]
 pub(super) mod request;
 mod settings;
+mod tags;
 mod turn;
 
 use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
@@ -40,6 +42,7 @@ use crate::{
     Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked},
         endpoint::post,
         server_tools::{self, check_no_count, refusal},
         surrogates::text_of,
@@ -78,9 +81,10 @@ impl OpenAiChatCodec {
     /// unset placeholder.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/chat/completions")?;
-        let manner = Manner::new(WIRE, model, profile);
+        let rules = Rules::chat(&profile);
+        let manner = Manner::new(WIRE, model, profile, rules);
         let Profile { provider, system_role, verbatim, cache_control, .. } = &manner.profile;
-        let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control));
+        let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control, rules));
         Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
@@ -96,6 +100,8 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
+        let checked = checked(req, &self.manner.origin, &self.manner.rules)?;
+        let req = &*checked;
         server_tools::check(&req.tools, "chat", |tool| encode::lack(tool, &self.manner.profile))?;
         if self.manner.profile.thinking_tokens.is_none() {
             check_no_count(&req.params)?;
@@ -108,7 +114,7 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
-        answer::decode(&text_of(body), self.origin())
+        answer::decode(&text_of(body), self.origin(), self.manner.profile.thinking_tags)
     }
 
     fn session_fields(&self, session: &str) -> Map<String, Value> {
@@ -116,7 +122,7 @@ impl Codec for OpenAiChatCodec {
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
-        Box::new(Answer::new(self.manner.origin.clone(), chunks))
+        Box::new(Answer::new(self.manner.origin.clone(), chunks, self.manner.profile.thinking_tags))
     }
 }
 

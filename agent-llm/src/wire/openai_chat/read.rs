@@ -181,12 +181,31 @@ pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolC
     Ok(ToolCall { id: text(&id).into(), name: text(&called.name).into(), arguments, raw: own })
 }
 
+/// Adds the call of a message in the API's older form, which has one at most, without an id.
+pub(super) fn add_older_call(json: &RawValue, blocks: &mut Vec<Block>) {
+    if !json.get().contains(OLDER_CALL) || blocks.iter().any(|block| matches!(block, Block::ToolCall(_))) {
+        return;
+    }
+    let said: Said<'_> = lenient(json);
+    let Some((_, older)) = said.rest.iter().find(|(name, _)| &**name == OLDER_CALL) else { return };
+    let called: Called<'_> = lenient(older);
+    let mut arguments = String::new();
+    let is_read = called.arguments.map_or(Ok(()), |json| push_arguments(json, &mut arguments)).is_ok();
+    if let Some(name) = owned(called.name).filter(|_| is_read) {
+        blocks.retain(|block| !matches!(block, Block::Other(raw) if raw.json() == json.get()));
+        blocks.push(Block::tool_call("", name, arguments));
+    }
+}
+
+/// The field that had a call before there were lists of them.
+pub(super) const OLDER_CALL: &str = "function_call";
+
 /// The response of a message, which ended as the provider says with `finish`.
 pub(in crate::wire) fn answered(message: AssistantMessage, finish: &str) -> ModelResponse {
     let finish = match finish {
-        "" | "stop" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
+        "" | "stop" | "eos" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,
         "" | "stop" | "tool_calls" | "function_call" if only_refuses(&message) => FinishReason::ContentFilter,
-        "" | "stop" => FinishReason::Stop,
+        "" | "stop" | "eos" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,

@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
             _ => Message::User(UserMessage::new(parts)),
         };
         self.written.clear();
-        write_alone(self.manner, &message, true, &mut self.written);
+        write_alone(self.manner, &message, &mut self.written);
         if same_bytes(&self.written, json) {
             return Ok(message);
         }

@@ -1,6 +1,6 @@
 //! Encoding of the model's turns, as far as possible with the provider's own JSON.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use agent_core::{
     AssistantMessage, Block, ToolCall,
@@ -15,7 +15,7 @@ use serde_json::{
 use super::{
     messages::{Manner, Said},
     parts::{is_plain, own_media, part, text_json},
-    read::{self, DETAILS, ORDER, SPELLINGS, read},
+    read::{self, DETAILS, OLDER_CALL, ORDER, SPELLINGS, read},
 };
 use crate::wire::{
     content::{lines, same_call},
@@ -39,7 +39,7 @@ struct Turn<'a> {
 #[serde(untagged)]
 enum CallJson<'a> {
     Raw(&'a RawValue),
-    Call { id: Cow<'a, str>, r#type: &'static str, function: FunctionJson<'a> },
+    Call { id: &'a str, r#type: &'static str, function: FunctionJson<'a> },
 }
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct FunctionJson<'a> {
 }
 
 /// The fields in which an edited message says nothing that its content and its calls do not.
-const OF_OTHERS: [&str; 4] = ["role", "content", "refusal", "tool_calls"];
+const OF_OTHERS: [&str; 5] = ["role", "content", "refusal", "tool_calls", OLDER_CALL];
 
 /// Fields of a provider's message, as received.
 type Sent = BTreeMap<String, Box<RawValue>>;
@@ -83,10 +83,19 @@ impl<'a> Projection<'a> {
         sent.iter_mut().for_each(|sent| sent.retain(|_, json| json.get() != "null"));
         let content = self.content(sent.as_ref());
         // Who leaves it out beside calls takes it back left out.
-        let is_said = content.is_some() || sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
+        let has_content = sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
+        let is_said = content.is_some() || has_content;
         let tool_calls = self.message.calls().map(|call| self.call(call)).collect();
-        let rest = sent.map(|sent| self.rest(sent)).unwrap_or_default();
-        write_json(&Turn { role: "assistant", content: is_said.then_some(content), tool_calls, rest }, out);
+        let mut rest = sent.map(|sent| self.rest(sent)).unwrap_or_default();
+        if self.manner.rules.turns().reasoning_with_calls && self.message.has_calls() {
+            // What another model thought is not the server's to take; a word stands in its place.
+            let stand_in = || RawValue::from_string("\".\"".into()).unwrap_or_default();
+            rest.entry("reasoning_content".into()).or_insert_with(stand_in);
+        }
+        // Words that stand in the speech alone go back with its id.
+        let is_spoken = rest.contains_key("audio") && !has_content;
+        let content = (is_said && !is_spoken).then_some(content);
+        write_json(&Turn { role: "assistant", content, tool_calls, rest }, out);
     }
 
     /// Returns `null` if there are only calls: the API rejects an empty text there, and a missing
@@ -182,8 +191,7 @@ impl<'a> Projection<'a> {
         }
         // Some models omit empty arguments, which other servers then reject.
         let arguments = if call.arguments.is_empty() && self.own.is_none() { "{}" } else { &call.arguments };
-        let id = self.manner.call_id(&call.id, self.own.is_some());
-        CallJson::Call { id, r#type: "function", function: FunctionJson { name: &call.name, arguments } }
+        CallJson::Call { id: &call.id, r#type: "function", function: FunctionJson { name: &call.name, arguments } }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AssistantMessage, Chunk, Error, FinishReason, ModelResponse, Result,
+    AssistantMessage, Chunk, Error, ErrorKind, FinishReason, ModelResponse, Result, Retry,
     message::{Origin, Raw},
 };
 use serde::de::IgnoredAny;
@@ -142,6 +142,12 @@ impl Answer {
     fn respond(&mut self, said: &ResponseSaid<'_>, json: &str, chunks: &mut Vec<Chunk>) -> Result<ModelResponse> {
         if said.is_error() {
             return Err(provider_error(json, &self.origin));
+        }
+        if let Some(status @ ("queued" | "in_progress")) = said.status.as_deref() {
+            let message =
+                format!("the answer is {status}: answers in the background are not awaited, leave out `background`");
+            let error = Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent);
+            return Err(error.with_context("provider", self.origin.provider()));
         }
         self.head(said);
         let origin = self.origin.clone();

@@ -71,6 +71,7 @@ use crate::{
     Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
+        check::{Rules, checked},
         endpoint::post,
         openai_chat::messages::Manner,
         server_tools::{check, check_no_count, check_text_alone, refusal},
@@ -112,10 +113,11 @@ impl OpenAiResponsesCodec {
     /// unset placeholder.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/responses")?;
-        let manner = Manner::new(WIRE, model, profile);
+        let rules = Rules::responses(&profile);
+        let manner = Manner::new(WIRE, model, profile, rules);
         let Profile { provider, system_role, responses, .. } = &manner.profile;
         let is_preview = tools::is_preview(manner.origin.model());
-        let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview));
+        let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview, rules));
         Ok(Self { uri, manner, key, bodies: Bodies::default() })
     }
 
@@ -139,6 +141,8 @@ impl Codec for OpenAiResponsesCodec {
             &req.params,
             "offer `ServerTool::ImageGeneration` for images, ask on the wire chat for speech",
         )?;
+        let checked = checked(req, &self.manner.origin, &self.manner.rules)?;
+        let req = &*checked;
         let model = self.manner.origin.model();
         check(&req.tools, "responses", |tool| tools::own_tool(tool, model).err())?;
         let write = |out: &mut Draft| encode::encode(req, &self.manner, self.key, out);

@@ -28,7 +28,7 @@ pub(super) struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     pub(super) fn fields(&self) -> Fields<'a> {
-        let Self { params, manner: Manner { origin, profile }, .. } = *self;
+        let Self { params, manner: Manner { origin, profile, .. }, .. } = *self;
         let server = &profile.responses;
         let (mut said, mut fields) = (said(params), Fields::default());
         fields.say("model", Some(origin.model()));

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use super::Manner;
 use crate::wire::{
     anthropic::approximate,
+    check::{ToolText, text_of},
     json::{Json, present, raw, write},
     lenient::{self, Str, lenient},
     server_tools::Lack,
@@ -28,10 +29,12 @@ pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<
     if let Some(own) = manner.own(spec.raw.as_ref()) {
         return Some(Json::Own(own));
     }
-    let ToolSpec { name, description, parameters, server, .. } = spec;
     let strict = manner.profile.responses.strict_tools;
-    let function = || json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict});
-    let native = server.as_ref().and_then(|tool| own_tool(tool, manner.origin.model()).ok());
+    let function = || {
+        let (name, ToolText { description, parameters }) = (&spec.name, text_of(spec, &manner.rules));
+        json!({"type": "function", "name": name, "description": description, "parameters": parameters, "strict": strict})
+    };
+    let native = spec.server.as_ref().and_then(|tool| own_tool(tool, manner.origin.model()).ok());
     native.or_else(|| (!spec.is_server_side()).then(function)).map(Json::Made)
 }
 

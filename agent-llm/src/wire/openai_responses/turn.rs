@@ -46,17 +46,23 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     }
 }
 
+/// Fields of an item that a server keeps its own accounts in.
+const BOOKKEEPING: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
+
 /// The item without what servers say that they do not take: sources of a search that have no address, and log probabilities of
 /// which there are none.
 fn taken(item: &RawValue) -> Cow<'_, str> {
     let json = item.get();
-    if !json.contains("\"sources\"") && !json.contains("\"logprobs\"") {
+    if !["\"sources\"", "\"logprobs\"", "metadata"].iter().any(|field| json.contains(field)) {
         return json.into();
     }
     let said: Value = lenient(item);
     let mut taken = said.clone();
     if let Some(Value::Array(sources)) = taken.pointer_mut("/action/sources") {
         sources.retain(|source| source["url"].is_string());
+    }
+    if let Some(fields) = taken.as_object_mut() {
+        fields.retain(|name, _| !BOOKKEEPING.contains(&name.as_str()));
     }
     let content = taken.get_mut("content").and_then(Value::as_array_mut);
     for part in content.into_iter().flatten().filter_map(Value::as_object_mut) {

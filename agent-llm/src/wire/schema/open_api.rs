@@ -1,5 +1,7 @@
 //! Conversion of JSON Schema into the subset of OpenAPI 3.0 in the API's older fields.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value, json};
 
 /// Keywords with the same meaning in both, without nested schemas.
@@ -28,26 +30,36 @@ const FORMATS: [&str; 6] = ["date-time", "enum", "int32", "int64", "float", "dou
 /// Maximum depth of nested references. A recursive schema is cut there and allows any value.
 const DEEPEST: usize = 8;
 
+/// The most schemas of one document: references multiply where they are replaced by what they refer to.
+const MOST_SCHEMAS: usize = 4_000;
+
 /// `schema` in the API's older form:
 ///
 /// * a reference is replaced by what it refers to;
 /// * `oneOf` becomes `anyOf`, and the parts of an `allOf` are laid on each other;
 /// * a type that may be null becomes `nullable`, and a list of types an `anyOf`;
-/// * a constant text is an enumeration of one; enumerations of anything else but texts are left out;
+/// * a constant text is an enumeration of one; enumerations of anything else but texts, and empty texts, are left out;
+/// * a list of which no items are said may hold anything, and only properties that there are may be required;
 /// * all other keywords that the form lacks are left out.
 ///
 /// A schema already in that dialect is unchanged.
 pub(crate) fn open_api(schema: &Value) -> Value {
-    Projection { root: schema }.of(schema, 0)
+    Projection { root: schema, left: Cell::new(MOST_SCHEMAS) }.of(schema, 0)
 }
 
 struct Projection<'a> {
     root: &'a Value,
+    /// Schemas that may still be written.
+    left: Cell<usize>,
 }
 
 impl Projection<'_> {
     fn of(&self, schema: &Value, depth: usize) -> Value {
         let Value::Object(fields) = schema else { return json!({}) };
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => return json!({}),
+        }
         let mut out = Map::new();
         if let Some(target) = fields.get("$ref").and_then(|path| self.target(path.as_str()?)) {
             if depth >= DEEPEST {
@@ -65,7 +77,10 @@ impl Projection<'_> {
                     out.insert(name.clone(), value.clone());
                 }
                 ("enum", Value::Array(values)) if values.iter().all(Value::is_string) => {
-                    out.insert(name.clone(), value.clone());
+                    let said: Vec<_> = values.iter().filter(|value| *value != "").cloned().collect();
+                    if !said.is_empty() {
+                        out.insert(name.clone(), said.into());
+                    }
                 }
                 ("const", Value::String(_)) => drop(out.insert("enum".into(), json!([value]))),
                 ("items", items) => drop(out.insert(name.clone(), self.of(items, depth))),
@@ -79,6 +94,20 @@ impl Projection<'_> {
         }
         for name in ["anyOf", "oneOf"] {
             self.any_of(items(fields, name), depth, &mut out);
+        }
+        if out.get("type").is_some_and(|kind| kind == "array") {
+            out.entry("items").or_insert_with(|| json!({}));
+        }
+        if out.get("format").is_some_and(|format| format == "enum") && !out.contains_key("enum") {
+            out.remove("format");
+        }
+        if let Some(Value::Array(mut required)) = out.remove("required") {
+            let properties = out.get("properties").and_then(Value::as_object);
+            required
+                .retain(|name| name.as_str().is_some_and(|name| properties.is_some_and(|all| all.contains_key(name))));
+            if !required.is_empty() {
+                out.insert("required".into(), required.into());
+            }
         }
         Value::Object(out)
     }

@@ -7,7 +7,7 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{TwoRoles, id, nothing, read_turn};
+use super::{TwoRoles, nothing, read_turn};
 use crate::wire::{
     content::same_call,
     json::{knows, own, write as write_json},
@@ -85,7 +85,7 @@ impl Turn<'_> {
                 .then(|| own(reasoning.raw.as_ref()).map_or_else(|| W::reasoning(reasoning), W::own)),
             Block::ToolCall(call) => Some(match own(call.raw.as_ref()).filter(|own| self.still_says::<W>(own, call)) {
                 Some(own) => W::own(own),
-                None => W::call(if self.is_own { call.id.as_ref().into() } else { id(&call.id) }, call),
+                None => W::call(call),
             }),
             Block::Server(ServerCall { raw, .. }) | Block::Other(raw) => own(Some(raw)).map(W::own),
             // The API accepts no media from the model: a placeholder is sent.

@@ -392,3 +392,23 @@ fn half_a_character_does_not_spoil_the_stream() {
     let body = body.replace("FIRST", r"a\ud83d").replace("SECOND", r"\ude00b");
     assert_eq!(streamed(&codec(), &body).expect("an answer").0.message.text(), "a\u{fffd}\u{fffd}b");
 }
+
+#[test]
+fn another_message_within_a_stream_is_an_error_that_may_be_tried_again() {
+    let begins = |id: &str| json!({"type": "message_start", "message": {"id": id, "role": "assistant", "content": []}});
+    let cut = [begins("msg_1"), start(0, tool_use("toolu_1", "delete")), input_delta(0, "{\"path\":\"/tmp")];
+    let anew = [begins("msg_2"), start(0, tool_use("toolu_2", "delete")), input_delta(0, "{}"), stop(0)];
+    let body: String = cut.iter().chain(&anew).map(event).collect();
+    let error = streamed(&codec(), &body).expect_err("two answers");
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(matches!(error.retry(), agent_core::Retry::Temporary(_)), "{error}");
+}
+
+#[test]
+fn a_hint_of_progress_is_no_part_of_thinking() {
+    let hint = delta(0, json!({"type": "thinking_delta", "thinking": "", "estimated_tokens": 50}));
+    let said =
+        [start(0, empty_thinking()), hint.clone(), thinking_delta(0, "hm"), hint, signature_delta(0, "s"), stop(0)];
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    assert_eq!(content(&said)[0], thinking);
+}

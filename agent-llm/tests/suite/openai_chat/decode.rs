@@ -106,7 +106,9 @@ fn what_is_not_understood_is_kept() {
     assert_eq!(part.json(), r#"{"type":"reference","ids":[1]}"#);
     assert_eq!((text.text.as_str(), text.raw.is_some()), ("a", true));
     let legacy = read(r#"{"content":null,"function_call":{"name":"f","arguments":"{}"}}"#, "function_call");
-    assert!(matches!(legacy.message.blocks(), [Block::Other(_)]), "something was said");
+    assert!(matches!(legacy.message.blocks(), [Block::ToolCall(_)]), "the older form of a call");
+    let unknown = read(r#"{"content":null,"sketch":{"strokes":[1]}}"#, "stop");
+    assert!(matches!(unknown.message.blocks(), [Block::Other(_)]), "something was said");
 }
 
 #[test]

@@ -149,3 +149,92 @@ fn a_stream_of_nothing_is_an_error() {
     let empty = read(&[r#"{"role":"assistant","content":""}"#]).0;
     assert!(empty.message.is_empty(), "an answer that says nothing is one all the same");
 }
+
+/// A codec of a server that leaves thinking in the text.
+fn tagged() -> agent_llm::OpenAiChatCodec {
+    let mut profile = agent_llm::Profile::compatible("acme", "http://acme.test/v1");
+    profile.thinking_tags = true;
+    agent_llm::OpenAiChatCodec::new("m", profile).expect("a codec")
+}
+
+fn contents(deltas: &[&str], reason: &str) -> String {
+    let said = deltas.iter().map(|said| delta(&serde_json::json!({"content": said}).to_string()));
+    said.chain([finish(reason), DONE.to_owned()]).collect()
+}
+
+#[test]
+fn thinking_between_tags_is_reasoning_and_goes_back_as_it_came() {
+    let both = [Block::reasoning("The user wants 4."), Block::text("Four.")];
+    for deltas in
+        [&["<thi", "nk>The user wants", " 4.</th", "ink>\n\nFour."][..], &["The user wants 4.", "</think>\n\nFour."]]
+    {
+        let (response, chunks) = streamed(&tagged(), &contents(deltas, "stop")).expect("an answer");
+        assert_eq!(response.message.blocks(), both, "{deltas:?}");
+        let mut heard = agent_core::model::MessageBuilder::default();
+        chunks.iter().for_each(|chunk| heard.push(chunk));
+        assert_eq!(heard.into_blocks(), both, "{deltas:?}");
+        assert!(sent_back(&tagged(), &response.message).contains("</think>"), "{deltas:?}");
+    }
+    let (plain, _) = streamed(&codec(), &contents(&["<think>x</think>y"], "stop")).expect("an answer");
+    assert_eq!(plain.message.text(), "<think>x</think>y", "of a server that tells thinking apart it is text");
+}
+
+#[test]
+fn a_call_in_the_format_of_gpt_oss_is_a_call() {
+    let said = "<|channel|>commentary to=functions.query <|constrain|>json<|message|>{\"q\":1}<|call|>";
+    let (response, _) = streamed(&codec(), &contents(&[said], "stop")).expect("an answer");
+    let calls: Vec<_> = response.message.calls().map(|call| (&*call.name, call.arguments.as_str())).collect();
+    assert_eq!((calls, response.finish), (vec![("query", "{\"q\":1}")], agent_core::FinishReason::ToolCalls));
+}
+
+#[test]
+fn an_answer_that_the_server_broke_off_is_an_error_that_may_be_tried_again() {
+    let error = streamed(&codec(), &contents(&["The result is 4"], "insufficient_system_resource")).expect_err("cut");
+    assert_eq!(error.kind(), agent_core::ErrorKind::Overloaded);
+}
+
+#[test]
+fn a_call_in_the_older_form_is_a_call() {
+    let message = r#"{"role":"assistant","content":null,"function_call":{"name":"look","arguments":"{\"a\":1}"}}"#;
+    let response = codec().decode(completion(message, "function_call").as_bytes()).expect("an answer");
+    let call = response.message.calls().next().expect("the call").clone();
+    assert_eq!((&*call.name, call.arguments.as_str(), call.id.is_empty()), ("look", "{\"a\":1}", false));
+    let (streamed, _) = streamed(
+        &codec(),
+        &[
+            delta(r#"{"role":"assistant","content":null,"function_call":{"name":"look","arguments":"{\"a\":"}}"#),
+            delta(r#"{"function_call":{"arguments":"1}"}}"#),
+            finish("function_call"),
+            DONE.to_owned(),
+        ]
+        .concat(),
+    )
+    .expect("an answer");
+    assert_eq!(streamed.message.calls().next().expect("the call").arguments, "{\"a\":1}");
+}
+
+#[test]
+fn usage_of_groq_is_found_where_nobody_asked_for_it() {
+    let last = r#"data: {"id":"r1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"x_groq":{"id":"q","usage":{"prompt_tokens":10,"completion_tokens":5}}}"#;
+    let body = format!("{}{last}\n\n{DONE}", delta(r#"{"content":"hi"}"#));
+    let (response, _) = streamed(&codec(), &body).expect("an answer");
+    assert_eq!(response.usage.total(), 15, "{:?}", response.usage);
+}
+
+#[test]
+fn thinking_that_comes_in_hundreds_of_pieces_goes_back_in_one() {
+    let piece = |said: &str| {
+        let part = json!({"type": "thinking", "thinking": [{"type": "text", "text": said}]});
+        json!({"content": [part]}).to_string()
+    };
+    let deltas = [piece("Two "), piece("and "), piece("two."), json!({"content": "Four."}).to_string()];
+    let (response, _) = read(&deltas.iter().map(String::as_str).collect::<Vec<_>>());
+    let back: Value = serde_json::from_str(&sent_back(&codec(), &response.message)).expect("JSON");
+    assert_eq!(back["content"][0]["thinking"], json!([{"type": "text", "text": "Two and two."}]));
+}
+
+#[test]
+fn accounts_of_a_server_are_no_part_of_the_message() {
+    let (response, _) = read(&[r#"{"role":"assistant","content":"Hi.","token_id":129}"#]);
+    assert!(!sent_back(&codec(), &response.message).contains("token_id"));
+}

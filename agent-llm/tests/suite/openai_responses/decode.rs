@@ -146,9 +146,8 @@ fn a_response_that_failed_is_the_error_that_it_is() {
 #[test]
 fn an_answer_that_is_still_to_come_is_told_from_what_is_none() {
     let queued = codec().decode(br#"{"id": "r1", "object": "response", "status": "queued", "output": []}"#);
-    let queued = queued.expect("an answer");
-    assert_eq!((queued.finish, queued.id.as_deref()), (FinishReason::Other("queued".into()), Some("r1")));
-    assert!(queued.message.is_empty());
+    let queued = queued.expect_err("no answer yet");
+    assert!(queued.kind() == ErrorKind::InvalidRequest && queued.message().contains("background"), "{queued}");
     for body in ["", "[]", "{}", "null", r#"{"choices": []}"#, r#"{"output": "text"}"#, "<html>"] {
         assert_eq!(codec().decode(body.as_bytes()).expect_err(body).kind(), ErrorKind::Protocol, "{body}");
     }

@@ -40,6 +40,18 @@ async fn by_default_the_limit_is_the_models_window() {
 }
 
 #[tokio::test]
+async fn room_for_the_answer_is_left_in_the_window() {
+    let history = long(10, 400);
+    let mut world = World::new(ContextCompaction::new(), history.clone());
+    world.window = Some(tokens(&history) * 2);
+    world.step(u64::MAX).await.expect("answers");
+    assert_eq!(world.kept(), history, "half of the window is free");
+    world.reserved = tokens(&history);
+    world.step(u64::MAX).await.expect("answers");
+    assert!(tokens(&world.kept()) < tokens(&history), "the answer takes the other half");
+}
+
+#[tokio::test]
 async fn below_the_trigger_nothing_happens() {
     let world = World::new(ContextCompaction::new(), long(2, 400));
     world.step(u64::MAX).await.expect("answers");

@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) sent: Arc<Mutex<Vec<History>>>,
     /// Known context window of the model.
     pub(crate) window: Option<u64>,
+    /// Tokens that requests reserve for the answer.
+    pub(crate) reserved: u64,
 }
 
 impl World {
@@ -71,7 +73,7 @@ impl World {
         let events = Arc::new(Mutex::new(Vec::new()));
         let noted = events.clone();
         run.cx().attach(Arc::new(move |event: &Event| noted.lock().expect("free").push(event.kind.clone())));
-        Self { list, run, events, sent: Arc::default(), window: Some(1_000) }
+        Self { list, run, events, sent: Arc::default(), window: Some(1_000), reserved: 0 }
     }
 
     /// Makes a step's model call, answered by a provider that accepts prompts of up to `fits`
@@ -95,7 +97,8 @@ impl World {
 
     pub(crate) async fn call(&self, model: ModelService) -> Result<ModelResponse> {
         let mut req = ModelRequest::new(self.run.cx().clone());
-        req.model = self.window.map(|window| Arc::new(ModelInfo::new("m").with_context_window(window)));
+        let info = |window| ModelInfo::new("m").with_context_window(window).with_reserved_output(self.reserved);
+        req.model = self.window.map(|window| Arc::new(info(window)));
         model.oneshot(req).await
     }
 

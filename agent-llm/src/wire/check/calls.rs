@@ -1,0 +1,44 @@
+//! Arguments of calls in the conversation: servers that render them with a template refuse all but
+//! objects.
+
+use agent_core::{Block, Message, message::Origin};
+use serde_json::{Map, Value};
+
+use super::messages::Messages;
+use crate::wire::json::own;
+
+/// Writes arguments that are not a JSON object as one. Calls in the provider's own JSON stay.
+pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin) {
+    for at in 0..messages.len() {
+        let Some(Message::Assistant(message)) = messages.get(at) else { continue };
+        let is_own = own(origin, message.raw()).is_some();
+        if is_own || message.calls().all(|call| object_of(&call.arguments).is_none()) {
+            continue;
+        }
+        let blocks = messages.assistant_mut(at).map(|message| message.blocks_mut().iter_mut());
+        for block in blocks.into_iter().flatten() {
+            if let Block::ToolCall(call) = block
+                && own(origin, call.raw.as_ref()).is_none()
+                && let Some(object) = object_of(&call.arguments)
+            {
+                call.arguments = object;
+            }
+        }
+    }
+}
+
+/// The object that is meant by arguments that are none; `None` for an object, and for what has no
+/// obvious reading, which each wire writes in its own way.
+fn object_of(arguments: &str) -> Option<String> {
+    let said = arguments.trim_start();
+    if said.is_empty() || said.starts_with('{') {
+        return None;
+    }
+    match serde_json::from_str(said).ok()? {
+        Value::Null => Some("{}".to_owned()),
+        Value::Array(items) if items.is_empty() => Some("{}".to_owned()),
+        // Arguments that were encoded twice.
+        Value::String(inner) if serde_json::from_str::<Map<String, Value>>(&inner).is_ok() => Some(inner),
+        _ => None,
+    }
+}

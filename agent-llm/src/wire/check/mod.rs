@@ -1,0 +1,56 @@
+//! Request check: repairs what a provider would refuse, in the outgoing request and never in the
+//! stored conversation.
+//!
+//! [`Rules`] say as data what a provider refuses. A request that breaks none of them is borrowed
+//! and written as it is. Repairs of a message depend on the messages before it alone, as far as the
+//! rule allows, so that prompt caches keep their prefix.
+
+mod calls;
+mod ids;
+mod media;
+mod messages;
+mod names;
+mod rules;
+mod schemas;
+mod sizes;
+mod tools;
+mod turns;
+
+use std::borrow::Cow;
+
+use agent_core::{ModelRequest, Result, message::Origin};
+
+use self::messages::Messages;
+pub(super) use self::{
+    rules::Rules,
+    tools::{ToolText, text_of},
+    turns::without_thinking,
+};
+
+/// The request as it may be sent to the provider of `origin`.
+///
+/// # Errors
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what cannot be repaired, with the
+/// rule and what to do.
+pub(super) fn checked<'a>(req: &'a ModelRequest, origin: &Origin, rules: &Rules) -> Result<Cow<'a, ModelRequest>> {
+    tools::check_count(&req.tools, rules)?;
+    let mut messages = Messages::new(&req.messages);
+    media::repair(&mut messages, origin, &rules.media);
+    turns::drop_blanks(&mut messages, rules);
+    calls::repair(&mut messages, origin);
+    names::repair(&mut messages, &req.tools);
+    ids::repair(&mut messages, origin, rules.ids);
+    turns::pair(&mut messages, rules);
+    let stand_ins = turns::stand_in_tools(req, rules);
+    let repaired = messages.finish()?;
+    if repaired.is_none() && stand_ins.is_none() {
+        return Ok(Cow::Borrowed(req));
+    }
+    let mut req = req.clone();
+    req.messages = repaired.unwrap_or(req.messages);
+    req.tools = stand_ins.unwrap_or(req.tools);
+    Ok(Cow::Owned(req))
+}
+
+#[cfg(test)]
+mod tests;

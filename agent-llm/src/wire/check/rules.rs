@@ -1,0 +1,211 @@
+//! Rules of providers, as data. Each names its source and the date at which it held.
+
+use super::sizes::Kind;
+use crate::wire::profile::{Dialect, Profile};
+
+/// What a provider refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::wire) struct Rules {
+    pub(super) ids: IdRule,
+    pub(super) media: MediaRules,
+    pub(super) turns: TurnRules,
+    pub(super) tools: ToolRules,
+}
+
+/// Ids of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct IdRule {
+    pub(super) length: Length,
+    /// Only letters, digits, `_` and `-`.
+    pub(super) plain: bool,
+    /// Ids in the provider's own messages are checked too.
+    pub(super) own: bool,
+    /// No id twice in a request.
+    pub(super) unique: bool,
+}
+
+/// Length of an id, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Length {
+    Any,
+    Most(usize),
+    Exactly(usize),
+}
+
+/// Images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MediaRules {
+    pub(super) images: &'static [Kind],
+    /// The most pixels of an image's longer side.
+    pub(super) side: Option<u32>,
+    /// With more images than this, the longer side of each has at most so many pixels.
+    pub(super) many: Option<(usize, u32)>,
+    /// The most characters of an image in base64.
+    pub(super) bytes: Option<usize>,
+    /// The most images of a request.
+    pub(super) count: Option<usize>,
+}
+
+/// Order and content of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::wire) struct TurnRules {
+    /// Blank texts of the assistant.
+    pub(super) blanks: Blanks,
+    /// User and assistant take turns.
+    pub(super) alternate: bool,
+    /// An answer stands between results and the next message of the user.
+    pub(in crate::wire) answer_after_results: bool,
+    /// A conversation with calls is refused without tools on offer.
+    pub(super) tools_with_calls: bool,
+    /// A message with calls must have `reasoning_content`.
+    pub(in crate::wire) reasoning_with_calls: bool,
+    /// Results hold parts of the server's own, which a message of the user may not hold.
+    pub(in crate::wire) own_parts_in_results: bool,
+}
+
+/// Blank texts of the assistant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Blanks {
+    Taken,
+    /// Refused where no other text stands in the message.
+    NotAlone,
+    Refused,
+}
+
+/// Tools on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ToolRules {
+    pub(super) count: Option<usize>,
+    /// The most characters of a description.
+    pub(super) description: Option<usize>,
+    /// The root of a schema has `properties`, and each array `items`.
+    pub(super) complete: bool,
+    /// Keys of properties match `^[a-zA-Z0-9_.-]{1,64}$`.
+    pub(super) plain_keys: bool,
+}
+
+const COMMON: [Kind; 4] = [Kind::Jpeg, Kind::Png, Kind::Gif, Kind::Webp];
+
+/// Any server: what no provider takes, and nothing that only some refuse.
+const ANY: Rules = Rules {
+    ids: IdRule { length: Length::Any, plain: false, own: false, unique: false },
+    media: MediaRules { images: &COMMON, side: None, many: None, bytes: None, count: None },
+    turns: TurnRules {
+        blanks: Blanks::Taken,
+        alternate: false,
+        answer_after_results: false,
+        tools_with_calls: false,
+        reasoning_with_calls: false,
+        own_parts_in_results: false,
+    },
+    tools: ToolRules { count: None, description: None, complete: false, plain_keys: false },
+};
+
+impl Rules {
+    /// Chat Completions.
+    pub(in crate::wire) fn chat(profile: &Profile) -> Self {
+        let mut rules = ANY;
+        // "string too long. Expected a string with maximum length 40" (`tool_calls[].id` at OpenAI,
+        // 2026-05); other servers take such ids too.
+        rules.ids.length = Length::Most(40);
+        match profile.dialect {
+            Dialect::Openai => {
+                rules.ids.own = true;
+                rules.tools = OPENAI_TOOLS;
+            }
+            // "Unexpected role 'user' after role 'tool'" (api.mistral.ai, 2026-09).
+            Dialect::Mistral => rules.turns.answer_after_results = true,
+            // "thinking is enabled but reasoning_content is missing in assistant tool call message"
+            // (api.moonshot.ai, 2026-03; api.deepseek.com, 2026-02).
+            Dialect::Moonshot | Dialect::Deepseek => rules.turns.reasoning_with_calls = true,
+            // "conversation roles must alternate user/assistant/user/assistant/..." (chat templates
+            // of Mistral and Gemma; api.perplexity.ai, 2026-10).
+            Dialect::Alternating => rules.turns.alternate = true,
+            Dialect::Compatible => {}
+        }
+        if let Some(length) = profile.call_id_length {
+            rules.ids.length = Length::Exactly(length);
+        }
+        rules
+    }
+
+    /// Responses.
+    pub(in crate::wire) fn responses(profile: &Profile) -> Self {
+        let mut rules = ANY;
+        // "string too long. Expected a string with maximum length 64" (`input[].call_id` at OpenAI,
+        // 2026-05). The same id of two calls: "Duplicate function call id" (2026-09).
+        rules.ids = IdRule { length: Length::Most(64), plain: false, own: true, unique: true };
+        rules.tools = if profile.dialect == Dialect::Openai { OPENAI_TOOLS } else { rules.tools };
+        rules
+    }
+
+    /// Anthropic Messages, whoever serves it.
+    pub(in crate::wire) fn messages() -> Self {
+        let mut rules = ANY;
+        // `tool_use.id`: "String should match pattern '^[a-zA-Z0-9_-]+$'" (2026-02); "`tool_use`
+        // ids must be unique" (2025-12).
+        rules.ids = IdRule { length: Length::Most(64), plain: true, own: false, unique: true };
+        // Limits of images: vision guide of Claude's documentation (2026-10): 8000 pixels a side,
+        // 2000 of more than 20 images, 5 MB in base64, 100 images a request.
+        rules.media = MediaRules {
+            side: Some(8000),
+            many: Some((20, 2000)),
+            bytes: Some(5 * 1024 * 1024),
+            count: Some(100),
+            ..rules.media
+        };
+        // "text content blocks must contain non-whitespace text" (2026-08).
+        rules.turns.blanks = Blanks::NotAlone;
+        // "input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+        // (2026-09).
+        rules.tools.plain_keys = true;
+        rules
+    }
+
+    /// Bedrock's Converse; `is_claude` if the model is one of Anthropic's.
+    pub(in crate::wire) fn converse(is_claude: bool) -> Self {
+        let mut rules = if is_claude { Self::messages() } else { ANY };
+        // "toolUseId": `[a-zA-Z0-9_-]+`, at most 64 (API reference, 2026-10).
+        rules.ids = IdRule { length: Length::Most(64), plain: true, own: false, unique: true };
+        // "The text field in the ContentBlock object is blank" (2026-08).
+        rules.turns.blanks = Blanks::Refused;
+        // "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+        // (2026-07).
+        rules.turns.tools_with_calls = true;
+        rules
+    }
+
+    /// Gemini's `generateContent`.
+    pub(in crate::wire) fn gemini() -> Self {
+        let mut rules = ANY;
+        // Image understanding (ai.google.dev, 2026-09): no GIF, but HEIC and HEIF.
+        rules.media.images = &[Kind::Jpeg, Kind::Png, Kind::Webp, Kind::Gif, Kind::Heic];
+        rules
+    }
+
+    /// Cohere's Chat.
+    pub(in crate::wire) fn cohere() -> Self {
+        let mut rules = ANY;
+        // Documents stand in the content of tools, not of users (API reference, version 2,
+        // 2026-10).
+        rules.turns.own_parts_in_results = true;
+        rules
+    }
+
+    /// A wire whose servers state no rules: Ollama's.
+    pub(in crate::wire) fn any() -> Self {
+        ANY
+    }
+
+    /// What of them decides how messages are written.
+    pub(in crate::wire) fn turns(&self) -> TurnRules {
+        self.turns
+    }
+}
+
+/// OpenAI and Azure: at most 128 tools ("Expected an array with maximum length 128", 2025-08),
+/// descriptions of 1024 characters (2025-06; the newest models may take more), `properties`
+/// ("object schema missing properties", 2025-04) and `items` ("array schema missing items",
+/// 2024-05).
+const OPENAI_TOOLS: ToolRules =
+    ToolRules { count: Some(128), description: Some(1024), complete: true, plain_keys: false };

@@ -1,0 +1,58 @@
+//! Tools on offer: their number, descriptions and schemas.
+
+use std::borrow::Cow;
+
+use agent_core::{Error, ErrorKind, Result, Retry, ToolSpec};
+use serde_json::Value;
+
+use super::{Rules, schemas};
+
+/// What a provider is told of a tool.
+pub(in crate::wire) struct ToolText<'a> {
+    pub(in crate::wire) description: Cow<'a, str>,
+    pub(in crate::wire) parameters: Value,
+}
+
+/// Refuses more tools than the provider takes.
+pub(super) fn check_count(specs: &[ToolSpec], rules: &Rules) -> Result<()> {
+    match rules.tools.count {
+        Some(most) if specs.len() > most => {
+            let message = format!(
+                "the request offers {} tools, and the provider takes {most}: offer fewer (allow or deny tools of a server by \
+                 name), or let the model find them with tool_search",
+                specs.len()
+            );
+            Err(Error::new(ErrorKind::InvalidRequest, message).with_retry(Retry::Permanent))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The tool's description and schema in a form that the provider takes.
+pub(in crate::wire) fn text_of<'a>(spec: &'a ToolSpec, rules: &Rules) -> ToolText<'a> {
+    let (mut parameters, choice) = schemas::repaired(&spec.parameters, &rules.tools);
+    let mut description = Cow::Borrowed(spec.description.as_str());
+    if let Some(choice) = choice {
+        let blank = if description.is_empty() { "" } else { "\n" };
+        description = format!("{description}{blank}{choice}").into();
+    }
+    if let Some(most) = rules.tools.description.filter(|most| description.chars().count() > *most) {
+        let (kept, rest) = cut(&description, most);
+        // The schema's own description has no such limit.
+        if let Some(fields) = parameters.as_object_mut() {
+            let own =
+                fields.get("description").and_then(Value::as_str).map(|own| format!("\n{own}")).unwrap_or_default();
+            fields.insert("description".into(), format!("(The tool's description goes on:) {rest}{own}").into());
+        }
+        description = kept.into();
+    }
+    ToolText { description, parameters }
+}
+
+/// The text in two, the first of at most `most` characters and ending between two words.
+fn cut(text: &str, most: usize) -> (String, String) {
+    const MORE: &str = " ..";
+    let end = text.char_indices().nth(most - MORE.len()).map_or(text.len(), |(at, _)| at);
+    let end = text[..end].rfind(char::is_whitespace).filter(|at| *at > 0).unwrap_or(end);
+    (format!("{}{MORE}", &text[..end]), text[end..].trim_start().to_owned())
+}
