@@ -24,7 +24,7 @@ impl Auth {
     /// [`Config`](agent_core::ErrorKind::Config) if the key or the header name is not valid in
     /// HTTP.
     pub(crate) fn show(&self, key: &str, headers: &mut HeaderMap) -> Result<()> {
-        // A key that was read from a file often ends with a line break.
+        // A key read from a file often ends with a line break.
         let key = key.trim();
         match self {
             Self::Bearer => insert(headers, header::AUTHORIZATION.as_str(), &format!("Bearer {key}")),

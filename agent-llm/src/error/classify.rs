@@ -11,7 +11,7 @@ const CODES: [(&str, ErrorKind); 34] = [
     ("request_too_large", ErrorKind::ContextOverflow),
     ("too_many_prompt_tokens", ErrorKind::ContextOverflow),
     ("model_max_prompt_tokens_exceeded", ErrorKind::ContextOverflow),
-    // Z.ai's number for a prompt that is too long.
+    // Z.ai's code for a prompt that is too long.
     ("1261", ErrorKind::ContextOverflow),
     ("insufficient_quota", ErrorKind::Quota),
     ("usage_limit_reached", ErrorKind::Quota),
@@ -100,7 +100,7 @@ fn kind(error: &ProviderError) -> ErrorKind {
     match (error.status, by_name) {
         // These kinds are more specific than any status.
         (_, Some(kind @ (ErrorKind::ContextOverflow | ErrorKind::Quota | ErrorKind::ContentFiltered))) => kind,
-        // llama.cpp answers 500.
+        // llama.cpp responds with status 500.
         (None | Some(400 | 413 | 422 | 500), _) if is_overflow(&error.message) => ErrorKind::ContextOverflow,
         (Some(status), _) => by_status(status).or(by_name).unwrap_or(ErrorKind::InvalidRequest),
         (None, _) => by_name.unwrap_or(ErrorKind::Provider),

@@ -1,15 +1,15 @@
-//! Room for the answer: a refusal whose numbers say that the prompt fits, and that prompt and
-//! answer together do not.
+//! Repair of the output limit: for a rejected request whose prompt fits the context window, but not
+//! together with the requested answer.
 
 use std::sync::Arc;
 
 use agent_core::{Error, ErrorKind, ModelRequest};
 
-/// The fewest tokens of an answer for which a request is worth sending again.
+/// Minimum output limit for which a retry is worthwhile, in tokens.
 const LEAST: u64 = 1_024;
 
-/// The request with as many tokens for the answer as the provider's numbers leave; `None` if the
-/// prompt is too long by itself, or the numbers are not known.
+/// Returns the request with the output limit reduced to the remaining tokens; `None` if the prompt
+/// itself is too long, or the message does not contain the numbers.
 pub(crate) fn with_room(req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
     if refused.kind() != ErrorKind::ContextOverflow {
         return None;
@@ -17,7 +17,7 @@ pub(crate) fn with_room(req: &ModelRequest, refused: &Error) -> Option<ModelRequ
     let (prompt, limit) = numbers(refused.message())?;
     let left = limit.checked_sub(prompt).filter(|left| *left >= LEAST)?;
     let fits = |asked: Option<u64>| asked.is_none_or(|asked| asked > left);
-    // A budget for thinking is a part of the answer's tokens.
+    // A thinking budget is part of the output limit.
     let thinks_more = req.params.thinking_tokens.is_some_and(|thinking| thinking >= left);
     if !fits(req.params.max_tokens) || thinks_more {
         return None;
@@ -27,7 +27,7 @@ pub(crate) fn with_room(req: &ModelRequest, refused: &Error) -> Option<ModelRequ
     Some(req)
 }
 
-/// The tokens of the prompt, and those of prompt and answer together that the provider takes.
+/// Extracts the tokens of the prompt, and the context window, from the message.
 fn numbers(message: &str) -> Option<(u64, u64)> {
     let said = message.to_lowercase();
     let after = |marker: &str| said.split_once(marker).map(|(_, rest)| integers(rest));
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// The most tokens of the answer with which the request is sent again.
+    /// Returns the output limit of the repaired request.
     fn again(message: &str, asked: Option<u64>) -> Option<u64> {
         let history = History::from_messages([Message::user("hi")]).expect("paired");
         let mut req = ModelRequest::new(detached_run(history).cx().clone());

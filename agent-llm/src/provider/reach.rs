@@ -173,7 +173,7 @@ impl Lacks {
         }
         let found = provider.keys.iter().find_map(|key| Some((wanted.variable(Some(&key.variable))?, key)));
         if let Some((value, known)) = found {
-            // A variable that was filled from a file often ends with a line break.
+            // A value read from a file often ends with a line break.
             let value = value.trim();
             if value.contains(char::is_control) {
                 let (name, variable) = (&provider.name, &known.variable);
@@ -220,7 +220,7 @@ fn elsewhere(providers: &Providers, provider: &Provider, way: impl Way, url: &st
         _ => {
             let host = authority(url);
             let host = host.rsplit_once(':').map_or(host, |(host, _port)| host);
-            // Another host, asked in the dialect of the provider that was named.
+            // Another host, called in the dialect of the named provider.
             Provider {
                 name: if host.is_empty() { "unknown" } else { host }.to_owned(),
                 keys: if is_pair { provider.keys.clone() } else { Vec::new() },

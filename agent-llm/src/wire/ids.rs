@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 /// Returns the id of the call at `at`, if its server assigned none: deterministic, so that a
 /// recorded answer always decodes equally.
 pub(crate) fn call_id(response: &str, at: usize) -> String {
-    /// Longer ids are refused by OpenAI's Chat Completions.
+    /// Maximum length of ids in OpenAI's Chat Completions.
     const LONGEST: usize = 40;
     let id = if response.is_empty() { format!("call_{at}") } else { format!("call_{response}_{at}") };
     if id.len() <= LONGEST {

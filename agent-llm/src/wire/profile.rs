@@ -67,13 +67,14 @@ pub struct Profile {
     /// Required length of call ids, in letters and digits. Ids of another form that the server did
     /// not assign are mapped. Default: any.
     pub call_id_length: Option<usize>,
-    /// What the server refuses in a request beside that: such requests are repaired before they are sent. Default: what nearly
-    /// all servers take.
+    /// Further restrictions of the server: requests that violate them are repaired before they are
+    /// sent. Default: the restrictions of nearly all servers.
     pub dialect: Dialect,
-    /// Whether the text of an answer may begin with the model's thinking, up to `</think>`: servers without a parser of reasoning
-    /// leave it there. It becomes reasoning, and goes back as it came. Default: false.
+    /// True if the text of an answer may begin with the model's thinking, up to `</think>`: servers
+    /// without a reasoning parser leave it there. It becomes reasoning, and is sent back unchanged.
+    /// Default: false.
     pub thinking_tags: bool,
-    /// How documents are written.
+    /// Format of documents.
     pub documents: DocumentForm,
     /// True if it supports efforts above `high`. Otherwise `high` is sent instead.
     pub above_high: bool,
@@ -117,7 +118,7 @@ pub enum DocumentForm {
     Url,
 }
 
-/// Rules of a server about requests that it would refuse.
+/// Restrictions of a server on requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -126,15 +127,15 @@ pub enum Dialect {
     /// Nearly all servers.
     #[default]
     Compatible,
-    /// OpenAI's: at most 128 tools, short descriptions, ids of at most 40 characters.
+    /// OpenAI: at most 128 tools, short descriptions, ids of at most 40 characters.
     Openai,
-    /// Mistral's: an answer stands between results and the next message of the user.
+    /// Mistral: an answer is required between results and the next user message.
     Mistral,
-    /// Moonshot's: a message with calls has `reasoning_content`.
+    /// Moonshot: a message with calls requires `reasoning_content`.
     Moonshot,
-    /// DeepSeek's: a message with calls has `reasoning_content`.
+    /// DeepSeek: a message with calls requires `reasoning_content`.
     Deepseek,
-    /// User and assistant take turns, as chat templates of open models insist on.
+    /// User and assistant messages must alternate, as in the chat templates of open models.
     Alternating,
 }
 

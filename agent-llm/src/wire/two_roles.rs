@@ -60,10 +60,10 @@ pub(crate) trait TwoRoles {
         true
     }
 
-    /// A call.
+    /// Encodes a call.
     fn call(call: &ToolCall) -> Self::Block<'_>;
 
-    /// The result of the call of this id, which says `content`.
+    /// Encodes the result of the call with this id.
     fn result<'a>(id: &'a str, content: Vec<Self::Block<'a>>, is_error: bool) -> Vec<Self::Block<'a>>;
 
     /// Decodes the parts of a content that is not the assistant's.
@@ -80,7 +80,7 @@ fn nothing<'a, W: TwoRoles>() -> W::Block<'a> {
     W::plain(EMPTY.into(), None)
 }
 
-/// What somebody said: a text or blocks.
+/// A message: a text or blocks.
 #[derive(Deserialize)]
 struct Spoken<'a> {
     #[cfg(feature = "requests")]
@@ -165,7 +165,7 @@ fn mark(message: &SystemMessage) -> Option<Cache> {
     })
 }
 
-/// The message whose call the result at `at` answers.
+/// Returns the message whose call the result at `at` answers.
 pub(crate) fn asked(history: &History, at: usize) -> Option<&AssistantMessage> {
     history.get(at)?.as_tool()?;
     let before = (0..at).rev().filter_map(|at| history.get(at));
@@ -235,7 +235,7 @@ impl<W: TwoRoles> Messages<'_, W> {
         }
     }
 
-    /// What the message at `at` says, which is not the assistant's.
+    /// Encodes the message at `at`, which is not the assistant's.
     fn blocks<'a>(&self, at: usize, message: &'a Message) -> Vec<W::Block<'a>> {
         match message {
             Message::Tool(result) => self.result(at, result),

@@ -104,10 +104,10 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes the head of the message. The same head may come again.
+    /// Applies the head of the message. The same head may be repeated.
     ///
     /// # Errors
-    /// If another message begins while this one is open: two answers were run together.
+    /// If another message begins while this one is open: two answers were concatenated.
     fn start(&mut self, message: MessageSaid<'_>) -> serde_json::Result<()> {
         let id = owned(message.id).unwrap_or_default();
         if !std::mem::replace(&mut self.has_begun, true) {

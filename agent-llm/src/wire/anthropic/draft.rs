@@ -76,7 +76,8 @@ impl Streamed for Messages {
                 merge_field(&mut draft.fields, kind.into(), (*more.0).into());
             }
         }
-        // What thinking holds beside words and a signature is of its progress: thinking goes back as it was whole.
+        // Other fields of thinking deltas only describe progress: thinking is sent back as in a
+        // non-streamed response.
         let rest = delta.rest.iter().filter(|_| draft.kind != Self::THOUGHTS);
         for (name, json) in rest.collect::<Vec<_>>() {
             merge_field(&mut draft.fields, name.0.to_string(), serde_json::from_str(json.get())?);

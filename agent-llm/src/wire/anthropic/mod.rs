@@ -130,7 +130,7 @@ impl AnthropicCodec {
         &self.profile
     }
 
-    /// True if the request gives the model a budget of tokens to think.
+    /// Returns true if the request sets a thinking budget in tokens.
     fn thinks_by_budget(&self, req: &ModelRequest) -> bool {
         let told = self.claude.thinking(&req.params, !req.tools.is_empty()).ok();
         let told = told.as_ref().and_then(|told| told.get("thinking")).or_else(|| req.params.extra.get("thinking"));

@@ -101,7 +101,7 @@ impl Streamed for Converse {
         let block = match &*kind {
             Self::TEXT => match fields.remove("citations") {
                 Some(citations) => {
-                    // The API takes no empty text, and sends a citation alone without one.
+                    // The API rejects empty texts, but sends citations without a text.
                     let content = (!said.is_empty()).then(|| ("content", json!([{"text": said}])));
                     let cited: Vec<_> = [("citations", citations)].into_iter().chain(content).collect();
                     json!({"citationsContent": with(fields, &cited)})

@@ -61,7 +61,8 @@ impl TwoRoles for Converse {
         BlockJson::ToolUse(CallJson { tool_use_id: &call.id, name: &call.name, input: Input::new(&call.arguments) })
     }
 
-    /// The result, and the last cache point of its parts behind it: there is no place for them within.
+    /// Encodes the result, followed by the last cache point of its parts, which is not allowed
+    /// inside.
     fn result<'a>(tool_use_id: &'a str, content: Vec<BlockJson<'a>>, is_error: bool) -> Vec<BlockJson<'a>> {
         let is_mark = |block: &BlockJson<'_>| matches!(block, BlockJson::CachePoint(_));
         let (mut marks, mut content): (Vec<_>, Vec<_>) = content.into_iter().partition(is_mark);

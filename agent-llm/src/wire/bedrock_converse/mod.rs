@@ -112,7 +112,7 @@ impl BedrockCodec {
         &self.profile
     }
 
-    /// True if the request gives a Claude a budget of tokens to think.
+    /// Returns true if the request sets a thinking budget in tokens for a Claude model.
     fn thinks_by_budget(&self, req: &ModelRequest) -> bool {
         let Family::Claude(claude) = &self.family else { return false };
         let told = claude.thinking(&req.params, !req.tools.is_empty()).ok();

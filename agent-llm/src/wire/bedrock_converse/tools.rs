@@ -53,7 +53,7 @@ pub(super) fn write_tools(origin: &Origin, rules: &Rules, specs: &[ToolSpec]) ->
     out
 }
 
-/// The tool in this API's form, without its cache point; none if another provider runs it.
+/// Encodes a tool, without its cache point; `None` if another provider runs it.
 pub(super) fn tool_json<'a>(origin: &Origin, rules: &Rules, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
     match own(origin, spec.raw.as_ref()) {
         Some(raw) => Some(ToolJson::Raw(raw)),

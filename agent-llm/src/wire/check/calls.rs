@@ -1,5 +1,5 @@
-//! Arguments of calls in the conversation: servers that render them with a template refuse all but
-//! objects.
+//! Repair of call arguments in the conversation: servers that render them with a template reject
+//! everything but objects.
 
 use agent_core::{Block, Message, message::Origin};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::messages::Messages;
 use crate::wire::json::own;
 
-/// Writes arguments that are not a JSON object as one. Calls in the provider's own JSON stay.
+/// Rewrites arguments that are not a JSON object. Calls in the provider's own JSON are unchanged.
 pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin) {
     for at in 0..messages.len() {
         let Some(Message::Assistant(message)) = messages.get(at) else { continue };
@@ -27,8 +27,8 @@ pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin) {
     }
 }
 
-/// The object that is meant by arguments that are none; `None` for an object, and for what has no
-/// obvious reading, which each wire writes in its own way.
+/// Returns the object that invalid arguments stand for; `None` if they are an object already, or
+/// have no obvious interpretation, which each wire encodes in its own way.
 fn object_of(arguments: &str) -> Option<String> {
     let said = arguments.trim_start();
     if said.is_empty() || said.starts_with('{') {

@@ -1,4 +1,5 @@
-//! Ids of calls: what another provider made may be too long, of other characters, or not unique.
+//! Repair of call ids: those of another provider may be too long, contain other characters, or not
+//! be unique.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
@@ -11,8 +12,8 @@ use super::{
 };
 use crate::wire::json::knows;
 
-/// Gives each call an id that the provider takes, and its result the same. An id is always mapped
-/// to the same one.
+/// Gives each call an id that the provider accepts, and its result the same id. The mapping is
+/// deterministic.
 pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin, rule: IdRule) {
     let most = if rule.unique { messages.len() } else { 0 };
     let (mut seen, mut renamed) = (HashSet::with_capacity(most), Vec::new());
@@ -43,7 +44,7 @@ pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin, rule: IdRule)
     }
 }
 
-/// The ids of a message's calls that must change, each with the one to write.
+/// Returns the ids of a message's calls that must change, each with its replacement.
 fn rename(
     message: &AssistantMessage,
     origin: &Origin,
@@ -74,7 +75,7 @@ fn of(renamed: &[(Arc<str>, Arc<str>)], id: &str) -> Option<Arc<str>> {
 }
 
 impl IdRule {
-    /// The id as the provider takes it.
+    /// Maps the id to one that the provider accepts.
     fn fit(self, id: &str) -> Cow<'_, str> {
         let plain = if self.plain { plain_id(id) } else { Cow::Borrowed(id) };
         match self.length {
@@ -90,8 +91,8 @@ fn hex(id: &str, length: usize) -> String {
     digits.chars().take(length).collect()
 }
 
-/// An id of letters, digits, `_` and `-`. Other characters stand as their bytes' numbers, so that
-/// two ids stay two.
+/// Maps an id to letters, digits, `_` and `-`. Other characters are escaped by their bytes, so that
+/// distinct ids stay distinct.
 fn plain_id(id: &str) -> Cow<'_, str> {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !id.is_empty() && id.bytes().all(is_taken) {
@@ -108,8 +109,8 @@ fn plain_id(id: &str) -> Cow<'_, str> {
     Cow::Owned(mapped)
 }
 
-/// An id of exactly `length` letters and digits, at most 32. Another is mapped to one: always the
-/// same, and two ids to two as far as so few characters can.
+/// Maps an id to exactly `length` letters and digits, at most 32. The mapping is deterministic, and
+/// collisions are as rare as that length permits.
 fn short_id(id: &str, length: usize) -> Cow<'_, str> {
     const TAKEN: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {

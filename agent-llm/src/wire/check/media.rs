@@ -1,5 +1,5 @@
-//! Images: of the type that their bytes say, of a form and a size that the provider takes, and no
-//! more than it takes.
+//! Repair of images: media types that match the bytes, supported formats and sizes, and no more
+//! images than the provider accepts.
 
 use agent_core::{
     Message, Part,
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::wire::content::{media_at, parts_of};
 
-/// An image of the conversation that is sent as bytes.
+/// An image of the conversation that is sent inline.
 struct Image {
     message: usize,
     part: usize,
-    /// The longer side in pixels; 0 if it is not known.
+    /// Longer side in pixels; 0 if unknown.
     side: u32,
 }
 
-/// Corrects types, and puts a text in the place of each image that the provider would refuse. Where
-/// there are too many, the oldest are left out.
+/// Corrects media types, and replaces each image that the provider would reject with a text. If
+/// there are too many images, the oldest are removed.
 pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin, rules: &MediaRules) {
     let mut images = Vec::new();
     for message in 0..messages.len() {
@@ -37,7 +37,8 @@ pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin, rules: &Media
         leave_out(messages, image.message, image.part, &why);
     }
     if let Some((few, side)) = rules.many.filter(|(few, _)| images.len() > *few) {
-        // Either all large images go, or as many as are too many: whichever leaves more.
+        // Removes either all large images, or as many images as exceed the limit: whichever keeps
+        // more.
         let surplus = images.len() - few;
         let large: Vec<_> = images.iter().filter(|image| image.side > side).collect();
         let left_out: Vec<_> = if large.len() > surplus { images.iter().take(surplus).collect() } else { large };
@@ -48,7 +49,7 @@ pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin, rules: &Media
     }
 }
 
-/// Repairs one part. Returns the image that it is, if it is sent.
+/// Repairs one part. Returns the image that it contains, if it is sent.
 fn repair_part(
     messages: &mut Messages<'_>,
     origin: &Origin,
@@ -60,7 +61,7 @@ fn repair_part(
     if media.raw.as_ref().is_some_and(|raw| crate::wire::json::knows(origin, raw)) {
         return None;
     }
-    // An address may hold the bytes itself.
+    // A URL may be a data URL.
     let inline = match &media.source {
         MediaSource::Url(url) if url.starts_with("data:") => media_at(url),
         _ => media.clone(),

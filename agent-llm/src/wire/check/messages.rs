@@ -2,7 +2,7 @@
 
 use agent_core::{AssistantMessage, Error, ErrorKind, History, Message, Result, Retry};
 
-/// The messages of a request, which are copied when the first of them is repaired.
+/// Messages of a request, copied on the first repair.
 pub(super) struct Messages<'a> {
     history: &'a History,
     repaired: Option<Vec<Message>>,
@@ -24,12 +24,12 @@ impl<'a> Messages<'a> {
         self.repaired.as_ref().map_or(self.history.len(), Vec::len)
     }
 
-    /// All messages, to be edited.
+    /// Returns all messages for editing.
     pub(super) fn all_mut(&mut self) -> &mut Vec<Message> {
         self.repaired.get_or_insert_with(|| self.history.iter().cloned().collect())
     }
 
-    /// The assistant's message at this place, to be edited.
+    /// Returns the assistant's message at this index for editing.
     pub(super) fn assistant_mut(&mut self, at: usize) -> Option<&mut AssistantMessage> {
         match self.all_mut().get_mut(at) {
             Some(Message::Assistant(message)) => Some(message),
@@ -37,7 +37,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// The repaired conversation; `None` if nothing was repaired.
+    /// Returns the repaired conversation; `None` if nothing was repaired.
     pub(super) fn finish(self) -> Result<Option<History>> {
         let history = self.repaired.map(History::from_messages).transpose();
         history.map_err(|e| {

@@ -1,9 +1,9 @@
-//! Request check: repairs what a provider would refuse, in the outgoing request and never in the
-//! stored conversation.
+//! Request check: repairs requests that a provider would reject, in the outgoing request and never
+//! in the stored conversation.
 //!
-//! [`Rules`] say as data what a provider refuses. A request that breaks none of them is borrowed
-//! and written as it is. Repairs of a message depend on the messages before it alone, as far as the
-//! rule allows, so that prompt caches keep their prefix.
+//! [`Rules`] describe a provider's restrictions as data. A request that violates none of them is
+//! borrowed and encoded unchanged. The repair of a message depends only on earlier messages, as far
+//! as the rule permits, so that prompt caches keep their prefix.
 
 mod calls;
 mod ids;
@@ -27,11 +27,11 @@ pub(super) use self::{
     turns::without_thinking,
 };
 
-/// The request as it may be sent to the provider of `origin`.
+/// Returns the request in a form that the provider of `origin` accepts.
 ///
 /// # Errors
-/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for what cannot be repaired, with the
-/// rule and what to do.
+/// [`InvalidRequest`](agent_core::ErrorKind::InvalidRequest) for a violation that cannot be
+/// repaired, with the rule and the remedy.
 pub(super) fn checked<'a>(req: &'a ModelRequest, origin: &Origin, rules: &Rules) -> Result<Cow<'a, ModelRequest>> {
     tools::check_count(&req.tools, rules)?;
     let mut messages = Messages::new(&req.messages);

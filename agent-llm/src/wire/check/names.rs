@@ -1,15 +1,17 @@
-//! Names of tools in the conversation: a model may have invented one that no provider takes back.
+//! Repair of tool names in the conversation: a model may have invented a name that no provider
+//! accepts.
 
 use agent_core::{Block, Message, ToolMessage, ToolSpec};
 
 use super::messages::Messages;
 use crate::wire::ids::NAMELESS;
 
-/// The longest name. OpenAI, Anthropic, Google and AWS state `^[a-zA-Z0-9_-]{1,64}$` (API
-/// references, 2026-11; Anthropic's newest models take 128 characters).
+/// Maximum length of a name. OpenAI, Anthropic, Google and AWS document `^[a-zA-Z0-9_-]{1,64}$`
+/// (API references, 2026-11; Anthropic's newest models accept 128 characters).
 const LONGEST: usize = 64;
 
-/// Gives every call, and its result, a name that providers take. Names of tools on offer stay.
+/// Gives every call, and its result, a name that providers accept. Names of tools on offer are
+/// unchanged.
 pub(super) fn repair(messages: &mut Messages<'_>, tools: &[ToolSpec]) {
     let stays = |name: &str| is_taken(name) || tools.iter().any(|spec| spec.name == name);
     for at in 0..messages.len() {
@@ -46,7 +48,7 @@ pub(super) fn is_taken(name: &str) -> bool {
     (1..=LONGEST).contains(&name.len()) && name.chars().all(is_allowed)
 }
 
-/// The name with `_` for each character that is refused, cut to the longest length.
+/// Replaces each invalid character with `_`, and truncates the name to the maximum length.
 pub(super) fn plain(name: &str) -> String {
     let plain: String = name.chars().take(LONGEST).map(|c| if is_allowed(c) { c } else { '_' }).collect();
     if plain.is_empty() { NAMELESS.to_owned() } else { plain }

@@ -1,9 +1,9 @@
-//! Rules of providers, as data. Each names its source and the date at which it held.
+//! Rules of providers, as data. Each rule states its source and the date on which it held.
 
 use super::sizes::Kind;
 use crate::wire::profile::{Dialect, Profile};
 
-/// What a provider refuses.
+/// Restrictions of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::wire) struct Rules {
     pub(super) ids: IdRule,
@@ -12,15 +12,15 @@ pub(in crate::wire) struct Rules {
     pub(super) tools: ToolRules,
 }
 
-/// Ids of calls.
+/// Restrictions on call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct IdRule {
     pub(super) length: Length,
-    /// Only letters, digits, `_` and `-`.
+    /// Only letters, digits, `_` and `-` are allowed.
     pub(super) plain: bool,
-    /// Ids in the provider's own messages are checked too.
+    /// True if ids in the provider's own messages are checked, too.
     pub(super) own: bool,
-    /// No id twice in a request.
+    /// Ids must be unique within a request.
     pub(super) unique: bool,
 }
 
@@ -32,61 +32,61 @@ pub(super) enum Length {
     Exactly(usize),
 }
 
-/// Images.
+/// Restrictions on images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MediaRules {
     pub(super) images: &'static [Kind],
-    /// The most pixels of an image's longer side.
+    /// Maximum length of an image's longer side, in pixels.
     pub(super) side: Option<u32>,
-    /// With more images than this, the longer side of each has at most so many pixels.
+    /// With more images than this, the maximum length of each image's longer side, in pixels.
     pub(super) many: Option<(usize, u32)>,
-    /// The most characters of an image in base64.
+    /// Maximum size of an image, in base64 characters.
     pub(super) bytes: Option<usize>,
-    /// The most images of a request.
+    /// Maximum number of images per request.
     pub(super) count: Option<usize>,
 }
 
-/// Order and content of messages.
+/// Restrictions on the order and content of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::wire) struct TurnRules {
-    /// Blank texts of the assistant.
+    /// Handling of blank texts of the assistant.
     pub(super) blanks: Blanks,
-    /// User and assistant take turns.
+    /// User and assistant messages must alternate.
     pub(super) alternate: bool,
-    /// An answer stands between results and the next message of the user.
+    /// An answer is required between results and the next user message.
     pub(in crate::wire) answer_after_results: bool,
-    /// A conversation with calls is refused without tools on offer.
+    /// A conversation with calls requires tools on offer.
     pub(super) tools_with_calls: bool,
-    /// A message with calls must have `reasoning_content`.
+    /// A message with calls requires `reasoning_content`.
     pub(in crate::wire) reasoning_with_calls: bool,
-    /// Results hold parts of the server's own, which a message of the user may not hold.
+    /// Results may contain server-specific parts, which a user message may not.
     pub(in crate::wire) own_parts_in_results: bool,
 }
 
-/// Blank texts of the assistant.
+/// Handling of blank texts of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Blanks {
     Taken,
-    /// Refused where no other text stands in the message.
+    /// Rejected unless the message contains another text.
     NotAlone,
     Refused,
 }
 
-/// Tools on offer.
+/// Restrictions on tools on offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ToolRules {
     pub(super) count: Option<usize>,
-    /// The most characters of a description.
+    /// Maximum length of a description, in characters.
     pub(super) description: Option<usize>,
-    /// The root of a schema has `properties`, and each array `items`.
+    /// The root of a schema requires `properties`, and each array `items`.
     pub(super) complete: bool,
-    /// Keys of properties match `^[a-zA-Z0-9_.-]{1,64}$`.
+    /// Property keys must match `^[a-zA-Z0-9_.-]{1,64}$`.
     pub(super) plain_keys: bool,
 }
 
 const COMMON: [Kind; 4] = [Kind::Jpeg, Kind::Png, Kind::Gif, Kind::Webp];
 
-/// Any server: what no provider takes, and nothing that only some refuse.
+/// Any server: rejections common to all providers, and none that only some have.
 const ANY: Rules = Rules {
     ids: IdRule { length: Length::Any, plain: false, own: false, unique: false },
     media: MediaRules { images: &COMMON, side: None, many: None, bytes: None, count: None },
@@ -102,11 +102,11 @@ const ANY: Rules = Rules {
 };
 
 impl Rules {
-    /// Chat Completions.
+    /// Returns the rules of Chat Completions.
     pub(in crate::wire) fn chat(profile: &Profile) -> Self {
         let mut rules = ANY;
         // "string too long. Expected a string with maximum length 40" (`tool_calls[].id` at OpenAI,
-        // 2026-05); other servers take such ids too.
+        // 2026-05); other servers accept such ids, too.
         rules.ids.length = Length::Most(40);
         match profile.dialect {
             Dialect::Openai => {
@@ -129,7 +129,7 @@ impl Rules {
         rules
     }
 
-    /// Responses.
+    /// Returns the rules of Responses.
     pub(in crate::wire) fn responses(profile: &Profile) -> Self {
         let mut rules = ANY;
         // "string too long. Expected a string with maximum length 64" (`input[].call_id` at OpenAI,
@@ -139,7 +139,7 @@ impl Rules {
         rules
     }
 
-    /// Anthropic Messages, whoever serves it.
+    /// Returns the rules of Anthropic Messages, on any platform.
     pub(in crate::wire) fn messages() -> Self {
         let mut rules = ANY;
         // `tool_use.id`: "String should match pattern '^[a-zA-Z0-9_-]+$'" (2026-02); "`tool_use`
@@ -162,7 +162,7 @@ impl Rules {
         rules
     }
 
-    /// Bedrock's Converse; `is_claude` if the model is one of Anthropic's.
+    /// Returns the rules of Bedrock's Converse; `is_claude` is true for Anthropic's models.
     pub(in crate::wire) fn converse(is_claude: bool) -> Self {
         let mut rules = if is_claude { Self::messages() } else { ANY };
         // "toolUseId": `[a-zA-Z0-9_-]+`, at most 64 (API reference, 2026-10).
@@ -175,29 +175,29 @@ impl Rules {
         rules
     }
 
-    /// Gemini's `generateContent`.
+    /// Returns the rules of Gemini's `generateContent`.
     pub(in crate::wire) fn gemini() -> Self {
         let mut rules = ANY;
-        // Image understanding (ai.google.dev, 2026-09): no GIF, but HEIC and HEIF.
+        // Image understanding (ai.google.dev, 2026-09): HEIC and HEIF, but no GIF.
         rules.media.images = &[Kind::Jpeg, Kind::Png, Kind::Webp, Kind::Gif, Kind::Heic];
         rules
     }
 
-    /// Cohere's Chat.
+    /// Returns the rules of Cohere's Chat.
     pub(in crate::wire) fn cohere() -> Self {
         let mut rules = ANY;
-        // Documents stand in the content of tools, not of users (API reference, version 2,
-        // 2026-10).
+        // Documents are allowed in the content of tools, but not of users (API reference, version
+        // 2, 2026-10).
         rules.turns.own_parts_in_results = true;
         rules
     }
 
-    /// A wire whose servers state no rules: Ollama's.
+    /// Returns the rules of a wire without documented restrictions: Ollama's.
     pub(in crate::wire) fn any() -> Self {
         ANY
     }
 
-    /// What of them decides how messages are written.
+    /// Returns the rules that affect the encoding of messages.
     pub(in crate::wire) fn turns(&self) -> TurnRules {
         self.turns
     }

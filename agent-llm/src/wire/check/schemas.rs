@@ -1,5 +1,5 @@
-//! Schemas of parameters, in the form that all providers take: JSON Schema 2020-12, an object at
-//! the root without combinations of schemas, and references into `$defs` alone.
+//! Repair of parameter schemas into a form that all providers accept: JSON Schema 2020-12, an
+//! object at the root without combinations of schemas, and references into `$defs` only.
 
 mod modern;
 mod references;
@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::rules::ToolRules;
 
-/// The schema as the provider takes it, and the choice between alternatives of the root, in words,
-/// if it had any.
+/// Returns the schema in a form that the provider accepts, and a description of the alternatives at
+/// the root, if it had any.
 pub(super) fn repaired(schema: &Value, rules: &ToolRules) -> (Value, Option<String>) {
     let mut schema = schema.clone();
     walk(&mut schema, &mut modern::rewrite);
@@ -35,7 +35,7 @@ pub(super) fn repaired(schema: &Value, rules: &ToolRules) -> (Value, Option<Stri
     (schema, choice)
 }
 
-/// Keywords that hold a schema, a list of schemas, or schemas by name.
+/// Keywords with a nested schema, a list of schemas, or schemas by name.
 const ONE: [&str; 12] = [
     "items",
     "additionalItems",
@@ -53,7 +53,7 @@ const ONE: [&str; 12] = [
 const LISTS: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Lets `visit` edit the schema and all within it, each before those within.
+/// Lets `visit` edit the schema and all nested ones, parents first.
 fn walk(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Some(fields) = schema.as_object_mut() else { return };
     visit(fields);
@@ -71,8 +71,8 @@ fn walk(schema: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     }
 }
 
-/// Gives properties keys of letters, digits, `_`, `.` and `-`. Arguments are named back by the same
-/// mapping.
+/// Restricts property keys to letters, digits, `_`, `.` and `-`. Argument names are mapped back in
+/// the same way.
 fn rename_keys(fields: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = fields.get_mut("properties") else { return };
     let renamed: BTreeMap<String, String> = portable_keys(properties.keys().map(String::as_str)).into_iter().collect();

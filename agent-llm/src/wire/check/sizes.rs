@@ -1,4 +1,4 @@
-//! What an image is, and how large, by its first bytes.
+//! Image formats and dimensions, from the first bytes.
 
 use base64::{
     Engine,
@@ -6,7 +6,7 @@ use base64::{
     engine::{GeneralPurpose, general_purpose::NO_PAD},
 };
 
-/// A form of images.
+/// Image format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Jpeg,
@@ -38,15 +38,15 @@ impl Kind {
     }
 }
 
-/// A text that is cut anywhere ends in bits of which nothing follows.
+/// Truncated base64 may end in incomplete bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// Characters of base64 that are looked at for the kind, and for the pixels of a JPEG, whose size
-/// may stand behind a preview.
+/// Number of base64 characters to inspect for the format, and for the dimensions of a JPEG, which
+/// may follow a thumbnail.
 const HEAD: usize = 512;
 const LONG_HEAD: usize = 512 * 1024;
 
-/// The kind of the image in `base64`; `None` if nobody knows it.
+/// Returns the format of the image in `base64`; `None` if it is unknown.
 pub(super) fn kind(base64: &str) -> Option<Kind> {
     let head = bytes(base64, HEAD);
     let text = String::from_utf8_lossy(&head);
@@ -70,7 +70,7 @@ fn is_heic(brand: &[u8]) -> bool {
     ["heic", "heix", "hevc", "heim", "heis", "mif1", "msf1"].iter().any(|known| brand.starts_with(known.as_bytes()))
 }
 
-/// Width and height in pixels; `None` if they are not among the first bytes.
+/// Returns width and height in pixels; `None` if the first bytes do not contain them.
 pub(super) fn pixels(base64: &str, kind: Kind) -> Option<(u32, u32)> {
     let head = bytes(base64, if kind == Kind::Jpeg { LONG_HEAD } else { HEAD });
     let le16 = |at: usize| Some(u32::from(*head.get(at)?) | u32::from(*head.get(at + 1)?) << 8);
@@ -97,7 +97,7 @@ pub(super) fn pixels(base64: &str, kind: Kind) -> Option<(u32, u32)> {
                 let marker = *head.get(at + 1)?;
                 match (*head.get(at)?, marker) {
                     (0xff, 0xff) => at += 1,
-                    // A frame, but for the tables that share its numbers.
+                    // A start-of-frame marker, excluding the tables in the same range.
                     (0xff, 0xc0..=0xcf) if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                         return Some((be16(at + 7)?, be16(at + 5)?));
                     }
@@ -111,10 +111,10 @@ pub(super) fn pixels(base64: &str, kind: Kind) -> Option<(u32, u32)> {
     }
 }
 
-/// The bytes of the first characters, as far as they are base64.
+/// Decodes the first characters, as far as they are base64.
 fn bytes(base64: &str, most: usize) -> Vec<u8> {
     let head: Vec<u8> = base64.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').take(most).collect();
-    // One character more than a whole number of bytes says nothing.
+    // A single trailing character does not encode a byte.
     let whole = head.len() - usize::from(head.len() % 4 == 1);
     LENIENT.decode(&head[..whole]).unwrap_or_default()
 }

@@ -38,7 +38,7 @@ fn converse() -> BedrockCodec {
     BedrockCodec::new("us.amazon.nova-pro-v1:0", profile).expect("a codec")
 }
 
-/// A codec of each wire whose providers state rules.
+/// Returns a codec for each wire with documented rules.
 fn wires() -> Vec<(&'static str, Box<dyn Codec>)> {
     vec![
         ("chat", Box::new(chat())),
@@ -69,7 +69,7 @@ fn turn(id: &str, name: &str, result: &str) -> [Message; 2] {
     [Message::Assistant(call), Message::Tool(ToolMessage::text(id, name, result, false))]
 }
 
-/// All values of fields of these names, in the order of the document's fields.
+/// Returns all values of fields with these names, in document order.
 fn found(value: &Value, names: &[&str]) -> Vec<Value> {
     let mut all = Vec::new();
     match value {
@@ -87,7 +87,7 @@ fn found(value: &Value, names: &[&str]) -> Vec<Value> {
     all
 }
 
-/// The schema of the only tool.
+/// Returns the schema of the only tool.
 fn schema_of(body: &Value) -> Value {
     found(body, &["parameters", "parametersJsonSchema", "input_schema", "inputSchema"]).remove(0)
 }
@@ -338,7 +338,7 @@ fn what_is_no_image_that_the_provider_takes_is_told_in_words() {
     }
 }
 
-/// A PNG of this width, as far as its head says.
+/// A PNG of this width, according to its header.
 fn png(width: u32) -> Part {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();

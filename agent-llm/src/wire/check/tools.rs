@@ -1,4 +1,4 @@
-//! Tools on offer: their number, descriptions and schemas.
+//! Repair of tools on offer: number, descriptions and schemas.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::{Rules, schemas};
 
-/// What a provider is told of a tool.
+/// Description and schema of a tool, as sent to the provider.
 pub(in crate::wire) struct ToolText<'a> {
     pub(in crate::wire) description: Cow<'a, str>,
     pub(in crate::wire) parameters: Value,
 }
 
-/// Refuses more tools than the provider takes.
+/// Rejects more tools than the provider accepts.
 pub(super) fn check_count(specs: &[ToolSpec], rules: &Rules) -> Result<()> {
     match rules.tools.count {
         Some(most) if specs.len() > most => {
@@ -28,7 +28,7 @@ pub(super) fn check_count(specs: &[ToolSpec], rules: &Rules) -> Result<()> {
     }
 }
 
-/// The tool's description and schema in a form that the provider takes.
+/// Returns the tool's description and schema in a form that the provider accepts.
 pub(in crate::wire) fn text_of<'a>(spec: &'a ToolSpec, rules: &Rules) -> ToolText<'a> {
     let (mut parameters, choice) = schemas::repaired(&spec.parameters, &rules.tools);
     let mut description = Cow::Borrowed(spec.description.as_str());
@@ -38,7 +38,7 @@ pub(in crate::wire) fn text_of<'a>(spec: &'a ToolSpec, rules: &Rules) -> ToolTex
     }
     if let Some(most) = rules.tools.description.filter(|most| description.chars().count() > *most) {
         let (kept, rest) = cut(&description, most);
-        // The schema's own description has no such limit.
+        // The schema's description has no length limit.
         if let Some(fields) = parameters.as_object_mut() {
             let own =
                 fields.get("description").and_then(Value::as_str).map(|own| format!("\n{own}")).unwrap_or_default();
@@ -49,7 +49,7 @@ pub(in crate::wire) fn text_of<'a>(spec: &'a ToolSpec, rules: &Rules) -> ToolTex
     ToolText { description, parameters }
 }
 
-/// The text in two, the first of at most `most` characters and ending between two words.
+/// Splits the text at a word boundary; the first part has at most `most` characters.
 fn cut(text: &str, most: usize) -> (String, String) {
     const MORE: &str = " ..";
     let end = text.char_indices().nth(most - MORE.len()).map_or(text.len(), |(at, _)| at);

@@ -1,4 +1,4 @@
-//! Order and content of messages.
+//! Repair of the order and content of messages.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Rules, messages::Messages, rules::Blanks};
 use crate::wire::{content::EMPTY, json::knows};
 
-/// Leaves out blank texts of the assistant.
+/// Removes blank texts of the assistant.
 pub(super) fn drop_blanks(messages: &mut Messages<'_>, rules: &Rules) {
     if rules.turns.blanks == Blanks::Taken {
         return;
@@ -39,8 +39,8 @@ fn is_blank(block: &Block) -> bool {
     matches!(block, Block::Text(text) if text.text.trim().is_empty() && text.citations.is_empty())
 }
 
-/// Brings roles into the order that the provider takes: messages of the user that follow each other
-/// become one, and an answer is put between results and the user's next message.
+/// Establishes the order of roles that the provider requires: merges consecutive user messages, and
+/// inserts an answer between results and the next user message.
 pub(super) fn pair(messages: &mut Messages<'_>, rules: &Rules) {
     let role = |at: usize, messages: &Messages<'_>| messages.get(at).map(Message::role);
     let mut at = 1;
@@ -62,8 +62,8 @@ pub(super) fn pair(messages: &mut Messages<'_>, rules: &Rules) {
     }
 }
 
-/// Tools for a conversation with calls that is sent without any, as some providers insist on: those
-/// that were called.
+/// Returns tools for a conversation with calls whose request offers none, as some providers
+/// require: the tools that were called.
 pub(super) fn stand_in_tools(req: &ModelRequest, rules: &Rules) -> Option<ToolSpecs> {
     if !rules.turns.tools_with_calls || !req.tools.is_empty() || req.params.extra.contains_key("toolConfig") {
         return None;
@@ -79,9 +79,9 @@ pub(super) fn stand_in_tools(req: &ModelRequest, rules: &Rules) -> Option<ToolSp
     (!specs.is_empty()).then(|| specs.into_iter().collect())
 }
 
-/// The request without thinking, if a turn with calls is under way that does not begin with the
-/// provider's own thinking: a model with a budget for thinking takes no such turn. Returns `None`
-/// if it may think.
+/// Returns the request without thinking, if the open turn has calls and does not begin with the
+/// provider's own thinking, which models with a thinking budget reject. Returns `None` if the model
+/// may think.
 pub(in crate::wire) fn without_thinking(req: &ModelRequest, origin: &Origin) -> Option<ModelRequest> {
     let turn =
         req.messages.iter().rev().take_while(|message| matches!(message, Message::Assistant(_) | Message::Tool(_)));

@@ -128,7 +128,7 @@ fn declaration(schemas: GeminiSchemas, spec: &ToolSpec) -> String {
     fields.say("description", Some(&text.description).filter(|text| !text.is_empty()));
     match schemas {
         GeminiSchemas::JsonSchema => fields.say("parametersJsonSchema", Some(&text.parameters)),
-        // The API refuses an object without properties.
+        // The API rejects an object without properties.
         GeminiSchemas::OpenApi => {
             fields.say("parameters", Some(open_api(&text.parameters)).filter(|s| s.get("properties").is_some()));
         }

@@ -122,7 +122,7 @@ impl Messages<'_> {
         }
         let response = match message.is_error() {
             true => Object::holding(&text, "error"),
-            // The API takes a reference for one to a part of the response.
+            // The API would resolve such a reference to a part of the response.
             false if text.contains("\"$ref\"") => Object::holding(&text, "result"),
             false => Object::of(&text, "result"),
         };

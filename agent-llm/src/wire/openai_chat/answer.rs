@@ -87,10 +87,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     }
 }
 
-/// Why DeepSeek ends an answer that it could not finish.
+/// DeepSeek's finish reason for an answer that it could not complete.
 const BROKEN_OFF: &str = "insufficient_system_resource";
 
-/// An answer under way.
+/// Decoder of an answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     origin: Origin,
@@ -105,7 +105,7 @@ pub(super) struct Answer {
     /// Choices that have begun, by index. Index 0 is the answer; the others become details.
     candidates: BTreeMap<u64, Candidate>,
     has_ended: bool,
-    /// Thinking may stand in the text, between tags.
+    /// True if the text may contain thinking between tags.
     has_tags: bool,
 }
 
@@ -117,7 +117,7 @@ struct Candidate {
     details: Details,
 }
 
-/// Reads the body of an answer that came whole.
+/// Decodes the body of a non-streamed answer.
 pub(super) fn decode(body: &str, origin: &Origin, has_tags: bool) -> Result<ModelResponse> {
     let mut answer = Answer { is_whole: true, ..Answer::new(origin.clone(), false, has_tags) };
     answer.event(body, &mut Vec::new())?;
@@ -172,7 +172,7 @@ impl Answer {
         if let (None, Some(model)) = (&self.model, frame.model.filter(|model| !model.is_empty())) {
             self.model = Some(self.origin.answered_by(&model));
         }
-        // Groq says it there if nobody asked for it.
+        // Groq's location of the usage unless the request asks for it.
         let own = |(name, json): &(Str<'_>, &RawValue)| {
             let said = (&**name == "x_groq").then(|| parse(json))??;
             said.get("usage").filter(|usage| usage.is_object()).map(ToString::to_string)
@@ -204,7 +204,7 @@ impl Answer {
         let is_harmony = harmony::read(&mut blocks, id);
         let mut message = message(blocks, id, Raw::new(self.origin.clone(), json), |blocks| fold.finish(blocks, out));
         if is_harmony {
-            message.blocks_mut(); // the results will name calls that the raw message does not have
+            message.blocks_mut(); // results will name calls that the raw message does not have
         }
         let mut response = answered(message, &finish);
         response.details = self.details.into_fields(&details);

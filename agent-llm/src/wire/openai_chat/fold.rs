@@ -58,7 +58,7 @@ pub(super) struct Fold {
     spoken: usize,
     /// All other fields, merged.
     rest: Map<String, Value>,
-    /// The content as it came, of a server that leaves thinking in it.
+    /// Parser for thinking in the content, for a server that leaves it there.
     tags: Option<Tags>,
 }
 
@@ -313,10 +313,10 @@ fn merge_all(known: &mut Map<String, Value>, more: &[(Str<'_>, &RawValue)]) -> s
     })
 }
 
-/// Fields of a server's own accounts, which no whole message has.
+/// Bookkeeping fields in deltas, which non-streamed messages do not have.
 const BOOKKEEPING: [&str; 1] = ["token_id"];
 
-/// Runs the texts of a part of thinking together, as they would have come whole.
+/// Joins the texts of a thinking part, as in a non-streamed response.
 fn join_thinking(part: &mut Value) {
     let Some(Value::Array(texts)) = part.get_mut("thinking") else { return };
     let is_text = |item: &Value| item.as_object().is_some_and(|item| item.len() == 2 && item["type"] == "text");

@@ -1,4 +1,4 @@
-//! Messages in the format of gpt-oss ("harmony") that a server left in the text.
+//! Messages in the gpt-oss format ("harmony") that a server left in the text.
 
 use agent_core::Block;
 
@@ -8,8 +8,8 @@ const CHANNEL: &str = "<|channel|>";
 const START: &str = "<|start|>";
 const MESSAGE: &str = "<|message|>";
 
-/// Reads texts that are written in the format, as a whole: thinking, text and calls become blocks
-/// of their own. `response` is what ids of calls are made of. True if there were any.
+/// Replaces texts in this format with blocks for thinking, text and calls. `response` is the id of
+/// the response, for generated call ids. Returns true if there were any calls.
 pub(super) fn read(blocks: &mut Vec<Block>, response: &str) -> bool {
     let is_format = |block: &Block| match block {
         Block::Text(text) => {

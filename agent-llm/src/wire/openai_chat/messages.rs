@@ -34,12 +34,12 @@ impl Manner {
         Self { origin: Origin::new(wire, &profile.provider, model), profile, rules }
     }
 
-    /// Everything goes back as it came, and nothing is marked for a cache.
+    /// Dialect of a server that accepts its own messages unchanged, without cache markers.
     pub(in crate::wire) fn verbatim(origin: Origin, rules: Rules) -> Self {
         Self { origin, profile: Profile::default(), rules }
     }
 
-    /// True if the part stands in the content of a result.
+    /// Returns true if the part is allowed in the content of a result.
     fn is_of_result(&self, part: &Part) -> bool {
         part.as_text().is_some() || self.rules.turns().own_parts_in_results && matches!(part, Part::Other(_))
     }
@@ -48,7 +48,7 @@ impl Manner {
         self.profile.system_role.as_str()
     }
 
-    /// The provider's own JSON, if this is the provider.
+    /// Returns the provider's own JSON, if it is this provider's.
     pub(in crate::wire) fn own<'a>(&self, raw: Option<&'a Raw>) -> Option<&'a RawValue> {
         own(&self.origin, raw)
     }

@@ -181,7 +181,7 @@ pub(super) fn call(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolC
     Ok(ToolCall { id: text(&id).into(), name: text(&called.name).into(), arguments, raw: own })
 }
 
-/// Adds the call of a message in the API's older form, which has one at most, without an id.
+/// Adds the call of a message in the API's older format, which has at most one call, without an id.
 pub(super) fn add_older_call(json: &RawValue, blocks: &mut Vec<Block>) {
     if !json.get().contains(OLDER_CALL) || blocks.iter().any(|block| matches!(block, Block::ToolCall(_))) {
         return;
@@ -197,10 +197,10 @@ pub(super) fn add_older_call(json: &RawValue, blocks: &mut Vec<Block>) {
     }
 }
 
-/// The field that had a call before there were lists of them.
+/// Field with the call in the API's older format.
 pub(super) const OLDER_CALL: &str = "function_call";
 
-/// The response of a message, which ended as the provider says with `finish`.
+/// Builds the response of a message with the provider's finish reason `finish`.
 pub(in crate::wire) fn answered(message: AssistantMessage, finish: &str) -> ModelResponse {
     let finish = match finish {
         "" | "stop" | "eos" | "tool_calls" | "function_call" if message.has_calls() => FinishReason::ToolCalls,

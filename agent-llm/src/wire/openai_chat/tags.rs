@@ -5,10 +5,10 @@ use agent_core::Block;
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Tells thinking from text in a content that comes in pieces.
+/// Separates thinking from text in a streamed content.
 #[derive(Debug, Default)]
 pub(super) struct Tags {
-    /// The content as it came.
+    /// The original content.
     raw: String,
     /// Beginning of a possible tag.
     pending: String,
@@ -20,12 +20,12 @@ enum Place {
     #[default]
     Start,
     Thinking,
-    /// Blanks between thinking and the text are of neither.
+    /// White space between thinking and text, which belongs to neither.
     Between,
     Text,
 }
 
-/// A piece of thinking, or of the text.
+/// A piece of thinking or text.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     Thinking(String),
@@ -37,7 +37,7 @@ impl Tags {
         &self.raw
     }
 
-    /// Takes more of the content. Returns what is known by now.
+    /// Adds content. Returns the pieces that are certain.
     pub(super) fn push(&mut self, more: &str) -> Vec<Piece> {
         self.raw.push_str(more);
         self.pending.push_str(more);
@@ -89,9 +89,8 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     }
 }
 
-/// Makes a block of reasoning of the thinking at the beginning of the text, unless the server tells
-/// thinking apart itself. Some templates write the opening tag into the prompt: then only the
-/// closing one comes.
+/// Moves thinking at the beginning of the text into a reasoning block, unless the server separates
+/// it. Some templates write the opening tag into the prompt: then only the closing tag is sent.
 pub(super) fn split(blocks: &mut Vec<Block>) {
     if blocks.iter().any(|block| matches!(block, Block::Reasoning(_))) {
         return;

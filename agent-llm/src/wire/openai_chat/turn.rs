@@ -48,7 +48,7 @@ struct FunctionJson<'a> {
     arguments: &'a str,
 }
 
-/// The fields in which an edited message says nothing that its content and its calls do not.
+/// Fields of an edited message that its content and its calls replace.
 const OF_OTHERS: [&str; 5] = ["role", "content", "refusal", "tool_calls", OLDER_CALL];
 
 /// Fields of a provider's message, as received.
@@ -82,17 +82,17 @@ impl<'a> Projection<'a> {
         let mut sent: Option<Sent> = self.own.and_then(|own| serde_json::from_str(own.json()).ok());
         sent.iter_mut().for_each(|sent| sent.retain(|_, json| json.get() != "null"));
         let content = self.content(sent.as_ref());
-        // Who leaves it out beside calls takes it back left out.
+        // A provider that omits the field beside calls receives the message without it.
         let has_content = sent.as_ref().is_none_or(|sent| sent.contains_key("content"));
         let is_said = content.is_some() || has_content;
         let tool_calls = self.message.calls().map(|call| self.call(call)).collect();
         let mut rest = sent.map(|sent| self.rest(sent)).unwrap_or_default();
         if self.manner.rules.turns().reasoning_with_calls && self.message.has_calls() {
-            // What another model thought is not the server's to take; a word stands in its place.
+            // The reasoning of another model is not sent to this server; a placeholder replaces it.
             let stand_in = || RawValue::from_string("\".\"".into()).unwrap_or_default();
             rest.entry("reasoning_content".into()).or_insert_with(stand_in);
         }
-        // Words that stand in the speech alone go back with its id.
+        // Text that exists only as audio is sent back by its id.
         let is_spoken = rest.contains_key("audio") && !has_content;
         let content = (is_said && !is_spoken).then_some(content);
         write_json(&Turn { role: "assistant", content, tool_calls, rest }, out);

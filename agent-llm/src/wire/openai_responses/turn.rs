@@ -46,11 +46,11 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u
     }
 }
 
-/// Fields of an item that a server keeps its own accounts in.
+/// Fields of an item that only the server uses.
 const BOOKKEEPING: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
 
-/// The item without what servers say that they do not take: sources of a search that have no address, and log probabilities of
-/// which there are none.
+/// Removes the parts of an item that servers send but reject: search sources without a URL, and
+/// empty log probabilities.
 fn taken(item: &RawValue) -> Cow<'_, str> {
     let json = item.get();
     if !["\"sources\"", "\"logprobs\"", "metadata"].iter().any(|field| json.contains(field)) {

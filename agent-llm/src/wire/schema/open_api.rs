@@ -30,17 +30,18 @@ const FORMATS: [&str; 6] = ["date-time", "enum", "int32", "int64", "float", "dou
 /// Maximum depth of nested references. A recursive schema is cut there and allows any value.
 const DEEPEST: usize = 8;
 
-/// The most schemas of one document: references multiply where they are replaced by what they refer to.
+/// Maximum number of schemas in the output: inlining multiplies references.
 const MOST_SCHEMAS: usize = 4_000;
 
-/// `schema` in the API's older form:
+/// Converts `schema` to the API's older dialect:
 ///
-/// * a reference is replaced by what it refers to;
-/// * `oneOf` becomes `anyOf`, and the parts of an `allOf` are laid on each other;
+/// * a reference is replaced by its target;
+/// * `oneOf` becomes `anyOf`, and the parts of an `allOf` are merged;
 /// * a type that may be null becomes `nullable`, and a list of types an `anyOf`;
-/// * a constant text is an enumeration of one; enumerations of anything else but texts, and empty texts, are left out;
-/// * a list of which no items are said may hold anything, and only properties that there are may be required;
-/// * all other keywords that the form lacks are left out.
+/// * a constant text becomes an enumeration of one; enumerations of other types, and empty texts,
+///   are left out;
+/// * a list without `items` accepts any items, and only existing properties may be required;
+/// * all other unsupported keywords are left out.
 ///
 /// A schema already in that dialect is unchanged.
 pub(crate) fn open_api(schema: &Value) -> Value {
@@ -49,7 +50,7 @@ pub(crate) fn open_api(schema: &Value) -> Value {
 
 struct Projection<'a> {
     root: &'a Value,
-    /// Schemas that may still be written.
+    /// Number of schemas that may still be written.
     left: Cell<usize>,
 }
 

@@ -160,7 +160,7 @@ proptest! {
     fn what_was_said_goes_back_verbatim_and_after_an_edit_that_changes_nothing(said in content()) {
         let message = codec().decode(answer(&whole(&said), "end_turn").as_bytes()).expect("an answer").message;
         prop_assume!(!message.is_empty());
-        // The API takes no message of blank texts alone.
+        // The API rejects a message of only blank texts.
         let mut texts = message.blocks().iter().filter_map(|block| if let Block::Text(text) = block { Some(text) } else { None });
         prop_assume!(texts.clone().next().is_none() || texts.any(|text| !text.text.trim().is_empty()));
         let mut edited = message.clone();

@@ -1,8 +1,8 @@
-//! Forms of older drafts, rewritten as JSON Schema 2020-12.
+//! Conversion of older drafts to JSON Schema 2020-12.
 
 use serde_json::{Map, Value};
 
-/// Rewrites one schema.
+/// Converts one schema.
 pub(super) fn rewrite(fields: &mut Map<String, Value>) {
     bound(fields, "exclusiveMinimum", "minimum");
     bound(fields, "exclusiveMaximum", "maximum");
@@ -24,7 +24,7 @@ pub(super) fn rewrite(fields: &mut Map<String, Value>) {
     });
 }
 
-/// An exclusive bound that was said of another (draft 4) becomes a bound of its own.
+/// Converts a boolean exclusive bound (draft 4) to a numeric one.
 fn bound(fields: &mut Map<String, Value>, exclusive: &str, inclusive: &str) {
     let Some(Value::Bool(is_exclusive)) = fields.get(exclusive) else { return };
     let is_exclusive = *is_exclusive;

@@ -1,4 +1,4 @@
-//! References: all into `#/$defs/`, where some providers look alone.
+//! References: all into `#/$defs/`, the only location that some providers support.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::walk;
 
 const DEFS: &str = "$defs";
 
-/// Moves what is referred to elsewhere in the document to `$defs`. A reference to nothing is
-/// dropped.
+/// Moves the targets of other references within the document to `$defs`. A dangling reference is
+/// removed.
 pub(super) fn gather(schema: &mut Value) {
     let mut pointers = Vec::new();
     walk(schema, &mut |fields| {
@@ -54,7 +54,7 @@ pub(super) fn gather(schema: &mut Value) {
     walk(schema, rewrite);
 }
 
-/// True for a reference that every provider follows.
+/// Returns true for a reference that every provider supports.
 fn is_plain(pointer: &str) -> bool {
     let name = pointer.strip_prefix("#/$defs/");
     name.is_some_and(|name| !name.is_empty() && name.chars().all(is_allowed))
@@ -64,7 +64,7 @@ fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
 }
 
-/// What a reference into the document refers to, without what it defines itself.
+/// Returns the target of a reference within the document, without its own definitions.
 fn target(root: &Value, pointer: &str) -> Option<Value> {
     let path = percent_decoded(pointer.strip_prefix('#')?);
     let mut target = root.pointer(&path).filter(|target| target.is_object() || target.is_boolean())?.clone();

@@ -1,12 +1,12 @@
-//! The root: an object whose properties stand in it, without a choice between schemas.
+//! Flattening of the root: an object with direct properties, without alternatives.
 
 use serde_json::{Map, Value, json};
 
-/// Times that a reference, or a part of a whole, of the root is followed.
+/// Maximum depth of references and combinations followed from the root.
 const DEEPEST: usize = 8;
 
-/// Lays what the root refers to, combines or chooses from together in it: none of it is required
-/// that not every alternative requires. Returns the choice in words.
+/// Merges everything that the root refers to, combines or chooses from. A property is only required
+/// if every alternative requires it. Returns a description of the alternatives.
 pub(super) fn flatten(schema: &mut Value) -> Option<String> {
     let defs = schema.get("$defs").cloned().unwrap_or_default();
     let Some(root) = schema.as_object_mut() else { return None };
@@ -54,7 +54,7 @@ fn flat(mut schema: Map<String, Value>, defs: &Value, room: usize, choices: &mut
             lay(&mut schema, std::mem::take(object));
         }
     }
-    // A part that was closed by itself does not close the whole.
+    // A closed part does not close the whole object.
     schema.remove("additionalProperties");
     schema.extend(was_closed.map(|closed| ("additionalProperties".to_owned(), closed)));
     if required(&schema).is_empty() {
@@ -74,7 +74,7 @@ fn required(schema: &Map<String, Value>) -> &[Value] {
     schema.get("required").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Lays the fields of `over` beside those there are. A property of two schemas may be of either.
+/// Merges the fields of `over` into `base`. A property of both may match either schema.
 fn lay(base: &mut Map<String, Value>, over: Map<String, Value>) {
     for (keyword, value) in over {
         match (base.get_mut(&keyword), value) {
@@ -111,7 +111,7 @@ fn either(was: Value, other: Value) -> Value {
     }
 }
 
-/// The alternatives as the parameters that each needs.
+/// Describes the alternatives by the parameters that each requires.
 fn in_words(alternatives: &[Map<String, Value>]) -> String {
     let one = |schema: &Map<String, Value>| {
         let names: Vec<_> = required(schema).iter().filter_map(Value::as_str).collect();
