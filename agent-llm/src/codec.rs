@@ -38,9 +38,9 @@ pub trait Codec: Send + Sync + 'static {
     }
 
     /// Returns a repaired request to send instead of `req`, which the provider rejected with
-    /// `refused`. The repair is tried once and is invisible to the caller. Default: the request with
-    /// a lower output limit, if the provider's message shows that the prompt fits, but not together
-    /// with the answer; else `None`, which returns the error to the caller.
+    /// `refused`. The repair is tried once and is invisible to the caller. Default: the request
+    /// with a lower output limit, if the provider's message shows that the prompt fits, but not
+    /// together with the answer; else `None`, which returns the error to the caller.
     ///
     /// For repairs that need knowledge of the protocol, such as dropping provider-specific content
     /// that the provider no longer accepts.

@@ -9,7 +9,7 @@ const START: &str = "<|start|>";
 const MESSAGE: &str = "<|message|>";
 
 /// Replaces texts in this format with blocks for thinking, text and calls. `response` is the id of
-/// the response, for generated call ids. Returns true if there were any calls.
+/// the response, for generated call ids. Returns true if there were any such texts.
 pub(super) fn read(blocks: &mut Vec<Block>, response: &str) -> bool {
     let is_format = |block: &Block| match block {
         Block::Text(text) => {
