@@ -1,7 +1,8 @@
-//! Many files at once, to and from a sandbox elsewhere: as an archive that its own `tar` reads and writes.
+//! Bulk copies to and from a remote sandbox, as an archive for the sandbox's own `tar`.
 //!
-//! So files belong to the user that programs run as, lie where programs see them, and count to what the sandbox may use; an engine's own way into a
-//! container knows nothing of that. What comes out is a stranger's: bounded, and read strictly.
+//! Files thus belong to the user that programs run as, appear where programs see them, and count
+//! against the sandbox's limits; a container engine's own copy function ensures none of that.
+//! Archives from a sandbox are untrusted: bounded, and parsed strictly.
 
 use std::{
     borrow::Cow,
@@ -23,17 +24,17 @@ use super::{
 };
 use crate::blocking::blocking;
 
-/// Longest time of one copy.
+/// Timeout of one copy.
 const LONGEST: Duration = Duration::from_secs(1_800);
 
-/// Pieces that wait for who reads them, and the bytes of one.
+/// Channel capacity in chunks, and bytes per chunk.
 const PIECES: usize = 16;
 const PIECE: usize = 64 << 10;
 
-/// Longest name of an entry, and what else of it may be told apart from its content.
+/// Maximum size of an entry's name and extended headers, in bytes.
 const LONGEST_HEAD: u64 = 64 << 10;
 
-/// Most bytes after the end of an archive.
+/// Maximum of bytes after the end of an archive.
 const LARGEST_REST: u64 = 1 << 20;
 
 const UPLOAD: &str = "exec 2>/dev/null; mkdir -p -- \"$1\" && [ -d \"$1\" ] || exit 45; exec tar -xmopf - -C \"$1\"";
@@ -48,9 +49,9 @@ pub(super) async fn upload<S: Sandbox + ?Sized>(sandbox: &S, from: &Path, to: &s
     let input = process.take_input();
     let pack = blocking(move || pack(&from, Pipe(send)).map_err(|e| uncopied(&e)));
     let feed = async {
-        // Both go with this, so that who packs does not wait for one that reads no more.
+        // Dropping both makes the packer stop if the receiver has stopped reading.
         let (Some(input), mut pieces) = (input, pieces) else { return };
-        // One that reads no more says why by its code.
+        // A process that has stopped reading reports the reason by its exit code.
         while let Some(piece) = pieces.recv().await
             && input.write(piece).await.is_ok()
         {}
@@ -62,7 +63,7 @@ pub(super) async fn upload<S: Sandbox + ?Sized>(sandbox: &S, from: &Path, to: &s
     let (packed, (), exit) = in_time(async { Ok(tokio::join!(pack, feed, end)) }).await?;
     match exit?.code {
         Some(0) => packed,
-        // Who reads no more breaks the packing off, so its own reason is the better one.
+        // A receiver that stops reading aborts the packing, so its own reason is the better one.
         code => Err(explained(to, code.unwrap_or(1))),
     }
 }
@@ -80,7 +81,7 @@ pub(super) async fn download<S: Sandbox + ?Sized>(sandbox: &S, from: &str, to: &
     let pass = async {
         while let Some(piece) = process.output().await {
             if send.send(piece).await.is_err() {
-                // What was unpacked says why it ended. Who is killed is read to the end.
+                // The unpacker's error is the reason. The killed process's output is drained.
                 process.kill();
             }
         }
@@ -100,7 +101,7 @@ async fn in_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(LONGEST, work).await.map_err(late)?
 }
 
-/// A path that is no option.
+/// Returns a path that cannot be taken for an option.
 fn folder(path: &str) -> String {
     match path {
         "" => ".".to_owned(),
@@ -116,7 +117,7 @@ fn pack(from: &Dir, to: impl Write) -> io::Result<Copied> {
     Ok(copied)
 }
 
-/// An archive that copies go to.
+/// Sink that writes copies to an archive.
 struct Packed<W: Write>(Builder<W>);
 
 impl<W: Write> Sink for Packed<W> {
@@ -139,7 +140,8 @@ fn header(kind: EntryType, mode: u32, size: u64) -> Header {
     header
 }
 
-/// Copies what is in an archive. Names that are longer than a header stand in entries of their own, which are read here, within bounds.
+/// Unpacks an archive. Names that exceed a header are in entries of their own, which are read here,
+/// within bounds.
 fn unpack(from: &mut dyn Read, to: &mut Folder) -> io::Result<Copied> {
     let (mut archive, mut tally, mut long) = (Archive::new(from), Tally::new(), None::<PathBuf>);
     for entry in archive.entries()?.raw(true) {
@@ -172,12 +174,12 @@ fn unpack(from: &mut dyn Read, to: &mut Folder) -> io::Result<Copied> {
             _ => tally.left_out(),
         }
     }
-    // What follows the end fills a block: a writer that nobody reads would wait for ever.
+    // The rest pads the last block: a writer without a reader would wait forever.
     io::copy(&mut archive.into_inner().take(LARGEST_REST), &mut io::sink())?;
     Ok(tally.copied())
 }
 
-/// What an entry tells of the next one.
+/// Reads the content of an extended header.
 fn head(entry: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut told = Vec::new();
     entry.take(LONGEST_HEAD).read_to_end(&mut told)?;
@@ -188,7 +190,7 @@ fn path_of(told: &[u8]) -> Option<&[u8]> {
     PaxExtensions::new(told).flatten().find(|record| record.key_bytes() == b"path").map(|record| record.value_bytes())
 }
 
-/// Writes to an async reader, from a thread that may block.
+/// Blocking writer to an async reader.
 struct Pipe(mpsc::Sender<Bytes>);
 
 impl Write for Pipe {
@@ -202,7 +204,7 @@ impl Write for Pipe {
     }
 }
 
-/// Reads what comes from an async writer, on a thread that may block.
+/// Blocking reader of an async writer.
 struct Gathered {
     pieces: mpsc::Receiver<Bytes>,
     piece: Bytes,
@@ -226,7 +228,7 @@ impl Read for Gathered {
 mod tests {
     use super::*;
 
-    /// An archive of one entry, whose name and kind are as they are written.
+    /// Builds an archive of one entry, with this exact name and kind.
     fn archive(name: &str, kind: EntryType, content: &[u8]) -> Vec<u8> {
         let mut header = header(kind, 0o6755, content.len() as u64);
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());

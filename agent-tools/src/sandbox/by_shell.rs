@@ -1,7 +1,9 @@
-//! Files of a sandbox by its own shell: for one that can start programs and has no better way.
+//! Sandbox file operations via its shell: for a sandbox that can start programs and has no better
+//! method.
 //!
-//! What is needed inside is `sh`, `cat`, `cp`, `dirname`, `find`, `head`, `mkdir`, `mv`, `readlink`, `rm`, `stat` and `wc`, as GNU and
-//! BusyBox have them. What they say is a stranger's: bounded, and read strictly.
+//! Requires `sh`, `cat`, `cp`, `dirname`, `find`, `head`, `mkdir`, `mv`, `readlink`, `rm`, `stat`
+//! and `wc` of GNU or BusyBox in the sandbox. Their output is untrusted: bounded, and parsed
+//! strictly.
 
 use std::time::Duration;
 
@@ -11,19 +13,19 @@ use tokio::time::timeout;
 
 use super::{Command, Entry, EntryKind, LARGEST_FILE, Sandbox};
 
-/// Longest time that one script may take.
+/// Timeout of one script.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Most bytes of a listing.
+/// Maximum size of a listing in bytes.
 const LARGEST_LISTING: usize = 8 << 20;
 
-/// Bytes beside the content that a script says.
+/// Maximum of bytes that a script writes beside the content.
 const LINE: usize = 64;
 
-/// Bytes that are written to a script at a time.
+/// Bytes written to a script at a time.
 const PIECE: usize = 64 << 10;
 
-/// Codes by which scripts say why not.
+/// Exit codes for expected failures.
 const MISSING: i32 = 40;
 const FOLDER: i32 = 41;
 const NOT_REGULAR: i32 = 42;
@@ -31,11 +33,12 @@ const TOO_LARGE: i32 = 43;
 const CUT: i32 = 44;
 const NOT_FOLDER: i32 = 45;
 
-/// Says the size on a line, and then so many bytes: what is missing is seen.
+/// Writes the size on a line, followed by the content, so that truncation is detected.
 const READ: &str = "[ -e \"$1\" ] || exit 40; [ -d \"$1\" ] && exit 41; [ -f \"$1\" ] || exit 42
 size=$(wc -c < \"$1\") || exit 1; [ \"$size\" -le \"$2\" ] || exit 43; echo $size; head -c \"$size\" < \"$1\"";
 
-/// The draft has the mode of the file that it replaces, and replaces it when all bytes have come.
+/// The temporary file gets the mode of the file that it replaces, and replaces it once all bytes
+/// have arrived.
 const WRITE: &str = "file=$1; if [ -h \"$file\" ]; then file=$(readlink -f -- \"$file\") || exit 1; fi
 [ -d \"$file\" ] && exit 41; [ -e \"$file\" ] && [ ! -f \"$file\" ] && exit 42
 folder=$(dirname -- \"$file\") && mkdir -p -- \"$folder\" || exit 1
@@ -67,7 +70,7 @@ pub(super) async fn write<S: Sandbox + ?Sized>(sandbox: &S, path: &str, content:
     script(sandbox, WRITE, path, &[&draft, &size], Some(content), LINE).await.map(drop)
 }
 
-/// Makes a file of the sandbox, a draft of so many bytes, the content of another one; the draft is gone then.
+/// Replaces a file of the sandbox by another one, a draft of `size` bytes, and removes the draft.
 #[cfg(feature = "e2b")]
 pub(super) async fn take<S: Sandbox + ?Sized>(sandbox: &S, path: &str, draft: &str, size: usize) -> Result<()> {
     let take = format!("exec < \"$4\" || exit 1; rm -f -- \"$4\"\n{WRITE}");
@@ -76,7 +79,8 @@ pub(super) async fn take<S: Sandbox + ?Sized>(sandbox: &S, path: &str, draft: &s
 
 pub(super) async fn list<S: Sandbox + ?Sized>(sandbox: &S, path: &str) -> Result<Vec<Entry>> {
     let said = script(sandbox, LIST, path, &[], None, LARGEST_LISTING).await?;
-    // A name may have a line feed: then its line is none, or is not its whole name. Neither can be named by a model.
+    // A name may contain a line feed: its lines are then invalid, or name nothing. A model cannot
+    // name such a file.
     let line = |line: &str| {
         let (known, name) = line.split_once(" ./")?;
         Some(Entry { name: name.to_owned(), ..entry(known)? })
@@ -100,7 +104,7 @@ pub(super) async fn remove<S: Sandbox + ?Sized>(sandbox: &S, path: &str) -> Resu
     script(sandbox, REMOVE, path, &[], None, LINE).await.map(drop)
 }
 
-/// A mode in hexadecimal, and a size.
+/// Parses a mode in hexadecimal, and a size.
 fn entry(said: &str) -> Option<Entry> {
     let (mode, size) = said.split_once(' ')?;
     let mode = u32::from_str_radix(mode, 16).ok()?;
@@ -141,7 +145,7 @@ async fn try_script<S: Sandbox + ?Sized>(
     input: Option<Bytes>,
     most: usize,
 ) -> Result<Ended> {
-    // A path that begins with a dash is no option; what complains says it in a code.
+    // A path that begins with a dash must not be an option; errors are reported by exit code.
     let path = if path.is_empty() { "." } else { path };
     let path = if path.starts_with('-') { format!("./{path}") } else { path.to_owned() };
     let mut command = Command::shell(format!("exec 2>/dev/null\n{script}")).arg("sh").arg(&path);
@@ -153,7 +157,7 @@ async fn try_script<S: Sandbox + ?Sized>(
         let (to, mut content) = (process.take_input(), input.unwrap_or_default());
         let feed = async move {
             let Some(to) = to else { return };
-            // A script that wants no more has said why not by its code.
+            // A script that stops reading has reported the reason by its exit code.
             while !content.is_empty() && to.write(content.split_to(PIECE.min(content.len()))).await.is_ok() {}
         };
         let gather = async {

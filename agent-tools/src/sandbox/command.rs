@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-/// A program to be run in a [`Sandbox`](super::Sandbox).
+/// Program to run in a [`Sandbox`](super::Sandbox).
 ///
 /// ```
 /// use agent_tools::sandbox::Command;
@@ -13,23 +13,23 @@ use std::{collections::BTreeMap, fmt};
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Command {
-    /// The program, by its name or its path.
+    /// Name or path of the program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<String>,
-    /// The directory that it starts in, relative to the root of the sandbox or absolute. Default: the root.
+    /// Working directory, relative to the root of the sandbox or absolute. Default: the root.
     pub dir: Option<String>,
-    /// Variables beside those that the sandbox sets. [`Debug`] shows their names alone.
+    /// Environment variables in addition to those of the sandbox. [`Debug`] shows only their names.
     pub env: BTreeMap<String, String>,
 }
 
 impl Command {
-    /// The program without arguments.
+    /// Creates a command without arguments.
     pub fn new(program: impl Into<String>) -> Self {
         Self { program: program.into(), args: Vec::new(), dir: None, env: BTreeMap::new() }
     }
 
-    /// A line for the shell `sh`.
+    /// Creates a command that runs a line in the shell `sh`.
     pub fn shell(line: impl Into<String>) -> Self {
         Self::new("sh").arg("-c").arg(line)
     }
@@ -41,14 +41,14 @@ impl Command {
         self
     }
 
-    /// Sets the directory that it starts in.
+    /// Sets the working directory.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<String>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Sets a variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());

@@ -2,30 +2,33 @@
 
 use std::fmt;
 
-/// What a sandbox keeps its programs from, on the machine that it runs on.
+/// Isolation guarantees of a sandbox, on the machine that it runs on.
 ///
-/// Printed, it is a list for people: what does not hold is said as openly as what does.
+/// `Display` prints a list for people, which states missing guarantees as clearly as existing ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// What keeps the programs in, in a few words.
+    /// Short description of the isolation backend.
     pub by: String,
-    /// Files outside are neither read nor written nor changed in any way, but for those that are given. Their names and sizes may be learned.
+    /// Programs neither read, write nor change files outside, except those that are given to them.
+    /// They may learn names and sizes.
     pub files: bool,
-    /// Nothing is reached over a network, nor over a socket of the host.
+    /// Programs reach neither a network nor a socket of the host.
     pub network: bool,
-    /// Processes of the host are neither read, nor changed, nor sent signals.
+    /// Programs neither read, change nor signal processes of the host.
     pub processes: bool,
-    /// The number of processes is limited: a fork bomb stays small.
+    /// The number of processes is limited, which contains a fork bomb.
     pub process_count: bool,
-    /// The memory of all processes together is limited. Without it, that of each process is, but for what it shares with others.
+    /// The memory of all processes together is limited. Without this guarantee, the memory of each
+    /// process is limited, except memory that it shares with others.
     pub memory: bool,
-    /// Nothing outlives the command that started it, nor the process of the application, however that ends.
+    /// Nothing outlives the command that started it, nor the application's process, however that
+    /// ends.
     pub no_survivors: bool,
 }
 
 impl Guarantees {
-    /// Nothing of it holds.
+    /// Creates a value without any guarantee.
     pub fn none(by: impl Into<String>) -> Self {
         Self {
             by: by.into(),

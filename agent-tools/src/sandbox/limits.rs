@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-/// What one program may use, with all that it starts. What holds of it on this machine is in the [`Guarantees`](super::Guarantees).
+/// Resource limits of one program with its descendants. The [`Guarantees`](super::Guarantees) tell
+/// which of them are enforced on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Time of the processor for each process. Default: 10 minutes.
+    /// CPU time per process. Default: 10 minutes.
     pub cpu: Duration,
-    /// Bytes of memory: for each process, and for all together where control groups hold. Default: 2 GiB.
+    /// Memory in bytes: per process, and for all together if control groups are available. Default:
+    /// 2 GiB.
     pub memory: u64,
-    /// Processes and threads at a time. Default: 256.
+    /// Maximum of concurrent processes and threads. Default: 256.
     pub processes: u32,
-    /// Bytes of a file that is written. Default: 1 GiB.
+    /// Maximum size of a written file in bytes. Default: 1 GiB.
     pub file: u64,
-    /// Files that a process has open. Default: 1,024.
+    /// Maximum of open files per process. Default: 1,024.
     pub open_files: u32,
 }
 

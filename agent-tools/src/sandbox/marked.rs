@@ -1,16 +1,19 @@
-//! What is started beside each program of a sandbox elsewhere, so that all that it starts can be ended.
+//! Wrapper around each program of a remote sandbox, so that all its descendants can be killed.
 //!
-//! An engine, or a daemon in a machine, ends one process and no more. So the processes of a command have a mark in their environment, by which
-//! they are found and killed. Who empties the environment is not found.
+//! An engine, or a daemon in a machine, kills one process only. Therefore the processes of a
+//! command have a mark in their environment, by which they are found and killed. A process that
+//! empties its environment is not found.
 
 use agent_core::run::new_id;
 
-/// What the gate says first: the directory is there, or is none.
+/// First byte of the wrapper's output: the directory exists, or does not.
 pub(super) const READY: u8 = 1;
 pub(super) const NO_DIRECTORY: u8 = 2;
 
-/// Kills the processes with a mark, but for this one, until there is none: each round may meet those that were made in the one before. Processes of
-/// another user are not read, and are none of the command's. The mark is no fixed text for `grep`: that of BusyBox seeks one only as far as the first variable.
+/// Kills the processes with a mark, except this one, until there is none: each round may find
+/// processes started during the previous one. Processes of another user are unreadable, and do not
+/// belong to the command. The mark is matched as a pattern, since BusyBox's `grep -F` searches only
+/// as far as the first variable.
 macro_rules! kill {
     ($mark:literal) => {
         concat!(
@@ -24,12 +27,13 @@ for p in $(grep -ls -- \"",
     };
 }
 
-/// Ends with 1 if there still were some.
+/// Exits with 1 if some processes were left.
 pub(super) const KILL: &str = concat!(kill!("$1"), "; [ -z \"$found\" ]");
 
-/// Says that the directory is there, runs the program, kills what it left running, and ends as it has ended. The program's output is one, so that its
-/// order is kept; what this shell itself complains of is nobody's. It has the mark in its own environment: a shell that sets a variable for what it
-/// starts may be one that starts nothing, but forks.
+/// Reports that the directory exists, runs the program, kills its remaining descendants, and exits
+/// with its status. The output streams are merged to keep their order; error messages of this shell
+/// are discarded. The wrapper has the mark in its own environment: a shell that sets a variable for
+/// a child may fork without executing anything.
 const GATE: &str = concat!(
     "exec 2>/dev/null; cd -- \"$1\" || { printf '\\002'; exit 1; }; printf '\\001'; mark=$2; shift 2
 sh -c 'exec \"$@\"' sh \"$@\" 2>&1; code=$?
@@ -38,20 +42,20 @@ sh -c 'exec \"$@\"' sh \"$@\" 2>&1; code=$?
     "; exit $code"
 );
 
-/// The variable by which a command's processes are known.
+/// Environment variable that marks a command's processes.
 pub(super) const MARK: &str = "AGENT_SANDBOX_COMMAND";
 
-/// What the marks of all commands of a sandbox begin with.
+/// Returns the common prefix of the marks of all commands of a sandbox.
 pub(super) fn marks(sandbox: &str) -> String {
     format!("{sandbox}.")
 }
 
-/// A mark that no other command has, the value of [`MARK`].
+/// Returns a unique mark, the value of [`MARK`].
 pub(super) fn new_mark(sandbox: &str) -> String {
     marks(sandbox) + &new_id()
 }
 
-/// The arguments of `sh` for a program that starts in a directory, under a mark.
+/// Returns the arguments of `sh` for a program that starts in a directory, with a mark.
 pub(super) fn gated(dir: &str, mark: &str, program: String, args: Vec<String>) -> Vec<String> {
     let gate = ["-c", GATE, "sh", dir, mark].map(str::to_owned);
     gate.into_iter().chain([program]).chain(args).collect()

@@ -21,18 +21,19 @@ type Files = BTreeMap<String, Bytes>;
 
 type Program = dyn Fn(&Command) -> (String, Exit) + Send + Sync;
 
-/// A sandbox for tests: files in memory, and programs that are functions. It touches nothing of the machine.
+/// Sandbox for tests: files in memory, and functions as programs. It accesses nothing of the
+/// machine.
 #[derive(Clone)]
 pub struct MemorySandbox {
     files: Arc<Mutex<Files>>,
-    /// By their names.
+    /// Snapshots by name.
     snapshots: Arc<Mutex<BTreeMap<String, Files>>>,
     programs: BTreeMap<String, Arc<Program>>,
     guarantees: Guarantees,
 }
 
 impl MemorySandbox {
-    /// An empty one, without programs.
+    /// Creates an empty sandbox without programs.
     pub fn new() -> Self {
         let guarantees = Guarantees {
             files: true,
@@ -46,7 +47,8 @@ impl MemorySandbox {
         Self { files: Arc::default(), snapshots: Arc::default(), programs: BTreeMap::new(), guarantees }
     }
 
-    /// Adds a program: what it writes, and how it ends. A shell is the program `sh`.
+    /// Adds a program: a function of its input that returns output and exit status. A shell is the
+    /// program `sh`.
     #[must_use]
     pub fn program(
         mut self,
@@ -57,10 +59,11 @@ impl MemorySandbox {
         self
     }
 
-    /// Another sandbox with the same programs, which begins with the files of a [snapshot](Sandbox::snapshot) of this one or its clones.
+    /// Creates a sandbox with the same programs and the files of a [snapshot](Sandbox::snapshot) of
+    /// this one or its clones.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no such snapshot.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the snapshot does not exist.
     pub fn restored(&self, snapshot: &str) -> Result<Self> {
         let found = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).get(snapshot).cloned();
         let files = found.ok_or_else(|| Error::config(format!("the sandbox has no snapshot '{snapshot}'")))?;
@@ -133,7 +136,7 @@ impl Sandbox for MemorySandbox {
                 None => Entry::file(below, content.len() as u64),
                 Some((folder, _)) => Entry::new(folder, EntryKind::Folder),
             };
-            // Those of one folder stand together.
+            // Entries of one folder are adjacent.
             if entries.last() != Some(&entry) {
                 entries.push(entry);
             }
@@ -188,7 +191,7 @@ impl Sandbox for MemorySandbox {
         Ok(())
     }
 
-    /// The name is for [`restored`](Self::restored). It goes with the last clone.
+    /// Pass the name to [`restored`](Self::restored). The snapshot is dropped with the last clone.
     async fn snapshot(&self) -> Result<String> {
         let (name, files) = (new_id(), self.files().clone());
         self.snapshots.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), files);
@@ -208,7 +211,7 @@ impl Sandbox for MemorySandbox {
     }
 }
 
-/// A folder that copies go to. Empty folders are none here.
+/// Target folder of copies. Empty folders do not exist here.
 struct Held {
     sandbox: MemorySandbox,
     folder: String,
@@ -227,17 +230,17 @@ impl Sink for Held {
     }
 }
 
-/// The root is one, and what a file lies in.
+/// Returns true for the root, and for every parent of a file.
 fn is_folder(files: &Files, name: &str) -> bool {
     name.is_empty() || files.range(format!("{name}/")..).next().is_some_and(|(path, _)| below(path, name).is_some())
 }
 
-/// What follows a folder in a path.
+/// Returns the rest of a path below a folder.
 fn below<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     if folder.is_empty() { Some(path) } else { path.strip_prefix(folder)?.strip_prefix('/') }
 }
 
-/// One name for each file, whichever way its path is written.
+/// Normalises a path, so that each file has one name.
 fn name(path: &str) -> Result<String> {
     let mut parts = Vec::new();
     for component in Path::new(path).components() {

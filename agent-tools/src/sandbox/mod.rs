@@ -1,7 +1,8 @@
-//! Places where programs run and cannot do harm.
+//! Sandboxes: isolated environments for programs.
 //!
-//! Who gives a model a shell needs a [`Sandbox`]; who has another place for programs implements it. [`LocalSandbox`] keeps programs
-//! of this machine in a directory; [`MemorySandbox`] is for tests. [`Shell`](crate::Shell) is the tools over it.
+//! A model's shell needs a [`Sandbox`]; implement the trait for other environments.
+//! [`LocalSandbox`] confines programs of this machine to a directory; [`MemorySandbox`] is for
+//! tests. [`Shell`](crate::Shell) is the set of tools over a sandbox.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -58,49 +59,53 @@ pub use self::{
 };
 pub use crate::files::place::{Entry, EntryKind};
 
-/// The largest file that a sandbox reads or writes, in bytes.
+/// Maximum size of a file that a sandbox reads or writes, in bytes.
 pub const LARGEST_FILE: u64 = 64 << 20;
 
-/// A place in which programs run and files lie.
+/// Environment in which programs run and files are stored.
 ///
-/// Who can start programs somewhere has the files, too: by default they are read and changed by the shell that is there.
+/// An implementation only needs to start programs: by default, files are read and changed with the
+/// sandbox's shell.
 #[async_trait]
 pub trait Sandbox: Debug + Send + Sync + 'static {
     /// Starts a program.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) for a directory that is not there. A program that is not there ends with the code 127, as
-    /// shells have it.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) for a missing directory. A missing program
+    /// exits with the code 127, as in shells.
     async fn start(&self, command: Command) -> Result<Process>;
 
-    /// The content of a file of at most [`LARGEST_FILE`] bytes. Paths are relative to the root, or absolute as programs see them.
+    /// Reads a file of at most [`LARGEST_FILE`] bytes. Paths are relative to the root, or absolute
+    /// from the programs' point of view.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if there is none, or none that may be read.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the file is missing or unreadable.
     async fn read(&self, path: &str) -> Result<Bytes> {
         by_shell::read(self, path).await
     }
 
-    /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. A file that is replaced keeps its mode.
+    /// Replaces the content of a file atomically; missing folders are created. A replaced file
+    /// keeps its mode.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it cannot be written, or is larger than [`LARGEST_FILE`].
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the file cannot be written, or is larger
+    /// than [`LARGEST_FILE`].
     async fn write(&self, path: &str, content: Bytes) -> Result<()> {
         by_shell::write(self, path, content).await
     }
 
-    /// What a folder holds, in any order.
+    /// Lists a folder, in any order.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it is no folder that may be read.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the path is not a readable folder.
     async fn list(&self, path: &str) -> Result<Vec<Entry>> {
         by_shell::list(self, path).await
     }
 
-    /// What has this path, where a link is a link; none if nothing has.
+    /// Returns the entry at a path without following a link; `None` if the path does not exist.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if that cannot be told.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if that cannot be determined.
     async fn stat(&self, path: &str) -> Result<Option<Entry>> {
         by_shell::stat(self, path).await
     }
@@ -108,15 +113,17 @@ pub trait Sandbox: Debug + Send + Sync + 'static {
     /// Removes a file.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if there is none, or it is a folder.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the file is missing, or is a folder.
     async fn remove(&self, path: &str) -> Result<()> {
         by_shell::remove(self, path).await
     }
 
-    /// Copies what lies in a folder of the host into a folder of the sandbox, which is made: folders, and files with their modes. What is there already
-    /// stays, and a file of the same path is replaced. Links, pipes, sockets and devices are left out; 4 GiB and a million entries are the most.
+    /// Copies the content of a host folder to a folder of the sandbox, which is created: folders,
+    /// and files with their modes. Existing files stay, except those of the same path, which are
+    /// replaced. Links, pipes, sockets and devices are left out; the limits are 4 GiB and a million
+    /// entries.
     ///
-    /// By default it is done by the `tar` that is there, in one stream.
+    /// The default implementation uses the sandbox's `tar`, in one stream.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -133,13 +140,15 @@ pub trait Sandbox: Debug + Send + Sync + 'static {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if a folder cannot be read or written, or there is too much: some of it may have been copied then.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if a folder cannot be read or written, or
+    /// exceeds the limits: some files may have been copied by then.
     async fn upload(&self, from: &Path, to: &str) -> Result<Copied> {
         archive::upload(self, from, to).await
     }
 
-    /// Copies what lies in a folder of the sandbox into a folder of the host, which is made, as [`upload`](Self::upload) does the other way. Nothing
-    /// is written outside of that folder, whatever the sandbox says, and no file becomes one that runs as another user.
+    /// Copies the content of a folder of the sandbox to a host folder, which is created; the
+    /// reverse of [`upload`](Self::upload). Nothing is written outside of that folder, whatever the
+    /// sandbox sends, and no file gets set-user-id or set-group-id bits.
     ///
     /// # Errors
     /// As for [`upload`](Self::upload).
@@ -147,46 +156,50 @@ pub trait Sandbox: Debug + Send + Sync + 'static {
         archive::download(self, from, to).await
     }
 
-    /// Halts all programs where they are, until [`resume`](Self::resume). Meanwhile nothing starts, and files may be out of reach.
+    /// Pauses all programs, until [`resume`](Self::resume). Meanwhile no program starts, and files
+    /// may be inaccessible.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: this sandbox cannot.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: pausing is unsupported.
     async fn pause(&self) -> Result<()> {
         Err(cannot(self, "pause"))
     }
 
-    /// Lets programs go on.
+    /// Resumes the programs.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: this sandbox cannot.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: pausing is unsupported.
     async fn resume(&self) -> Result<()> {
         Err(cannot(self, "resume"))
     }
 
-    /// Keeps the files as they are now, under a name by which a sandbox of the same kind begins with them. It stays when the sandbox is closed.
+    /// Takes a snapshot of the files; a sandbox of the same kind can start from its name. The
+    /// snapshot outlives the sandbox.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: this sandbox cannot.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) by default: snapshots are unsupported.
     async fn snapshot(&self) -> Result<String> {
         Err(cannot(self, "make snapshots"))
     }
 
-    /// Ends all programs, and removes what the sandbox has made outside of its root: it is not used any more. By default it does
-    /// nothing: what must go, goes when the sandbox is dropped.
+    /// Ends all programs, and removes the sandbox's resources outside of its root. The sandbox must
+    /// not be used afterwards. The default implementation does nothing: dropping the sandbox then
+    /// cleans up.
     ///
     /// # Errors
-    /// If it may not be gone; what is left is removed as the sandbox's own documentation says.
+    /// If the sandbox may still exist; its own documentation says when its remains are removed.
     async fn close(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The directory that programs start in, as they see it.
+    /// Returns the working directory of programs, from their point of view.
     fn root(&self) -> &str;
 
-    /// A directory for files that pass, as programs see it. It is empty at first and goes with the sandbox.
+    /// Returns a directory for temporary files, from the programs' point of view. It is empty at
+    /// first and removed with the sandbox.
     fn temp_dir(&self) -> &str;
 
-    /// What holds here.
+    /// Returns the isolation guarantees.
     fn guarantees(&self) -> &Guarantees;
 }
 

@@ -1,14 +1,16 @@
-//! Whose a sandbox elsewhere is: which application made it.
+//! Owner of a remote sandbox: the application that created it.
 
 use std::{env::consts::OS, fs, process};
 
-/// The application that made a sandbox: the boot of its machine, its process among those that it sees, and when that started. It names no other one, not
-/// after the number of the process is given again. None where this cannot be learned.
+/// Returns an identifier of this application: the boot of its machine, its PID namespace, its pid
+/// and the process's start time. It is unique even if the pid is reused. `None` if it cannot be
+/// determined.
 pub(super) fn this() -> Option<String> {
     name(process::id())
 }
 
-/// True if the application is certainly gone: it was of this boot and saw the same processes, and is none of them any more.
+/// Returns true if the application has certainly ended: it had this boot id and PID namespace, and
+/// no such process exists.
 pub(super) fn is_gone(owner: &str) -> bool {
     let process = owner.rsplit(' ').nth(1).and_then(|id| id.parse().ok());
     let (Some(process), Some(this)) = (process, this()) else { return false };
@@ -23,7 +25,7 @@ fn name(process: u32) -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let seen = fs::read_link("/proc/self/ns/pid").ok()?;
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program stands in brackets and may hold anything.
+    // The program name is in brackets and may contain anything.
     let started = stat.rsplit_once(") ")?.1.split(' ').nth(19)?;
     Some(format!("{} {} {process} {started}", boot.trim(), seen.display()))
 }

@@ -1,4 +1,4 @@
-//! [`Process`]: a program that runs.
+//! [`Process`]: running program.
 
 use std::{fmt, time::Duration};
 
@@ -9,13 +9,15 @@ use tokio::{
     time::timeout,
 };
 
-/// Pieces of output that wait for their reader; more make the program wait.
+/// Output channel capacity in chunks; the program blocks when it is full.
 const PIECES: usize = 16;
 
-/// How long output may still come when the program has ended: a process that it left behind may hold its end open.
+/// Time for the rest of the output after the program has ended: a remaining process may hold the
+/// pipe open.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A program that runs in a [`Sandbox`](super::Sandbox). Dropping it kills the program, with all that it started.
+/// Running program in a [`Sandbox`](super::Sandbox). Dropping it kills the program and its
+/// descendants.
 pub struct Process {
     output: mpsc::Receiver<Bytes>,
     input: Option<Input>,
@@ -23,40 +25,44 @@ pub struct Process {
     kill: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The standard input of a [`Process`]; it ends when this is dropped.
+/// Standard input of a [`Process`]; closed when dropped.
 #[derive(Debug)]
 pub struct Input(mpsc::Sender<Bytes>);
 
-/// The other end of a [`Process`]: who implements a [`Sandbox`](super::Sandbox) moves bytes through it.
+/// Driver side of a [`Process`]: an implementation of [`Sandbox`](super::Sandbox) moves bytes
+/// through it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Driver {
-    /// Takes what the program writes, to its standard output and its standard error as one. A full channel is the program's to wait for.
+    /// Sender for the program's merged standard output and standard error. A full channel must
+    /// block the program.
     pub output: mpsc::Sender<Bytes>,
-    /// Gives what the program is to read from its standard input, which ends with the channel.
+    /// Receiver of the program's standard input, which ends with the channel.
     pub input: mpsc::Receiver<Bytes>,
-    /// Takes how it ended. Dropped, it says that the program was lost.
+    /// Sender of the exit status. Dropping it reports the program as lost.
     pub exit: oneshot::Sender<Exit>,
 }
 
-/// How a program ended.
+/// Exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
-    /// The code that it gave; none if a signal ended it. In most sandboxes a signal is told as shells tell it, by 128 and its number.
+    /// Exit code; `None` if a signal ended the program. Most sandboxes report a signal as shells
+    /// do: 128 plus its number.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// Signal that ended the program.
     pub signal: Option<i32>,
 }
 
 enum Ending {
     Open(oneshot::Receiver<Exit>),
-    /// None if the sandbox lost it.
+    /// `None` if the sandbox lost the program.
     Known(Option<Exit>),
 }
 
 impl Process {
-    /// A process and the end that drives it. `kill` ends the program at once; it is called again after it has ended.
+    /// Creates a process and its driver side. `kill` must kill the program immediately; it is also
+    /// called after the program has ended.
     pub fn new(kill: impl Fn() + Send + Sync + 'static) -> (Self, Driver) {
         let (output, read) = mpsc::channel(PIECES);
         let (write, input) = mpsc::channel(PIECES);
@@ -66,7 +72,7 @@ impl Process {
         (process, Driver { output, input, exit })
     }
 
-    /// The next piece of what it writes; none at the end. Nothing is lost if the future is dropped.
+    /// Returns the next chunk of output; `None` at the end. Cancellation safe.
     pub async fn output(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
@@ -75,21 +81,22 @@ impl Process {
         }
     }
 
-    /// Its standard input, which ends when it is dropped; none if it was taken before. If it is not taken, the input stays open as long as
-    /// the process is held.
+    /// Takes the standard input, which is closed when dropped; `None` if it was taken before. If it
+    /// is not taken, the input stays open as long as the process.
     pub fn take_input(&mut self) -> Option<Input> {
         self.input.take()
     }
 
-    /// Kills it, with all that it started.
+    /// Kills the program and its descendants.
     pub fn kill(&self) {
         (self.kill)();
     }
 
-    /// How it ended, as soon as it has. What it wrote must be read meanwhile: it may be waiting for that.
+    /// Waits for the exit status. The output must be read meanwhile: the program may be blocked on
+    /// it.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the sandbox lost it.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the sandbox lost the program.
     pub async fn exit(&mut self) -> Result<Exit> {
         self.exit.wait().await;
         let Ending::Known(exit) = self.exit else { unreachable!("it was waited for") };
@@ -98,10 +105,10 @@ impl Process {
 }
 
 impl Input {
-    /// Writes to it.
+    /// Writes to the program's standard input.
     ///
     /// # Errors
-    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the program reads no more.
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the program no longer reads.
     pub async fn write(&self, input: impl Into<Bytes>) -> Result<()> {
         self.0.send(input.into()).await.map_err(|_| Error::tool("the program reads no more input"))
     }
@@ -122,17 +129,17 @@ impl Drop for Process {
 }
 
 impl Exit {
-    /// It gave this code.
+    /// Creates the status of an exit with this code.
     pub fn code(code: i32) -> Self {
         Self { code: Some(code), signal: None }
     }
 
-    /// This signal ended it.
+    /// Creates the status of an end by this signal.
     pub fn signal(signal: i32) -> Self {
         Self { code: None, signal: Some(signal) }
     }
 
-    /// True for the code 0.
+    /// Returns true for the code 0.
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }

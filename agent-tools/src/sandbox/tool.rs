@@ -1,4 +1,4 @@
-//! [`ProgramTool`]: a program as a tool.
+//! [`ProgramTool`]: program as a tool.
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
@@ -7,15 +7,16 @@ use serde_json::Value;
 
 use super::{Command, Sandbox};
 
-/// Most bytes that a program may write.
+/// Maximum of output bytes.
 const MOST_OUTPUT: usize = 1 << 20;
 
 type Hide = dyn Fn(&str) -> String + Send + Sync;
 
-/// A tool that is a program in a sandbox: it reads the arguments as JSON, and what it writes is the result.
+/// Tool that runs a program in a sandbox: the program reads the arguments as JSON, and its output
+/// is the result.
 ///
-/// JSON is a value, everything else a text. An exit with another code than 0 is an error that the model is shown, with what the
-/// program wrote; at most 1 MiB is taken.
+/// JSON output becomes a value, other output text. An exit code other than 0 is an error that the
+/// model sees, with the program's output; at most 1 MiB of output is read.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -41,39 +42,40 @@ pub struct ProgramTool {
     effect: Effect,
     timeout: Duration,
     hide: Option<Arc<Hide>>,
-    /// What must be there as long as the tool is.
+    /// Resource that must live as long as the tool.
     keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ProgramTool {
-    /// The program that this command starts. Until it is told otherwise, its calls happen at most once and take a minute.
+    /// Creates the tool for this command. Defaults: calls are executed at most once, with a timeout
+    /// of one minute.
     pub fn new(spec: ToolSpec, command: Command, sandbox: Arc<dyn Sandbox>) -> Self {
         let timeout = Duration::from_secs(60);
         Self { spec, command, sandbox, effect: Effect::AtMostOnce, timeout, hide: None, keeps: None }
     }
 
-    /// Sets how often a call may happen.
+    /// Sets the effect of repeating a call.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Sets the longest time of a call.
+    /// Sets the timeout of a call.
     #[must_use]
     pub fn timeout(mut self, most: Duration) -> Self {
         self.timeout = most;
         self
     }
 
-    /// Has secrets taken out of what the program writes.
+    /// Redacts secrets in the program's output.
     #[cfg(feature = "plugins")]
     pub(crate) fn hide(mut self, hide: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.hide = Some(Arc::new(hide));
         self
     }
 
-    /// Keeps something as long as the tool is there.
+    /// Keeps a resource alive as long as the tool.
     #[cfg(feature = "plugins")]
     pub(crate) fn keep(mut self, what: impl Any + Send + Sync) -> Self {
         self.keeps = Some(Arc::new(what));
@@ -108,7 +110,8 @@ impl Tool for ProgramTool {
         let mut process = self.sandbox.start(self.command.clone()).await?;
         let input = process.take_input();
         let arguments = req.args.to_string();
-        // A program need not read its arguments, and may write before it does: both ends are moved at once.
+        // A program need not read its arguments, and may write before it does: both streams are
+        // served concurrently.
         let give = async {
             if let Some(input) = input {
                 drop(input.write(arguments).await);

@@ -1,4 +1,4 @@
-//! What lies in a folder, copied elsewhere: to another folder, into an archive.
+//! Folder traversal for copies: to another folder or into an archive.
 
 use std::{
     io::{self, Read},
@@ -11,41 +11,41 @@ use cap_std::{
     fs::{Dir, DirEntry, OpenOptions, Permissions},
 };
 
-/// Most bytes and most entries of one copy, and how deep its folders lie in each other.
+/// Maximum of bytes, entries and folder depth of one copy.
 pub(super) const MOST_BYTES: u64 = 4 << 30;
 const MOST_ENTRIES: u64 = 1_000_000;
 const DEEPEST: usize = 200;
 
-/// The bits of a mode that are copied: none that would run a program as another user.
+/// Copied mode bits: without set-user-id and set-group-id.
 pub(super) const MODE: u32 = 0o777;
 
-/// What was copied.
+/// Result of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
     /// Regular files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Links, pipes, sockets and devices, which are not copied.
+    /// Links, pipes, sockets and devices that were skipped.
     pub left_out: u64,
 }
 
-/// Where copies go. Paths are relative and have no `..`; a folder comes before what it holds.
+/// Target of copies. Paths are relative and have no `..`; a folder precedes its content.
 pub(super) trait Sink {
     fn folder(&mut self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// A file of so many bytes. Fewer are an error: it changed meanwhile.
+    /// Copies a file of `size` bytes. Fewer are an error: the file changed meanwhile.
     fn file(&mut self, path: &Path, mode: u32, size: u64, content: &mut dyn Read) -> io::Result<()>;
 
-    /// A link with its text. False if links are left out here.
+    /// Copies a link with its target. Returns false if links are skipped.
     fn link(&mut self, path: &Path, target: &Path) -> io::Result<bool> {
         let _ = (path, target);
         Ok(false)
     }
 }
 
-/// What a copy has, and may still have.
+/// Running totals of a copy, with its limits.
 #[derive(Debug)]
 pub(super) struct Tally {
     copied: Copied,
@@ -81,7 +81,8 @@ impl Tally {
     }
 }
 
-/// Copies what lies in a folder. No link is followed, since programs may be changing them meanwhile: each entry is opened below a handle of its folder.
+/// Copies the content of a folder. No link is followed, since programs may change them
+/// concurrently: each entry is opened beneath a handle of its folder.
 pub(super) fn walk(from: &Dir, to: &mut dyn Sink) -> io::Result<Copied> {
     let mut tally = Tally::new();
     walk_folder(from, Path::new(""), to, &mut tally)?;
@@ -94,7 +95,7 @@ fn walk_folder(from: &Dir, path: &Path, to: &mut dyn Sink, tally: &mut Tally) ->
         let path = path.join(entry.file_name());
         tally.entry(&path)?;
         match walk_entry(&entry, from, &path, to, tally) {
-            // One that is gone again is passed over.
+            // An entry that disappeared meanwhile is skipped.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             done => done?,
         }
@@ -132,11 +133,12 @@ fn walk_entry(entry: &DirEntry, from: &Dir, path: &Path, to: &mut dyn Sink, tall
     to.file(path, mode_of(&metadata.permissions()), metadata.len(), &mut source)
 }
 
-/// A folder of this machine that copies go to. What is there stays, but for files and links that are in the way of a copy.
+/// Local target folder of copies. Existing entries stay, except files and links that a copy
+/// replaces.
 pub(super) struct Folder {
     dir: Dir,
     keeps_links: bool,
-    /// Modes that are set at the end: a folder may be one that nobody may write.
+    /// Modes that are set at the end: a folder may be read-only.
     modes: Vec<(PathBuf, u32)>,
 }
 
@@ -145,13 +147,13 @@ impl Folder {
         Self { dir, keeps_links: false, modes: Vec::new() }
     }
 
-    /// Keeps links as links, whatever they lead to.
+    /// Keeps links as links, whatever their targets.
     pub(super) fn keeping_links(mut self) -> Self {
         self.keeps_links = true;
         self
     }
 
-    /// To be called when all is there.
+    /// Must be called after the last entry.
     pub(super) fn finish(self) -> io::Result<()> {
         let set = |(path, mode): (PathBuf, u32)| {
             permissions(mode).map_or(Ok(()), |mode| self.dir.set_permissions(path, mode))
@@ -159,7 +161,7 @@ impl Folder {
         self.modes.into_iter().rev().try_for_each(set)
     }
 
-    /// Removes what is in the way of a new file or link.
+    /// Removes an entry that a new file or link replaces.
     fn clear(&self, path: &Path) -> io::Result<()> {
         match self.dir.remove_file(path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
@@ -172,7 +174,7 @@ impl Sink for Folder {
     fn folder(&mut self, path: &Path, mode: u32) -> io::Result<()> {
         match self.dir.create_dir(path) {
             Ok(()) => self.modes.push((path.to_owned(), mode)),
-            // Its mode is its owner's matter.
+            // The mode of an existing folder stays.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.dir.symlink_metadata(path)?.is_dir() => {}
             Err(e) => return Err(e),
         }
@@ -207,7 +209,7 @@ fn permissions(mode: u32) -> Option<Permissions> {
     Some(cap_std::fs::PermissionsExt::from_mode(mode))
 }
 
-/// Elsewhere there are no modes: what is copied may be read, written and run.
+/// Other systems have no modes: copies may be read, written and executed.
 #[cfg(not(unix))]
 fn mode_of(_: &Permissions) -> u32 {
     MODE
@@ -222,21 +224,21 @@ pub(super) fn changed(path: &Path) -> io::Error {
     io::Error::other(format!("'{}' changed while it was copied", path.display()))
 }
 
-/// The path of a copy as a sink takes it; none if it leads elsewhere.
+/// Returns the path for a sink; `None` if it leads out of the target.
 pub(super) fn plain(path: &Path) -> Option<PathBuf> {
     let mut parts = path.components().filter(|part| *part != Component::CurDir);
     let is_plain = parts.clone().all(|part| matches!(part, Component::Normal(_)));
     is_plain.then(|| parts.by_ref().collect())
 }
 
-/// Opens a folder of the application's, which is made if `make` says so.
+/// Opens a folder of the application, and creates it if `make` is set.
 pub(super) fn open(folder: &Path, make: bool) -> Result<Dir> {
     let made = if make { std::fs::create_dir_all(folder) } else { Ok(()) };
     let opened = made.and_then(|()| Dir::open_ambient_dir(folder, ambient_authority()));
     opened.map_err(|e| Error::tool(format!("the folder '{}' cannot be opened: {e}", folder.display())))
 }
 
-/// The error of a copy that could not be made.
+/// Returns the error of a failed copy.
 pub(super) fn uncopied(e: &io::Error) -> Error {
     Error::tool(format!("the files cannot be copied: {e}"))
 }

@@ -43,7 +43,7 @@ pub(super) struct Bash {
     tasks: Arc<Tasks>,
 }
 
-/// How a command ended, for the model.
+/// End of a command, for the model.
 enum Ended {
     With(Exit),
     Late(Duration),
@@ -73,14 +73,14 @@ impl Bash {
                 Err(_) => Ended::Late(longest),
             }
         };
-        drop(process); // a late one is killed
+        drop(process); // a late process is killed
         self.report(&said, &ended).await
     }
 
     async fn report(&self, said: &Transcript, ended: &Ended) -> Result<ToolOutput> {
         let sandbox = &self.shell.sandbox;
         let file = if said.is_too_long() {
-            // Another shell, or another process, may have the same sandbox.
+            // Another shell, or another process, may use the same sandbox.
             let file = format!("{}/output-{}.txt", sandbox.temp_dir(), new_id());
             sandbox.write(&file, Bytes::copy_from_slice(said.whole())).await.is_ok().then_some(file)
         } else {

@@ -1,17 +1,18 @@
-//! Output of programs as a model should read it: without what moves a cursor, and without what is said again and again.
+//! Normalisation of program output for a model: removes cursor control and repetitions.
 
 use anstream::adapter::strip_str;
 
-/// More lines that are the same become one.
+/// Number of identical lines beyond which they are collapsed into one.
 const REPEATS: usize = 4;
 
-/// The text without escape sequences; of a line that was written over, what was written last; of many same lines, one and their number.
+/// Returns the text without escape sequences; of an overwritten line, only the last state; of many
+/// identical lines, one and their number.
 pub(super) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::with_capacity(text.len());
     let mut run: Option<(String, usize)> = None;
     for line in text.split('\n') {
-        // Each for itself: a sequence that does not end must not take the lines after it with it.
+        // Each line separately: an unterminated sequence must not swallow the following lines.
         let plain = strip_str(line).to_string();
         let line = written_over(&plain);
         match &mut run {
@@ -20,11 +21,11 @@ pub(super) fn clean(bytes: &[u8]) -> String {
         }
     }
     flush(&mut out, run);
-    out.pop(); // the line feed that no line stood before
+    out.pop(); // the line feed of an omitted line
     out
 }
 
-/// What is to be seen of a line in the end.
+/// Returns the final state of a line.
 fn written_over(line: &str) -> &str {
     line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default()
 }

@@ -13,15 +13,17 @@ use agent_core::{Error, Result};
 use self::task::Tasks;
 use crate::{ToolSet, sandbox::Sandbox};
 
-/// Tools that run commands in a [`Sandbox`]: `bash`, and for what runs in the background `bash_output`, `bash_input` and `kill_bash`. Their names
-/// and parameters are those that models know.
+/// Tools that run commands in a [`Sandbox`]: `bash`, and `bash_output`, `bash_input` and
+/// `kill_bash` for background commands. Models know these names and parameters from training.
 ///
-/// What a command writes is shown without colours and without lines that were written over; of more than the model is shown, both ends, and the
-/// whole is a file in the sandbox's temporary directory. A command that takes too long is ended, with all that it started, as is one
-/// whose run is cancelled or has no time left.
+/// Output is shown without colours and without overwritten lines; of longer output, the model sees
+/// both ends, and the whole is written to a file in the sandbox's temporary directory. A command
+/// that exceeds its timeout is killed with its descendants, as is one whose run is cancelled or
+/// past its deadline.
 ///
-/// A crash leaves a command in doubt, which is not repeated: a person is asked. A command in the background ends with the application; a
-/// model that asks for it then is told so. Each session has its own, and no other can name them.
+/// A crash leaves a command in doubt, which is not repeated: a person is asked. A background
+/// command ends with the application; the model is informed if it asks for that command later. Each
+/// session has its own commands, which other sessions cannot access.
 ///
 /// ```
 /// use agent_tools::{Shell, sandbox::{Exit, MemorySandbox}};
@@ -47,12 +49,12 @@ struct Limits {
 }
 
 impl Shell {
-    /// The tools over a sandbox.
+    /// Creates the tools over a sandbox.
     pub fn over(sandbox: impl Sandbox) -> Self {
         Self::shared(Arc::new(sandbox))
     }
 
-    /// The tools over a sandbox that others use too.
+    /// Creates the tools over a shared sandbox.
     pub fn shared(sandbox: Arc<dyn Sandbox>) -> Self {
         let limits = Limits {
             timeout: Duration::from_secs(120),
@@ -63,45 +65,46 @@ impl Shell {
         Self { sandbox, program: "bash".to_owned(), limits }
     }
 
-    /// Sets the shell that reads the commands; it must take `-c`. Default: `bash`.
+    /// Sets the shell that runs the commands; it must accept `-c`. Default: `bash`.
     #[must_use]
     pub fn program(mut self, program: impl Into<String>) -> Self {
         self.program = program.into();
         self
     }
 
-    /// Sets how long a command may take if the model says nothing of it. Default: 2 minutes.
+    /// Sets the default timeout of a command. Default: 2 minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.limits.timeout = timeout;
         self
     }
 
-    /// Sets the longest time that a model may give a command. Default: 10 minutes.
+    /// Sets the maximum timeout that a model may request. Default: 10 minutes.
     #[must_use]
     pub fn max_timeout(mut self, longest: Duration) -> Self {
         self.limits.max_timeout = longest;
         self
     }
 
-    /// Sets about how many bytes of an output the model is shown. Default: 30,000.
+    /// Sets the approximate maximum of output bytes for the model. Default: 30,000.
     #[must_use]
     pub fn max_output_bytes(mut self, most: usize) -> Self {
         self.limits.output = most;
         self
     }
 
-    /// Sets how many commands of a session may run in the background. Default: 16.
+    /// Sets the maximum of background commands per session. Default: 16.
     #[must_use]
     pub fn max_tasks(mut self, most: usize) -> Self {
         self.limits.tasks = most;
         self
     }
 
-    /// The tools.
+    /// Builds the tools.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a timeout that is longer than the longest.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the default timeout exceeds the
+    /// maximum.
     pub fn tools(self) -> Result<ToolSet> {
         if self.limits.timeout > self.limits.max_timeout {
             return Err(Error::config("the shell's timeout is longer than its max_timeout"));

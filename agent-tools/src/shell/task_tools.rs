@@ -10,10 +10,10 @@ use serde_json::json;
 use super::task::Tasks;
 use crate::{ToolExt, from_fn};
 
-/// The longest that a model may wait for output.
+/// Maximum time that a model may wait for output.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How long a command that was killed may take to end.
+/// Time that a killed command has to end.
 const ENDING: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]

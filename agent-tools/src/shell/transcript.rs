@@ -1,33 +1,34 @@
-//! [`Transcript`]: what a command has written.
+//! [`Transcript`]: output of a command.
 
 use std::collections::VecDeque;
 
 use super::clean::clean;
 use crate::text::cut;
 
-/// The most bytes of a command's output that are kept for its file.
+/// Maximum of output bytes kept for the file.
 pub(super) const WHOLE: usize = 8 << 20;
 
-/// What a command has written: its beginning, and its end.
+/// Output of a command: its beginning and its end.
 #[derive(Debug)]
 pub(super) struct Transcript {
-    /// The most bytes that are kept of the beginning, and of what a model is shown.
+    /// Maximum of bytes kept of the beginning, and shown to a model.
     most_kept: usize,
     most_shown: usize,
     whole: Vec<u8>,
-    /// The newest bytes, which come after what was kept whole.
+    /// Newest bytes, after the kept beginning.
     newest: VecDeque<u8>,
-    /// All bytes that ever came.
+    /// Total number of bytes written.
     total: u64,
 }
 
 impl Transcript {
-    /// An empty one, of which a model is shown about `most` bytes and the first `kept` are kept.
+    /// Creates an empty transcript that shows a model about `most` bytes and keeps the first
+    /// `kept`.
     pub(super) fn new(most: usize, kept: usize) -> Self {
         Self { most_kept: kept.max(most), most_shown: most, whole: Vec::new(), newest: VecDeque::new(), total: 0 }
     }
 
-    /// What was written so far; from now on it begins anew.
+    /// Returns the output so far, and starts a new transcript.
     pub(super) fn take(&mut self) -> Self {
         let next = Self::new(self.most_shown, self.most_kept);
         std::mem::replace(self, next)
@@ -46,18 +47,19 @@ impl Transcript {
         self.total == 0
     }
 
-    /// True if a model is not shown all of it.
+    /// Returns true if the model sees only a part.
     pub(super) fn is_too_long(&self) -> bool {
         let most = self.most_shown;
         self.whole.len() > most && (self.total > self.whole.len() as u64 || clean(&self.whole).len() > most)
     }
 
-    /// What is kept for the file.
+    /// Returns the bytes kept for the file.
     pub(super) fn whole(&self) -> &[u8] {
         &self.whole
     }
 
-    /// What a model is shown: all of it, or both ends, with a note of what is between and where the whole is.
+    /// Returns the output for a model: all of it, or both ends, with a note on the omitted part and
+    /// the file with the whole.
     pub(super) fn shown(&self, file: Option<&str>) -> String {
         let (most, all) = (self.most_shown, clean(&self.whole));
         if self.newest.is_empty() && all.len() <= most {
@@ -75,13 +77,13 @@ impl Transcript {
     }
 }
 
-/// The first whole lines of at most `most` bytes, or a part of the first one.
+/// Returns the first whole lines of at most `most` bytes, or a part of the first line.
 fn head(text: &str, most: usize) -> &str {
     let text = cut(text, most);
     text.rfind('\n').map_or(text, |line| &text[..line])
 }
 
-/// The last whole lines, likewise.
+/// Returns the last whole lines, likewise.
 fn tail(text: &str, most: usize) -> &str {
     let from = text.len().saturating_sub(most);
     let start = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());

@@ -1,8 +1,8 @@
-//! What stands at the top of a `SKILL.md`.
+//! Front matter of a `SKILL.md`.
 
 use serde::Deserialize;
 
-/// The fields that are read; others are for other programs.
+/// Fields in use; other fields are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FrontMatter {
@@ -10,7 +10,7 @@ pub(super) struct FrontMatter {
     pub(super) description: Option<String>,
 }
 
-/// The front matter of a text, and what follows it.
+/// Splits a text into front matter and body.
 pub(super) fn split(text: &str) -> Result<(FrontMatter, &str), String> {
     let text = text.trim_start_matches('\u{feff}');
     let rest = text.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r']));

@@ -1,4 +1,4 @@
-//! [`Skills`]: instructions that a model loads when it needs them.
+//! [`Skills`]: instructions that a model loads on demand.
 
 mod front_matter;
 mod tools;
@@ -23,22 +23,24 @@ use crate::{
     workspace::text::is_binary,
 };
 
-/// The file that makes a directory a skill.
+/// File that makes a directory a skill.
 const SKILL: &str = "SKILL.md";
 
-/// Most files of a skill that are named, and the longest time that looking for them may take.
+/// Maximum of listed files per skill, and of the time to find them.
 const MOST_NAMED: usize = 50;
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Instructions that a model loads when it needs them, as tools: `load_skill`, whose description says what skills there are,
-/// and, if one of them has further files, `read_skill_file`.
+/// Instructions that a model loads on demand, as tools: `load_skill`, whose description lists the
+/// skills, and `read_skill_file`, if a skill has further files.
 ///
-/// A skill is a directory with a file `SKILL.md`, which begins with front matter: its `description`, and its `name` if that
-/// is not the directory's. What follows are the instructions. They and the other files, all of them text, are read when
-/// the model asks for them, so that they cost nothing until then. Or a skill is [made in code](Skill).
+/// A skill is a directory with a file `SKILL.md`, which begins with front matter: its
+/// `description`, and its `name` if that differs from the directory's. The rest of the file is the
+/// instructions. They and the other files, all of them text, are read when the model requests them,
+/// so that they cost nothing until then. A skill can also be [made in code](Skill).
 ///
-/// No path leads out of a skill's directory: not `..`, not an absolute path, not a symbolic link. A file that cannot be read
-/// is answered with those that can be. A `LongToolOutput` around the tools should let `load_skill` pass.
+/// No path leads out of a skill's directory: neither `..`, nor an absolute path, nor a symbolic
+/// link. The error for an unreadable file lists the readable ones. A `LongToolOutput` around the
+/// tools should exempt `load_skill`.
 ///
 /// ```
 /// use agent_tools::{Skill, Skills};
@@ -55,13 +57,13 @@ const LONGEST: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub struct Skills(Arc<BTreeMap<String, Skill>>);
 
-/// One skill.
+/// Skill.
 #[derive(Clone)]
 pub struct Skill {
     name: String,
     description: String,
     source: Source,
-    /// What must be there as long as the skill is.
+    /// Resource that must live as long as the skill.
     #[cfg(feature = "plugins")]
     keeps: Option<Arc<dyn std::any::Any + Send + Sync>>,
 }
@@ -73,7 +75,8 @@ enum Source {
 }
 
 impl Skill {
-    /// A skill with these instructions. Its description says when it is of use: that is all that the model sees of it at first.
+    /// Creates a skill with these instructions. The description says when the skill is useful:
+    /// initially the model sees nothing else.
     pub fn new(name: impl Into<String>, description: impl Into<String>, instructions: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -84,10 +87,11 @@ impl Skill {
         }
     }
 
-    /// The skill in a directory.
+    /// Opens the skill in a directory.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it has no `SKILL.md`, or one without a description.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `SKILL.md` is missing or has no
+    /// description.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref();
         let files = Files::open_root(directory, "skill")?;
@@ -109,24 +113,24 @@ impl Skill {
         })
     }
 
-    /// Keeps something as long as the skill is there.
+    /// Keeps a resource alive as long as the skill.
     #[cfg(feature = "plugins")]
     pub(crate) fn keep(mut self, what: impl std::any::Any + Send + Sync) -> Self {
         self.keeps = Some(Arc::new(what));
         self
     }
 
-    /// The name that the model loads it by.
+    /// Returns the name by which the model loads the skill.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// When it is of use.
+    /// Returns the description of the skill's use.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The instructions, as they are now.
+    /// Returns the current instructions.
     fn instructions(&self) -> Result<String> {
         match &self.source {
             Source::Text(text) => Ok(text.to_string()),
@@ -138,7 +142,7 @@ impl Skill {
         }
     }
 
-    /// The further files, some of them if they are many.
+    /// Lists the further files, up to a maximum.
     fn files(&self) -> Vec<String> {
         let Source::Directory(files) = &self.source else { return Vec::new() };
         let stop = Stop { cx: None, at: Instant::now().checked_add(LONGEST) };
@@ -151,12 +155,12 @@ impl Skill {
             Ok(if named.len() < MOST_NAMED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         });
         if walked.is_err() {
-            named.clear(); // they are a help, and no help is not an error of its own
+            named.clear(); // a failed listing must not cause an error
         }
         named
     }
 
-    /// A further file, or an error that names those there are.
+    /// Reads a further file; the error lists the existing ones.
     fn read(&self, path: &str) -> Result<String> {
         let read = match &self.source {
             Source::Text(_) => Err(Error::tool(format!("'{path}' does not exist"))),
@@ -181,16 +185,16 @@ fn read_text(files: &Files, path: &Path) -> Result<String> {
 }
 
 impl Skills {
-    /// No skill yet.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// All skills of a directory: each directory in it that has a `SKILL.md`.
+    /// Opens all skills of a directory: each subdirectory with a `SKILL.md`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it cannot be read, if one of the skills cannot be used, or if
-    /// two have the same name.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory cannot be read, if a
+    /// skill is invalid, or if two have the same name.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref();
         let unreadable =
@@ -208,7 +212,7 @@ impl Skills {
     /// Adds a skill.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it has no name, or the name of another.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the name is empty or already in use.
     pub fn skill(mut self, skill: Skill) -> Result<Self> {
         let name = skill.name.clone();
         if name.trim().is_empty() {
@@ -220,12 +224,12 @@ impl Skills {
         Ok(self)
     }
 
-    /// The skills, by name.
+    /// Iterates over the skills, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         self.0.values()
     }
 
-    /// The tools; none if there are no skills.
+    /// Returns the tools; empty if there are no skills.
     pub fn tools(&self) -> ToolSet {
         let set = ToolSet::new("skills");
         if self.0.is_empty() {
@@ -235,7 +239,7 @@ impl Skills {
         if self.iter().all(|skill| skill.files().is_empty()) { set } else { set.tool(tools::read(self)) }
     }
 
-    /// The instructions of a skill, or the further file at `path`.
+    /// Returns the instructions of a skill, or the further file at `path`.
     #[cfg(feature = "mcp")]
     pub(crate) async fn text_of(self, name: String, path: Option<String>) -> Result<String> {
         crate::blocking::blocking(move || {

@@ -25,20 +25,21 @@ use super::{
 };
 use crate::sandbox::{Limits, Sandbox, owner};
 
-/// The directory for files that pass. It lies in memory.
+/// Directory for temporary files, in memory.
 pub(super) const TEMP: &str = "/tmp";
 
-/// Processes that a user may have on the whole machine; those of one container are counted apart.
+/// Maximum of processes of a user on the whole machine; those of one container are limited
+/// separately.
 const MOST_OF_A_USER: u64 = 4_096;
 
-/// How often an engine is asked that is busy with the same container, and how long after the last time.
+/// Number of retries while the engine is busy with the same container, and delay between them.
 const REMOVALS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The label of every container of a sandbox; its value says whose it is.
+/// Label of every sandbox container; its value identifies the owner.
 const LABEL: &str = "agent.sandbox.owner";
 
-/// Makes a [`ContainerSandbox`].
+/// Builds a [`ContainerSandbox`].
 #[derive(Clone)]
 pub struct ContainerSandboxBuilder {
     image: String,
@@ -65,60 +66,65 @@ impl ContainerSandboxBuilder {
         }
     }
 
-    /// Sets where the engine listens: `unix:///run/podman/podman.sock`, say. Default: `DOCKER_HOST`, or the first socket of Docker or Podman that is there.
+    /// Sets the address of the engine, such as `unix:///run/podman/podman.sock`. Default:
+    /// `DOCKER_HOST`, or the first existing socket of Docker or Podman.
     #[must_use]
     pub fn engine(mut self, address: impl Into<String>) -> Self {
         self.engine = Some(address.into());
         self
     }
 
-    /// Sets the directory that programs start in. It is made if it is not there. Default: `/workspace`.
+    /// Sets the working directory of programs, which is created if missing. Default: `/workspace`.
     #[must_use]
     pub fn root(mut self, root: impl Into<String>) -> Self {
         self.root = root.into();
         self
     }
 
-    /// Sets the user that programs run as, by name or number. The root must be writable for it. Default: the image's.
+    /// Sets the user that programs run as, by name or number. The root must be writable for that
+    /// user. Default: the image's.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Sets a variable of the environment, beside those of the image.
+    /// Sets an environment variable, in addition to those of the image.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Sets what programs may use: memory and processes for all together, the others for each process. Default: [`Limits::default`].
+    /// Sets the resource limits: memory and processes for all programs together, the others per
+    /// process. Default: [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets how many processors all programs together may use: `0.5` is half of one. Default: all that there are.
+    /// Sets the number of processors for all programs together: `0.5` is half a processor. Default:
+    /// all.
     #[must_use]
     pub fn cpus(mut self, cpus: f64) -> Self {
         self.cpus = Some(cpus);
         self
     }
 
-    /// Gives the container the engine's usual network. Default: none.
+    /// Connects the container to the engine's default network. Default: no network.
     #[must_use]
     pub fn allow_network(mut self) -> Self {
         self.network = true;
         self
     }
 
-    /// Makes it: starts a container, and a program in it to see what holds.
+    /// Builds the sandbox: starts a container, and a probe in it that determines the guarantees.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no engine answers, if the image is not there, has no shell, or does not let its user write into
-    /// the root, and if files, processes or (unless allowed) the network are not kept.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no engine responds, if the image is
+    /// missing, has no shell, or does not let its user write to the root, and if files, processes
+    /// or (unless allowed) the network are not isolated.
     pub async fn build(self) -> Result<ContainerSandbox> {
         if !self.root.starts_with('/') {
             return Err(Error::config(format!("the root '{}' of a container must begin with '/'", self.root)));
@@ -130,10 +136,10 @@ impl ContainerSandboxBuilder {
         let docker = engine.docker();
         let created = docker.create_container(None::<CreateContainerOptions>, self.container()).await;
         let id = created.map_err(|e| self.refused(e))?.id;
-        // From here on the container is removed when it is not used.
+        // From here on the container is removed on failure.
         let remove = |e: Error| async {
             let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-            // The error that is told is the first one; what stays is swept.
+            // The first error is reported; a container that stays is removed by `sweep`.
             drop(docker.remove_container(&id, Some(options)).await);
             Err(e)
         };
@@ -158,10 +164,12 @@ impl ContainerSandboxBuilder {
         }
     }
 
-    /// Removes the containers of applications of this machine that are gone, and stops at none that may be in use. Gives their number.
+    /// Removes the containers of applications on this machine that no longer run, and none that may
+    /// be in use. Returns their number.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no engine answers; [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it does not say what it has.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if no engine responds;
+    /// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it does not list its containers.
     pub async fn sweep(&self) -> Result<usize> {
         let engine = Engine::connect(self.engine.as_deref()).await?;
         let found = labelled(&engine).await?;
@@ -207,7 +215,7 @@ impl ContainerSandboxBuilder {
             working_dir: Some(self.root.clone()),
             env: Some(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect()),
             labels: Some(HashMap::from([(LABEL.to_owned(), owner::this().unwrap_or_default())])),
-            // Its input ends with the one connection that it has.
+            // The input ends with its only connection.
             attach_stdin: Some(true),
             open_stdin: Some(true),
             stdin_once: Some(true),
@@ -224,7 +232,8 @@ impl ContainerSandboxBuilder {
             ("cpu", limits.cpu.as_secs().max(1)),
             ("fsize", limits.file),
             ("nofile", limits.open_files.into()),
-            // Counted for a user of the whole machine, so it is wide; without it, some engines ask for more than their own limit.
+            // Counted per user of the whole machine, hence large; without it, some engines request
+            // more than their own limit.
             ("nproc", MOST_OF_A_USER.max(limits.processes.into())),
         ];
         let ulimit = |(name, most): (&str, u64)| ResourcesUlimits {
@@ -257,11 +266,11 @@ impl ContainerSandboxBuilder {
     }
 }
 
-/// States of a container that an engine has and the interface knows. Podman has others: an answer with a container in one of them cannot
-/// be read.
+/// Container states that the client library knows. Podman has others: a response with a container
+/// in one of those cannot be parsed.
 const STATES: [&str; 4] = ["created", "exited", "paused", "running"];
 
-/// The containers of all sandboxes.
+/// Lists the containers of all sandboxes.
 async fn labelled(engine: &Engine) -> Result<Vec<ContainerSummary>> {
     let filters = HashMap::from([("label", vec![LABEL]), ("status", STATES.to_vec())]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
@@ -269,7 +278,7 @@ async fn labelled(engine: &Engine) -> Result<Vec<ContainerSummary>> {
     listed.map_err(|e| engine.failed("say which containers it has", e))
 }
 
-/// Removes a container that may be going by itself at this moment. False if it has gone so.
+/// Removes a container that may be exiting at this moment. Returns false if it was already gone.
 pub(super) async fn remove_unused(engine: &Engine, id: &str) -> Result<bool> {
     let mut tries = 1;
     loop {

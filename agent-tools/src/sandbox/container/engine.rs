@@ -1,4 +1,4 @@
-//! [`Engine`]: what runs containers.
+//! [`Engine`]: client of a container engine.
 
 use std::{env, fmt, path::Path};
 
@@ -7,16 +7,16 @@ use bollard::{Docker, errors::Error as Failure};
 
 use crate::text::cut;
 
-/// Longest text of an engine's own that an error says, in bytes.
+/// Maximum of bytes of an engine's message in an error.
 const LONGEST: usize = 400;
 
-/// Where engines listen if nobody says it.
+/// Default sockets of engines.
 const SOCKETS: &[&str] = &["/var/run/docker.sock", "/run/podman/podman.sock"];
 
-/// The same of a user, below `XDG_RUNTIME_DIR`.
+/// Default sockets of a user's engine, below `XDG_RUNTIME_DIR`.
 const OWN_SOCKETS: &[&str] = &["docker.sock", "podman/podman.sock"];
 
-/// A connection to an engine. Cheap to clone.
+/// Connection to an engine. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Engine {
     docker: Docker,
@@ -24,7 +24,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// The one at an address, or the first that is found.
+    /// Connects to the engine at an address, or to the first that is found.
     pub(super) async fn connect(address: Option<&str>) -> Result<Self> {
         let Some(address) = address.map(str::to_owned).or_else(found) else {
             let what =
@@ -36,7 +36,7 @@ impl Engine {
             Error::config(what).with_source(e)
         };
         let docker = Docker::connect_with_host(&address).map_err(refused)?;
-        // An older engine is spoken to in its own version.
+        // Uses the API version of an older engine.
         let docker = docker.negotiate_version().await.map_err(refused)?;
         Ok(Self { docker, address })
     }
@@ -45,7 +45,7 @@ impl Engine {
         &self.docker
     }
 
-    /// The engine could not do what it was asked.
+    /// Returns the error of a failed request.
     pub(super) fn failed(&self, what: &str, e: Failure) -> Error {
         let retry = match &e {
             Failure::DockerResponseServerError { .. } => Retry::Permanent,
@@ -57,7 +57,7 @@ impl Engine {
     }
 }
 
-/// What an engine says of a failure, in few words.
+/// Returns a short form of the engine's error message.
 pub(super) fn said(e: &Failure) -> String {
     let text = match e {
         Failure::DockerResponseServerError { message, .. } => message.trim().to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn said(e: &Failure) -> String {
     cut(&text, LONGEST).to_owned()
 }
 
-/// What was asked for is not there, or is going already.
+/// Returns true if the requested object is missing, or is being removed.
 pub(super) fn is_gone(e: &Failure) -> bool {
     matches!(e, Failure::DockerResponseServerError { status_code: 404 | 409, .. })
 }

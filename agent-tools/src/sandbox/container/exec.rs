@@ -1,4 +1,4 @@
-//! Starting a program in a container.
+//! Execution of a program in a container.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -24,22 +24,22 @@ use crate::sandbox::{
     process::Driver,
 };
 
-/// Longest time that a program takes to start, and that its remains take to be killed.
+/// Timeout for starting a program, and for killing its remaining processes.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How long the engine is left alone before it is asked whether a program runs: at first, and at most.
+/// Initial and maximum interval of polling whether a program runs.
 const PAUSES: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
-/// How often it is tried to kill a command's processes.
+/// Number of attempts to kill a command's processes.
 const KILLS: u32 = 4;
 
-/// The code of a program that was killed.
+/// Exit code of a killed program.
 const KILLED: i32 = 137;
 
 type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>;
 type Input = Pin<Box<dyn AsyncWrite + Send>>;
 
-/// A program of a container, with all that it started.
+/// Running program of a container, with its descendants.
 #[derive(Clone)]
 struct Running {
     engine: Engine,
@@ -75,7 +75,7 @@ pub(super) async fn start(engine: &Engine, container: &Arc<str>, root: &str, com
     let kill = killed.clone();
     let (process, driver) = Process::new(move || kill.cancel());
     if !rest.is_empty() {
-        // The channel is new, and the process is held.
+        // The channel is new and has capacity.
         drop(driver.output.try_send(rest));
     }
     spawn(drive(running, driver, output, input, killed));
@@ -115,24 +115,25 @@ async fn drive(running: Running, driver: Driver, output: Output, input: Input, k
             timeout(LONGEST, running.ended()).await.ok().flatten()
         }
     };
-    // A shell that was killed itself has killed nothing.
+    // If the wrapper shell was killed itself, it killed no descendants.
     if ended.is_none_or(|exit| exit == Exit::code(KILLED)) {
         running.kill_all().await;
     }
     feeding.abort();
     if let Some(ended) = ended {
-        // Nobody may wait for it any more.
+        // The receiver may be gone.
         let _ = exit.send(ended);
     }
 }
 
-/// Passes output on as fast as it is read. What was killed is read to its end all the same: an engine waits for that.
+/// Forwards output with back-pressure. The output of a killed program is drained, since the engine
+/// waits for that.
 async fn pass(mut output: Output, read: mpsc::Sender<Bytes>, killed: CancellationToken) {
     while let Some(Ok(piece)) = output.next().await {
         tokio::select! {
             biased;
             () = killed.cancelled() => {}
-            // Who has dropped the process has killed it.
+            // Dropping the process has killed the program.
             _ = read.send(piece.into_bytes()) => {}
         }
     }
@@ -143,12 +144,13 @@ async fn feed(mut from: mpsc::Receiver<Bytes>, mut input: Input) {
         && input.write_all(&bytes).await.is_ok()
         && input.flush().await.is_ok()
     {}
-    // One that has ended reads no more.
+    // A program that has exited reads no more.
     let _ = input.shutdown().await;
 }
 
 impl Running {
-    /// How it ended, as soon as the engine says so. None if the engine has lost it.
+    /// Returns the exit status as soon as the engine reports it. `None` if the engine lost the
+    /// program.
     async fn ended(&self) -> Option<Exit> {
         let [mut pause, longest] = PAUSES;
         loop {
@@ -161,8 +163,8 @@ impl Running {
         }
     }
 
-    /// Kills the command's processes. If no program can be started for that, since they leave no room for one, the container ends: better than that they
-    /// go on.
+    /// Kills the command's processes. If no program can be started for that, since they have used
+    /// up the process limit, the container is killed, which is better than leaving them running.
     async fn kill_all(&self) {
         for _ in 0..KILLS {
             match timeout(LONGEST, self.try_kill()).await {
@@ -172,11 +174,11 @@ impl Running {
                 Ok(None) => return,
             }
         }
-        // One that has ended has killed all.
+        // A stopped container has no processes.
         drop(self.engine.docker().kill_container(&self.container, None).await);
     }
 
-    /// None if the container takes no programs.
+    /// Returns `None` if the container cannot start programs.
     async fn try_kill(&self) -> Option<bool> {
         let cmd = ["sh", "-c", KILL, "sh", &self.mark].map(str::to_owned).into();
         let exec = create(&self.engine, &self.container, "/", cmd, Vec::new()).await.ok()?;

@@ -1,4 +1,4 @@
-//! [`Kept`]: what keeps a container alive.
+//! [`Kept`]: connection that keeps a container alive.
 
 use std::{
     fmt,
@@ -13,20 +13,22 @@ use tokio::{
     task::{AbortHandle, spawn},
 };
 
-/// What a container runs first. It ends with its input, and all that runs in the container ends with it; a program that kills what reads the input
-/// ends nothing. Meanwhile the shell waits, which also takes note of processes that have lost their parents.
+/// Init command of a container. It exits with its input, and everything in the container ends with
+/// it; killing the process that reads the input does not end it. Meanwhile the shell waits, and
+/// reaps orphaned processes.
 pub(super) const FIRST: &str = "exec 3<&0; until cat <&3 >/dev/null & wait $!; do :; done";
 
-/// The input of a container's first process, which ends when this is dropped, or when the application is gone.
+/// Standard input of a container's init process, which ends when this is dropped, or when the
+/// application exits.
 pub(super) struct Kept(Mutex<Option<Held>>);
 
-/// The input, and what reads the output.
+/// Input, and task that reads the output.
 type Held = (Pin<Box<dyn AsyncWrite + Send>>, AbortHandle);
 
 impl Kept {
     pub(super) fn new(attached: AttachContainerResults) -> Self {
         let AttachContainerResults { mut output, input } = attached;
-        // The first process says nothing; what an engine says all the same must not fill its buffers.
+        // The init process writes nothing; unexpected output must not fill the engine's buffers.
         let reading = spawn(async move { while output.next().await.is_some() {} });
         Self(Mutex::new(Some((input, reading.abort_handle()))))
     }

@@ -1,4 +1,4 @@
-//! [`ContainerSandbox`]: a container of Docker or Podman.
+//! [`ContainerSandbox`]: Docker or Podman container.
 
 mod builder;
 mod engine;
@@ -15,16 +15,21 @@ pub use self::builder::ContainerSandboxBuilder;
 use self::{engine::Engine, kept::Kept};
 use super::{Command, Guarantees, Process, Sandbox};
 
-/// A container of Docker, or of what speaks its interface, as Podman does. One lives as long as its sandbox.
+/// Container of Docker, or of an engine with a compatible API, such as Podman. It exists as long as
+/// its sandbox.
 ///
-/// It has no network unless [`allow_network`](ContainerSandboxBuilder::allow_network) says so, no capabilities, and nothing of the host's files. Its
-/// image must have `sh` and the usual small programs, as GNU and BusyBox have them; it is not fetched: it must be there.
+/// The container has no network unless [`allow_network`](ContainerSandboxBuilder::allow_network) is
+/// set, no capabilities, and none of the host's files. Its image must have `sh` and the usual
+/// utilities of GNU or BusyBox; the image is not pulled: it must exist locally.
 ///
-/// When the application ends, however it does, the container ends and is removed: its first process waits for an input that the application holds. What
-/// was paused then is removed by [`sweep`](ContainerSandboxBuilder::sweep).
+/// When the application exits for any reason, the container exits and is removed: its init process
+/// waits for an input that the application holds. A paused container is removed by
+/// [`sweep`](ContainerSandboxBuilder::sweep).
 ///
-/// All commands of one sandbox are in one container, and see each other's processes. What a command leaves behind is killed when it ends, unless
-/// it has emptied its environment: that ends with the sandbox, so [`guarantees`](Sandbox::guarantees) does not say that nothing outlives its command.
+/// All commands of a sandbox share one container, and see each other's processes. Processes that a
+/// command leaves behind are killed when it ends, unless they have emptied their environment: those
+/// end with the sandbox, so [`guarantees`](Sandbox::guarantees) does not claim that nothing
+/// outlives its command.
 ///
 /// ```
 /// use agent_tools::sandbox::{Command, ContainerSandbox, Sandbox};
@@ -48,17 +53,17 @@ pub struct ContainerSandbox {
     id: Arc<str>,
     root: Arc<str>,
     guarantees: Guarantees,
-    /// Lets the container end with the last clone.
+    /// Keeps the container alive until the last clone is dropped.
     kept: Arc<Kept>,
 }
 
 impl ContainerSandbox {
-    /// One of an image, which the engine must have.
+    /// Returns a builder for an image, which the engine must have.
     pub fn builder(image: impl Into<String>) -> ContainerSandboxBuilder {
         ContainerSandboxBuilder::new(image.into())
     }
 
-    /// The container's name for the engine.
+    /// Returns the engine's id of the container.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -70,7 +75,7 @@ impl Sandbox for ContainerSandbox {
         exec::start(&self.engine, &self.id, &self.root, command).await
     }
 
-    /// Halts all programs, by the engine. While it lasts, nothing starts and no file is read.
+    /// Pauses all programs in the engine. Meanwhile, no program starts and no file is read.
     async fn pause(&self) -> Result<()> {
         self.engine.docker().pause_container(&self.id).await.map_err(|e| self.engine.failed("pause the sandbox", e))
     }
@@ -79,8 +84,8 @@ impl Sandbox for ContainerSandbox {
         self.engine.docker().unpause_container(&self.id).await.map_err(|e| self.engine.failed("resume the sandbox", e))
     }
 
-    /// An image of the container's files, without those of the temporary directory. Its name is for [`builder`](Self::builder); the engine keeps it
-    /// until somebody removes it.
+    /// Creates an image of the container's files, without the temporary directory. Pass its name to
+    /// [`builder`](Self::builder); the engine keeps it until it is removed.
     async fn snapshot(&self) -> Result<String> {
         let options = CommitContainerOptionsBuilder::new().container(&self.id).pause(true).build();
         let made = self.engine.docker().commit_container(options, ContainerConfig::default()).await;
@@ -90,7 +95,7 @@ impl Sandbox for ContainerSandbox {
 
     async fn close(&self) -> Result<()> {
         self.kept.let_go();
-        // The engine may be removing it already, since its first process has ended.
+        // The engine may be removing the container already, since its init process has exited.
         builder::remove_unused(&self.engine, &self.id).await.map(drop)
     }
 

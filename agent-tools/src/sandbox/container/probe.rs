@@ -1,4 +1,4 @@
-//! What holds in a container, found by trying.
+//! Probe of a container's guarantees.
 
 use agent_core::Result;
 use bollard::models::ContainerInspectResponse;
@@ -6,18 +6,18 @@ use bollard::models::ContainerInspectResponse;
 use super::{ContainerSandbox, builder::TEMP};
 use crate::sandbox::{Command, Guarantees, Limits, Sandbox};
 
-/// Most bytes that the trial says.
+/// Maximum of bytes of the probe's output.
 const LONGEST: usize = 4 << 10;
 
-/// Says what the programs of the container see, a line for each: the interfaces of the network, the first process, the limits of memory and of processes, and
-/// whether the directories may be written.
+/// Prints properties of the container, one per line: network interfaces, the first process, limits
+/// of memory and of processes, and whether the directories are writable.
 const TRIAL: &str = "echo net $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev)
 echo first $(tr '\\000' ' ' < /proc/1/cmdline)
 echo memory $(cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null)
 echo processes $(cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null)
 for dir in . \"$1\"; do [ -w \"$dir\" ] && echo writable; done";
 
-/// What a trial has shown.
+/// Result of the probe.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) guarantees: Guarantees,
@@ -60,7 +60,7 @@ async fn trial(sandbox: &ContainerSandbox) -> Result<String> {
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Nothing of the host's files is in it, and it has no rights over the host.
+/// Returns true if no host files are mounted, and the container has no privileges on the host.
 fn is_closed(container: &ContainerInspectResponse) -> bool {
     let bound = container.mounts.iter().flatten().any(|mount| mount.typ.as_deref() == Some("bind"));
     let host = container.host_config.as_ref();

@@ -22,28 +22,28 @@ use crate::{
     sandbox::{Command, Guarantees, marked::marks, owner},
 };
 
-/// The port of the daemon in a sandbox.
+/// Port of the daemon in a sandbox.
 const PORT: &str = "49983";
 
-/// Longest time of the first program.
+/// Timeout of the first program.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What a sandbox of this application is known by: that it is one, and whose.
+/// Metadata tags of this application's sandboxes: kind and owner.
 const TAG: &str = "agent-sandbox";
 const OWNER: &str = "agent-sandbox-owner";
 
-/// The value of the tag: one that is removed when its application is gone, or one that is kept.
+/// Value of the tag: ephemeral (removed with its application) or kept.
 const PASSING: &str = "passing";
 const KEPT: &str = "kept";
 
-/// Makes the directories, sees whether an input can be ended, and says where the root is.
+/// Creates the directories, checks whether an input can be closed, and prints the root.
 const FIRST: &str = "root=$1; case $root in /*) ;; *) root=$HOME/$root ;; esac
 mkdir -p -- \"$root\" \"$2\" && chmod 700 -- \"$2\" && [ -w \"$root\" ] && cat && cd -- \"$root\" && pwd";
 
-/// Most bytes of that.
+/// Maximum of bytes of that output.
 const LONGEST_PATH: usize = 4096;
 
-/// Makes an [`E2bSandbox`].
+/// Builds an [`E2bSandbox`].
 #[derive(Clone)]
 pub struct E2bSandboxBuilder {
     template: String,
@@ -60,7 +60,7 @@ pub struct E2bSandboxBuilder {
     network: bool,
 }
 
-/// How the daemons of sandboxes are reached.
+/// Addresses of the daemons of sandboxes.
 #[derive(Clone, Debug)]
 pub(super) struct Reaching {
     domain: String,
@@ -87,81 +87,87 @@ impl E2bSandboxBuilder {
         }
     }
 
-    /// Sets the service's domain: it is spoken to at `https://api.<domain>`, and its sandboxes at `https://49983-<id>.<domain>`. Default: `e2b.app`.
+    /// Sets the domain of the service: its API is at `https://api.<domain>`, and its sandboxes at
+    /// `https://49983-<id>.<domain>`. Default: `e2b.app`.
     #[must_use]
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = Some(domain.into());
         self
     }
 
-    /// Sets the address of the service, where it is not the domain's.
+    /// Sets the URL of the API, if it is not below the domain.
     #[must_use]
     pub fn api_url(mut self, url: impl Into<String>) -> Self {
         self.api = Some(url.into());
         self
     }
 
-    /// Sets one address at which all sandboxes are spoken to: a gateway that reads the headers `E2b-Sandbox-Id` and `E2b-Sandbox-Port`.
+    /// Sets one URL for all sandboxes: a gateway that routes by the headers `E2b-Sandbox-Id` and
+    /// `E2b-Sandbox-Port`.
     #[must_use]
     pub fn sandbox_url(mut self, url: impl Into<String>) -> Self {
         self.daemon = Some(url.into());
         self
     }
 
-    /// Sets the directory that programs start in, absolute or below the user's home. It is made if it is not there. Default: `workspace`.
+    /// Sets the working directory of programs, absolute or below the user's home, which is created
+    /// if missing. Default: `workspace`.
     #[must_use]
     pub fn root(mut self, root: impl Into<String>) -> Self {
         self.root = root.into();
         self
     }
 
-    /// Sets the user that programs run as and files belong to. Default: the template's.
+    /// Sets the user that programs run as and that owns files. Default: the template's.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Sets a variable of the environment. The service learns it.
+    /// Sets an environment variable. The service sees it.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Sets a note at the sandbox, for whoever lists those of the account.
+    /// Sets a metadata entry of the sandbox, visible in listings of the account.
     #[must_use]
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
     }
 
-    /// Sets how long the sandbox lives when the application is gone. Meanwhile it is renewed. In whole seconds, 15 at least. Default: 5 minutes.
+    /// Sets the lease: the time that the sandbox lives after the application exits. The application
+    /// renews it until then. In whole seconds, at least 15. Default: 5 minutes.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
     }
 
-    /// Keeps the sandbox when it is dropped, or its application is gone: when its lease ends, it is paused. [`close`](crate::sandbox::Sandbox::close) removes it.
+    /// Keeps the sandbox when it is dropped, or its application exits: it is paused when its lease
+    /// expires. [`close`](crate::sandbox::Sandbox::close) removes it.
     #[must_use]
     pub fn keep(mut self) -> Self {
         self.keep = true;
         self
     }
 
-    /// Lets programs use the internet. Default: off.
+    /// Allows programs to use the internet. Default: off.
     #[must_use]
     pub fn allow_network(mut self) -> Self {
         self.network = true;
         self
     }
 
-    /// Makes it, and starts a program in it to see whether it works.
+    /// Creates the sandbox, and starts a test program in it.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a setting is wrong, the template is not there, or what it makes cannot be used;
-    /// [`ErrorKind::Authentication`](agent_core::ErrorKind::Authentication) if the key is not taken.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if a setting is invalid, the template
+    /// is missing, or the created sandbox is unusable;
+    /// [`ErrorKind::Authentication`](agent_core::ErrorKind::Authentication) if the key is rejected.
     pub async fn build(self) -> Result<E2bSandbox> {
         let (service, reaching) = self.reached()?;
         let kind = if self.keep { KEPT } else { PASSING };
@@ -179,17 +185,19 @@ impl E2bSandboxBuilder {
         let id = made.id.clone();
         let sandbox = self.checked(service.clone(), reaching, made).await;
         if sandbox.is_err() {
-            // The error that is told is the first one; what stays ends with its lease.
+            // The first error is reported; a sandbox that stays ends with its lease.
             drop(service.remove(&id).await);
         }
         sandbox
     }
 
-    /// Takes a sandbox that is there, and resumes it if it is paused. What an application before left running in it is ended. The template, the
-    /// environment and the network are what they were.
+    /// Attaches to an existing sandbox, and resumes it if it is paused. Programs of an earlier
+    /// application that still run in it are killed. Template, environment and network are those of
+    /// its creation.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if it is not there any more.
+    /// As [`build`](Self::build), and [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) if the
+    /// sandbox no longer exists.
     pub async fn attach(self, id: &str) -> Result<E2bSandbox> {
         check_id(id)?;
         let (service, reaching) = self.reached()?;
@@ -203,11 +211,11 @@ impl E2bSandboxBuilder {
         self.checked(service, reaching, made).await
     }
 
-    /// Removes the account's sandboxes of applications of this machine that are gone, but for those that are [kept](Self::keep). Gives their number.
-    /// They end by themselves, too, with their lease.
+    /// Removes the account's sandboxes of applications on this machine that no longer run, except
+    /// [kept](Self::keep) ones. Returns their number. Such sandboxes also expire with their lease.
     ///
     /// # Errors
-    /// If the service does not say what it has, or does not remove it.
+    /// If the service does not list its sandboxes, or does not remove one.
     pub async fn sweep(&self) -> Result<usize> {
         let (service, _) = self.reached()?;
         let mut removed = 0;
@@ -256,7 +264,7 @@ impl E2bSandboxBuilder {
     }
 }
 
-/// Runs the first program. Gives the path of the root.
+/// Runs the first program. Returns the path of the root.
 async fn try_out(link: &Link, root: &str, temp: &str) -> Result<String> {
     let command = Command::shell(FIRST).arg("sh").arg(root).arg(temp).dir("/");
     let mut first = running::start(link, "/", temp, command).await?;
@@ -276,7 +284,8 @@ async fn try_out(link: &Link, root: &str, temp: &str) -> Result<String> {
 }
 
 impl Reaching {
-    /// The daemon of a sandbox. An address that only the service has named is one of the public internet.
+    /// Returns the daemon of a sandbox. An address that only the service named must be on the
+    /// public internet.
     pub(super) fn daemon(&self, made: &Made) -> Result<Daemon> {
         let Some(token) = made.envd_access_token.clone() else {
             return Err(Error::config("the service gives no token for its sandbox, so that anybody could use it"));
@@ -300,7 +309,7 @@ impl Reaching {
 }
 
 fn address(url: &str) -> Result<Url> {
-    // It may hold a password, so it is not said again.
+    // The URL may hold a password, so it is not repeated.
     let wrong = || {
         Error::config(
             "this is not the address of a service: write one such as https://api.example.org, without a name or a password",

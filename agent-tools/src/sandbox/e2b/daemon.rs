@@ -1,4 +1,5 @@
-//! [`Daemon`]: what runs programs and moves files in a sandbox, by Connect with JSON.
+//! [`Daemon`]: client of the daemon that runs programs and moves files in a sandbox (Connect
+//! protocol with JSON).
 
 use std::time::Duration;
 
@@ -24,43 +25,44 @@ use crate::{
     sandbox::{Entry, LARGEST_FILE},
 };
 
-/// Longest time until a program's stream begins.
+/// Timeout for the start of a program's stream.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How often the daemon is to say that a program lives, in seconds, and how long it may say nothing at all.
+/// Keep-alive interval of a program's stream in seconds, and idle timeout.
 const PING: HeaderValue = HeaderValue::from_static("20");
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How long a stream may take to end after its last event.
+/// Time that a stream has to end after its last event.
 const REST: Duration = Duration::from_secs(1);
 
-/// Most bytes of one message of a stream.
+/// Maximum size of one stream message in bytes.
 const LARGEST_MESSAGE: usize = 4 << 20;
 
-/// The flags of a message: its bytes are compressed, or it is the last one.
+/// Message flags: compressed, or last message.
 const COMPRESSED: u8 = 1;
 const LAST: u8 = 2;
 
-/// Bytes before a message: flags, and its length.
+/// Size of the message header: flags and length.
 const HEAD: usize = 5;
 
 const STREAM: &str = "application/connect+json";
 
-/// The daemon of one sandbox. Cheap to clone.
+/// Client of one sandbox's daemon. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Daemon {
     server: Server,
     user: Option<String>,
 }
 
-/// What happens to a program.
+/// Event stream of a program.
 pub(super) struct Events {
     frames: FramedRead<Reader, LengthDelimitedCodec>,
     server: Server,
 }
 
 impl Daemon {
-    /// The daemon at a server, for a user of the sandbox; none is the template's own.
+    /// Creates the client for a server, as a user of the sandbox; `None` is the template's default
+    /// user.
     pub(super) fn new(server: Server, user: Option<String>) -> Self {
         let server = match &user {
             Some(user) => server.with_header(AUTHORIZATION.as_str(), basic(user)),
@@ -69,7 +71,7 @@ impl Daemon {
         Self { server, user }
     }
 
-    /// Starts a program under a tag. Its first event says its number.
+    /// Starts a program under a tag. Its first event carries its process id.
     pub(super) async fn start(
         &self,
         program: &str,
@@ -81,7 +83,7 @@ impl Daemon {
         self.follow("Start", &json!({"process": process, "stdin": input})).await
     }
 
-    /// Follows a program that runs. What it wrote while nobody followed it is gone.
+    /// Subscribes to a running program. Output that it wrote without a subscriber is lost.
     pub(super) async fn connect(&self, pid: u32) -> Result<Events> {
         Ok(self.follow("Connect", &json!({"process": {"pid": pid}})).await?.1)
     }
@@ -95,7 +97,7 @@ impl Daemon {
         let asked = asked.header("keepalive-ping-interval", PING);
         let begun = async {
             let exchange = self.server.open(&asked).await?;
-            // What a program writes has no end: each message has.
+            // The output of a program is unbounded; each message is bounded.
             let (reader, _) = exchange.body.reader(usize::MAX).map_err(|_| self.damaged())?;
             let mut events = Events { frames: frames(reader), server: self.server.clone() };
             loop {
@@ -119,10 +121,10 @@ impl Daemon {
         Ok(self.call::<Value>("process.Process/SendInput", &input, false).await.map(drop)?)
     }
 
-    /// Ends the input of a program, which may have ended.
+    /// Closes the input of a program, which may have ended.
     ///
     /// # Errors
-    /// If it cannot be ended: then the program may wait for ever.
+    /// If the input cannot be closed: the program may then wait forever.
     pub(super) async fn end_input(&self, pid: u32) -> Result<()> {
         let program = json!({"process": {"pid": pid}});
         match self.call::<Value>("process.Process/CloseStdin", &program, true).await {
@@ -131,7 +133,7 @@ impl Daemon {
         }
     }
 
-    /// Kills one process, and nothing that it has started.
+    /// Kills one process without its descendants.
     pub(super) async fn kill(&self, pid: u32) -> Result<()> {
         let signal = json!({"process": {"pid": pid}, "signal": "SIGNAL_SIGKILL"});
         Ok(self.call::<Value>("process.Process/SendSignal", &signal, true).await.map(drop)?)
@@ -143,7 +145,7 @@ impl Daemon {
         Ok(listing.entries.into_iter().map(Info::into).collect())
     }
 
-    /// What has this path; none if nothing has.
+    /// Returns the entry at a path; `None` if it does not exist.
     pub(super) async fn stat(&self, path: &str) -> Result<Option<Entry>, Failure> {
         match self.call::<Found>("filesystem.Filesystem/Stat", &json!({"path": path}), true).await {
             Ok(found) => Ok(Some(found.entry.into())),
@@ -158,14 +160,14 @@ impl Daemon {
         self.server.json(if repeatable { asked.repeatable() } else { asked }).await
     }
 
-    /// The content of a file, at an absolute path.
+    /// Downloads the file at an absolute path.
     pub(super) async fn download(&self, path: &str) -> Result<Bytes, Failure> {
         let most = usize::try_from(LARGEST_FILE).unwrap_or(usize::MAX);
         let asked = self.as_user(Asked::new(Method::GET, "/files").query("path", path).most(most));
         Ok(self.server.ask(asked).await?.body.into())
     }
 
-    /// Writes a file at an absolute path, not at once: who reads it meanwhile sees a part.
+    /// Uploads a file to an absolute path, not atomically: concurrent readers may see a part.
     pub(super) async fn upload(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
         let boundary = new_id();
         let disposition = "content-disposition: form-data; name=\"file\"; filename=\"file\"";
@@ -185,7 +187,7 @@ impl Daemon {
 }
 
 impl Events {
-    /// The next one; none at the end. Nothing is lost if the future is dropped.
+    /// Returns the next event; `None` at the end. Cancellation safe.
     pub(super) async fn next(&mut self) -> Result<Option<Event>> {
         let silent = |_| Err(self.server.temporary("says nothing of a program any more"));
         let frame = timeout(SILENCE, self.frames.next()).await;
@@ -207,7 +209,7 @@ impl Events {
         }
     }
 
-    /// Reads what follows the last event, so that the connection can be used again.
+    /// Reads the rest of the stream after the last event, so that the connection can be reused.
     pub(super) async fn finish(mut self) {
         let rest = async { while let Some(Ok(_)) = self.frames.next().await {} };
         drop(timeout(REST, rest).await);
@@ -218,7 +220,7 @@ fn frames(reader: Reader) -> FramedRead<Reader, LengthDelimitedCodec> {
     let codec = LengthDelimitedCodec::builder()
         .length_field_offset(1)
         .length_field_length(HEAD - 1)
-        // What is given has its head: the flags stand there.
+        // The length excludes the header, which is kept for its flags.
         .length_adjustment(HEAD as isize)
         .num_skip(0)
         .max_frame_length(LARGEST_MESSAGE)

@@ -1,4 +1,4 @@
-//! The lease of a sandbox: it ends by itself, unless it is renewed.
+//! Lease of a sandbox, which expires unless it is renewed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
     service::Service,
 };
 
-/// Renews the lease three times in its length, until the sandbox is closed, or is gone.
+/// Renews the lease three times per lease period, until the sandbox is closed or gone.
 pub(super) fn keep(service: Service, link: Link, lease: Duration) {
     spawn(async move {
         loop {
@@ -17,7 +17,7 @@ pub(super) fn keep(service: Service, link: Link, lease: Duration) {
                 () = link.closed() => return,
                 () = sleep(lease / 3) => {}
             }
-            // A lease that could not be renewed now may be the next time.
+            // If a renewal fails, the next one may succeed.
             if matches!(link.state(), State::Running(_)) && matches!(service.renew(link.id(), lease).await, Ok(false)) {
                 return;
             }
@@ -25,7 +25,7 @@ pub(super) fn keep(service: Service, link: Link, lease: Duration) {
     });
 }
 
-/// Removes a sandbox, when nobody can wait for it. Outside of a runtime, its lease ends it.
+/// Removes a sandbox in the background. Outside of a runtime, its lease expires instead.
 pub(super) fn remove_later(service: &Service, id: &str) {
     if let Ok(runtime) = Handle::try_current() {
         let (service, id) = (service.clone(), id.to_owned());

@@ -1,4 +1,4 @@
-//! [`Link`]: what a sandbox and its programs share.
+//! [`Link`]: state shared by a sandbox and its programs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::daemon::Daemon;
 
-/// The daemon of a sandbox, and whether that goes on. Cheap to clone.
+/// Daemon of a sandbox, and state of the sandbox. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     id: Arc<str>,
@@ -19,14 +19,14 @@ struct Held {
     state: State,
 }
 
-/// What a sandbox does.
+/// State of a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Its programs run. It was paused so often.
+    /// Running; the number of pauses so far.
     Running(u64),
-    /// It halts, for this time.
+    /// Paused; the number of this pause.
     Paused(u64),
-    /// Nobody uses it any more.
+    /// Closed.
     Closed,
 }
 
@@ -35,7 +35,7 @@ impl Link {
         Self { id: id.into(), held: Arc::new(watch::Sender::new(Held { daemon, state: State::Running(0) })) }
     }
 
-    /// The sandbox's name for the service.
+    /// Returns the service's id of the sandbox.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
@@ -48,7 +48,7 @@ impl Link {
         self.held.borrow().state
     }
 
-    /// Says that it halts, before it does.
+    /// Records the pause, before it takes effect.
     pub(super) fn pauses(&self) {
         self.held.send_modify(|held| {
             if let State::Running(times) = held.state {
@@ -57,7 +57,7 @@ impl Link {
         });
     }
 
-    /// Says that it runs, by this daemon if it has another one.
+    /// Records the resumption, with a new daemon if it changed.
     pub(super) fn resumed(&self, daemon: Option<Daemon>) {
         self.held.send_modify(|held| {
             if let Some(daemon) = daemon {
@@ -69,14 +69,14 @@ impl Link {
         });
     }
 
-    /// False if it was closed before.
+    /// Marks the sandbox closed; returns false if it was closed before.
     pub(super) fn close(&self) -> bool {
         self.held.send_if_modified(|held| std::mem::replace(&mut held.state, State::Closed) != State::Closed)
     }
 
-    /// Waits until it is not paused.
+    /// Waits until the sandbox is not paused.
     pub(super) async fn goes_on(&self) {
-        // The sender is held.
+        // This struct holds the sender, so that waiting cannot fail.
         drop(self.held.subscribe().wait_for(|held| !held.state.is_paused()).await);
     }
 
@@ -90,7 +90,7 @@ impl State {
         matches!(self, Self::Paused(_))
     }
 
-    /// How often it was paused.
+    /// Returns the number of pauses so far.
     pub(super) fn pauses(self) -> u64 {
         match self {
             Self::Running(times) | Self::Paused(times) => times,

@@ -1,4 +1,4 @@
-//! [`E2bSandbox`]: a machine of a service that speaks E2B's interface.
+//! [`E2bSandbox`]: virtual machine of a service with E2B's API.
 
 mod builder;
 mod daemon;
@@ -18,16 +18,21 @@ pub use self::builder::E2bSandboxBuilder;
 use self::{builder::Reaching, link::Link, server::Failure, service::Service};
 use super::{Command, Entry, EntryKind, Guarantees, Process, Sandbox, by_shell};
 
-/// A sandbox of E2B, or of what speaks its interface: a virtual machine of its own, somewhere else.
+/// Sandbox of E2B, or of a service with a compatible API: a dedicated remote virtual machine.
 ///
-/// It lives on a lease, which is renewed as long as the application holds it: when that ends, however it does, the sandbox ends by itself. It is removed
-/// when it is closed, and when its last clone is dropped within a runtime. With [`keep`](E2bSandboxBuilder::keep) it stays, paused, until somebody
-/// [attaches](E2bSandboxBuilder::attach) to it again by its [`id`](Self::id): that one is for one application at a time.
+/// The sandbox lives on a lease, which the application renews: if the application exits for any
+/// reason, the lease expires and the sandbox ends. The sandbox is removed when it is closed, and
+/// when its last clone is dropped within a runtime. With [`keep`](E2bSandboxBuilder::keep) it
+/// stays, paused, until an application [attaches](E2bSandboxBuilder::attach) to it by its
+/// [`id`](Self::id), one application at a time.
 ///
-/// It has no network unless [`allow_network`](E2bSandboxBuilder::allow_network) says so. Memory, processors and the disk are the template's. All commands
-/// see each other's processes; what one leaves behind is killed when it ends, unless it has emptied its environment.
+/// It has no network unless [`allow_network`](E2bSandboxBuilder::allow_network) is set. The
+/// template determines memory, processors and disk. All commands see each other's processes;
+/// processes that a command leaves behind are killed when it ends, unless they have emptied their
+/// environment.
 ///
-/// Programs go on where they were when a sandbox is resumed. What they had written and was still on its way when it was paused is lost.
+/// Programs continue when a sandbox is resumed. Output that was in transit when the sandbox was
+/// paused is lost.
 ///
 /// ```no_run
 /// use agent_tools::sandbox::{Command, E2bSandbox, Sandbox};
@@ -56,17 +61,18 @@ struct Inner {
 }
 
 impl E2bSandbox {
-    /// One of a template, or of a [snapshot](Sandbox::snapshot), with the key of an account. The key is in no log and no error, and goes to the service alone.
+    /// Returns a builder for a template, or for a [snapshot](Sandbox::snapshot), with an account's
+    /// API key. The key appears in no log and no error, and is sent to the service only.
     pub fn builder(template: impl Into<String>, key: impl Into<agent_core::tool::Secret>) -> E2bSandboxBuilder {
         E2bSandboxBuilder::new(template.into(), key.into())
     }
 
-    /// The sandbox's name for the service.
+    /// Returns the service's id of the sandbox.
     pub fn id(&self) -> &str {
         self.0.link.id()
     }
 
-    /// A path as the daemon takes it.
+    /// Returns the absolute path for the daemon.
     fn absolute(&self, path: &str) -> String {
         match path {
             "" | "." => self.0.root.clone(),
@@ -75,7 +81,8 @@ impl E2bSandbox {
         }
     }
 
-    /// Why a file cannot be used. The daemon's own words differ from one to the next: what the path has is looked at.
+    /// Explains why a file cannot be used. Error texts vary between daemon versions, so the path is
+    /// inspected instead.
     async fn explained(&self, path: &str, failure: Failure) -> Error {
         if failure.is_too_large() {
             return super::too_large(path);
@@ -109,7 +116,7 @@ impl Sandbox for E2bSandbox {
         }
     }
 
-    /// The content goes to the temporary directory first, so that the file is replaced at once.
+    /// Uploads to the temporary directory first, so that the file is replaced atomically.
     async fn write(&self, path: &str, content: Bytes) -> Result<()> {
         super::check_size(path, content.len())?;
         let draft = format!("{}/{}", self.0.temp, new_id());
@@ -128,8 +135,8 @@ impl Sandbox for E2bSandbox {
         Ok(self.0.link.daemon().stat(&self.absolute(path)).await?)
     }
 
-    /// Halts the machine, with its memory. While it lasts, nothing starts and no file is read; its lease is not renewed, and the service may remove it
-    /// after a time of its own.
+    /// Pauses the machine, with its memory. Meanwhile, no program starts and no file is read; its
+    /// lease is not renewed, and the service may remove it after a time that it determines.
     async fn pause(&self) -> Result<()> {
         self.0.link.pauses();
         let paused = self.0.service.pause(self.0.link.id()).await;
@@ -145,7 +152,8 @@ impl Sandbox for E2bSandbox {
         Ok(())
     }
 
-    /// A template of the machine as it is now, its programs too. Its name is for [`builder`](Self::builder); the service keeps it until somebody removes it.
+    /// Creates a template of the machine's current state, including its programs. Pass its name to
+    /// [`builder`](Self::builder); the service keeps it until it is removed.
     async fn snapshot(&self) -> Result<String> {
         self.0.service.snapshot(self.0.link.id()).await
     }

@@ -1,4 +1,4 @@
-//! Starting a program in a sandbox of the service, and what becomes of it.
+//! Execution of a program in a sandbox of the service.
 
 use std::time::Duration;
 
@@ -19,25 +19,26 @@ use crate::sandbox::{
     process::Driver,
 };
 
-/// Longest time that a program's first word takes, that its remains take to be killed, and that it takes to say then how it ended.
+/// Timeout for a program's first output, for killing its remaining processes, and for its exit
+/// status after that.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How often it is tried to kill a command's processes.
+/// Number of attempts to kill a command's processes.
 const KILLS: u32 = 3;
 
-/// Most bytes of one piece of input.
+/// Maximum of bytes of one input message.
 const PIECE: usize = 256 << 10;
 
-/// A program, with all that it started.
+/// Running program, with its descendants.
 struct Running {
     link: Link,
     pid: u32,
     mark: String,
-    /// How often the sandbox had been paused when it was followed.
+    /// Number of pauses of the sandbox at the time of the subscription.
     pauses: u64,
 }
 
-/// Starts a program whose output is one.
+/// Starts a program with merged output streams.
 pub(super) async fn start(link: &Link, root: &str, temp: &str, command: Command) -> Result<Process> {
     let dir = match command.dir {
         Some(dir) if dir.starts_with('/') => dir,
@@ -70,14 +71,14 @@ pub(super) async fn start(link: &Link, root: &str, temp: &str, command: Command)
     let kill = killed.clone();
     let (process, driver) = Process::new(move || kill.cancel());
     if !rest.is_empty() {
-        // The channel is new, and the process is held.
+        // The channel is new and has capacity.
         drop(driver.output.try_send(rest));
     }
     spawn(drive(running, driver, events, killed));
     Ok(process)
 }
 
-/// The first that is written; nothing if it ends before.
+/// Returns the first output; empty if the program ends before.
 async fn first(events: &mut Events) -> Result<Bytes> {
     loop {
         match events.next().await? {
@@ -101,7 +102,7 @@ async fn drive(mut running: Running, driver: Driver, mut events: Events, killed:
             Ok(Some(Event::Output(piece))) => tokio::select! {
                 biased;
                 () = killed.cancelled() => {}
-                // Who has dropped the process has killed it.
+                // Dropping the process has killed the program.
                 _ = output.send(piece) => {}
             },
             Ok(Some(Event::Ended(exit))) => break Some(exit),
@@ -114,10 +115,10 @@ async fn drive(mut running: Running, driver: Driver, mut events: Events, killed:
     };
     feeding.abort();
     spawn(events.finish());
-    // A shell that was ended itself, or is followed no more, has killed nothing.
+    // If the wrapper shell was killed, or its stream was lost, it killed no descendants.
     let left = ended.is_none_or(|exit| exit.code.is_none());
     if let Some(ended) = ended {
-        // Nobody may wait for it any more.
+        // The receiver may be gone.
         let _ = exit.send(ended);
     } else {
         drop(exit);
@@ -131,19 +132,19 @@ async fn feed(mut from: mpsc::Receiver<Bytes>, link: Link, pid: u32) {
     while let Some(mut bytes) = from.recv().await {
         while !bytes.is_empty() {
             link.goes_on().await;
-            // One that reads no more is told of by the end of the channel.
+            // A program that stops reading is detected by the end of the channel.
             if link.daemon().write_input(pid, &bytes.split_to(PIECE.min(bytes.len()))).await.is_err() {
                 return;
             }
         }
     }
-    // It has ended, or waits for an input that nobody gives: then it is ended by its time.
+    // The program has ended, or waits for input that never comes: its timeout ends it.
     link.goes_on().await;
     drop(link.daemon().end_input(pid).await);
 }
 
 impl Running {
-    /// Kills it, and says how it ended, if that is said.
+    /// Kills the program, and returns its exit status if the daemon reports it.
     async fn end(&self, events: &mut Events) -> Option<Exit> {
         if self.link.state().is_paused() {
             return None;
@@ -157,12 +158,12 @@ impl Running {
                 }
             }
         };
-        // What it still writes is read, so that it can end.
+        // Remaining output is drained, so that the program can exit.
         let (killed, ended) = tokio::join!(self.kill_all(), timeout(LONGEST, drained));
         ended.ok().flatten().or(killed.then_some(Exit::signal(9)))
     }
 
-    /// Follows it anew, where the stream broke since the sandbox was paused.
+    /// Subscribes again, if the stream broke because the sandbox was paused.
     async fn again(&mut self, killed: &CancellationToken) -> Option<Events> {
         let paused = self.link.state().pauses();
         if std::mem::replace(&mut self.pauses, paused) == paused {
@@ -175,7 +176,8 @@ impl Running {
         self.link.daemon().connect(self.pid).await.ok()
     }
 
-    /// Kills the command's processes, as soon as the sandbox is not paused. True if none is left.
+    /// Kills the command's processes, as soon as the sandbox is not paused. Returns true if none is
+    /// left.
     async fn kill_all(&self) -> bool {
         self.link.goes_on().await;
         for _ in 0..KILLS {
@@ -185,12 +187,12 @@ impl Running {
                 return true;
             }
         }
-        // The shell that started them, if nothing else can be done.
+        // As a last resort, the shell that started them.
         self.link.daemon().kill(self.pid).await.is_ok()
     }
 }
 
-/// Kills all processes with a mark. False if some are left.
+/// Kills all processes with a mark. Returns false if some are left.
 pub(super) async fn kill_marked(daemon: &Daemon, mark: &str) -> Result<bool> {
     let args = ["-c", KILL, "sh", mark].map(str::to_owned);
     let killed = async {

@@ -1,4 +1,4 @@
-//! [`Server`]: requests to one server, and what its refusals mean.
+//! [`Server`]: HTTP client of one server, with error mapping.
 
 use std::{fmt, time::Duration};
 
@@ -18,25 +18,25 @@ use crate::{
     text::cut,
 };
 
-/// How requests name their sender.
+/// Value of the `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
 
-/// Longest time of one request and its answer.
+/// Timeout of one request with its response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a request is made that may be repeated, how long is waited at first, and at most.
+/// Number of attempts of an idempotent request, and its initial and maximum retry delay.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Most bytes of an answer that is no file.
+/// Maximum size in bytes of a response that is not a file.
 const LARGEST_ANSWER: usize = 8 << 20;
 
-/// Most bytes of a refusal, and of what is repeated of its text.
+/// Maximum of bytes of an error response, and of its quoted text.
 const LARGEST_REFUSAL: usize = 64 << 10;
 const LONGEST_TEXT: usize = 300;
 
-/// A server, and the secret that goes to it alone.
+/// Server, and the secret that is sent to it only.
 #[derive(Clone)]
 pub(super) struct Server {
     what: &'static str,
@@ -46,7 +46,7 @@ pub(super) struct Server {
     secret: Secret,
 }
 
-/// A request.
+/// HTTP request.
 pub(super) struct Asked {
     method: Method,
     path: String,
@@ -57,17 +57,17 @@ pub(super) struct Asked {
     repeatable: bool,
 }
 
-/// An answer, and where a listing goes on.
+/// HTTP response, and cursor of the next page.
 pub(super) struct Answered {
     pub(super) body: Vec<u8>,
     pub(super) next: Option<String>,
 }
 
-/// Why there is no answer.
+/// Reason of a failed request.
 pub(super) enum Failure {
-    /// The server says no: the status, the code that it names, what it says, and whether asking again may help.
+    /// The server rejected the request: status, error code, message, and whether a retry may help.
     Refused { what: String, status: u16, code: String, said: String, retry: Retry },
-    /// It was not reached, did not end in time, or answered what is none.
+    /// The server was unreachable, timed out, or sent an invalid response.
     Lost(Error),
 }
 
@@ -78,7 +78,7 @@ impl Asked {
         Self { method, path, query, headers, body: None, most: LARGEST_ANSWER, repeatable }
     }
 
-    /// A call with a JSON body.
+    /// Creates a request with a JSON body.
     pub(super) fn json(path: impl Into<String>, body: &impl Serialize) -> Self {
         let body = serde_json::to_vec(body).expect("it has no key that is no text");
         Self::new(Method::POST, path).body("application/json", body)
@@ -100,13 +100,13 @@ impl Asked {
         self
     }
 
-    /// Asking twice is as asking once.
+    /// Marks the request idempotent, so that it may be retried.
     pub(super) fn repeatable(mut self) -> Self {
         self.repeatable = true;
         self
     }
 
-    /// Sets the most bytes of the answer.
+    /// Sets the maximum size of the response in bytes.
     pub(super) fn most(mut self, bytes: usize) -> Self {
         self.most = bytes;
         self
@@ -114,7 +114,8 @@ impl Asked {
 }
 
 impl Server {
-    /// One that is known to a person as `what`. The secret stands in the header `name`.
+    /// Creates the client; `what` names the server in errors, and the header `name` carries the
+    /// secret.
     pub(super) fn new(what: &'static str, base: Url, reach: Reach, name: &'static str, secret: Secret) -> Result<Self> {
         let value = HeaderValue::from_str(secret.expose()).ok().filter(|value| !value.is_empty());
         let mut value = value.ok_or_else(|| Error::config(format!("the key for {what} is empty, or is no key")))?;
@@ -128,20 +129,20 @@ impl Server {
         self
     }
 
-    /// The answer as JSON.
+    /// Sends a request and parses the JSON response.
     pub(super) async fn json<T: DeserializeOwned>(&self, asked: Asked) -> Result<T, Failure> {
         self.parsed(&self.ask(asked).await?.body)
     }
 
     pub(super) fn parsed<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, Failure> {
         serde_json::from_slice(body).map_err(|e| {
-            // The error names a place and a kind; a value of the server's own may be a secret.
+            // The error names a position and a kind; a value from the server may be a secret.
             let place = format!("line {} column {}", e.line(), e.column());
             Failure::Lost(Error::tool(format!("{} answered what is not its interface ({place})", self.what)))
         })
     }
 
-    /// An answer of success. What may be repeated is asked for again.
+    /// Sends a request and returns the successful response. Idempotent requests are retried.
     pub(super) async fn ask(&self, asked: Asked) -> Result<Answered, Failure> {
         let (mut tries, mut pause) = (1, PAUSE);
         loop {
@@ -151,7 +152,7 @@ impl Server {
                 Err(_) => Failure::Lost(self.temporary("did not answer in time")),
             };
             let Retry::Temporary(wanted) = failed.retry() else { return Err(failed) };
-            // Of too many requests, none is done.
+            // A request with status 429 was not executed, so it may be retried.
             let again = asked.repeatable || matches!(failed, Failure::Refused { status: 429, .. });
             if !again || tries == TRIES {
                 return Err(failed);
@@ -168,7 +169,8 @@ impl Server {
         Ok(Answered { body, next })
     }
 
-    /// An answer of success whose body is not read yet. The time is the caller's matter.
+    /// Sends a request and returns the successful response with its body unread. The caller applies
+    /// a timeout.
     pub(super) async fn open(&self, asked: &Asked) -> Result<Exchange, Failure> {
         let mut url = self.base.clone();
         let path = format!("{}{}", url.path().trim_end_matches('/'), asked.path);
@@ -190,7 +192,7 @@ impl Server {
         self.refusal(&url, status, &refused, retry)
     }
 
-    /// A refusal, without the secret if the server repeats it.
+    /// Converts an error response, with the secret redacted in case the server repeats it.
     fn refusal(&self, url: &Url, status: u16, refused: &Refused, retry: Retry) -> Failure {
         let code = refused.code.as_str().unwrap_or_default().to_owned();
         let retry = if matches!(&*code, "unavailable" | "aborted") { Retry::Temporary(None) } else { retry };
@@ -200,7 +202,7 @@ impl Server {
         Failure::Refused { what, status, code, said, retry }
     }
 
-    /// The refusal that ends a stream.
+    /// Converts the error at the end of a stream.
     pub(super) fn stream_refused(&self, refused: &Refused) -> Failure {
         self.refusal(&self.base, 200, refused, Retry::Permanent)
     }
@@ -230,7 +232,7 @@ impl Failure {
         matches!(self, Self::Refused { status, .. } if *status == wanted)
     }
 
-    /// True for a code of Connect.
+    /// Returns true if the Connect error code matches.
     pub(super) fn is_code(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { code, .. } if code == wanted)
     }
@@ -275,7 +277,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// An empty object, where nothing has to be said.
+/// Returns an empty object, for requests without parameters.
 pub(super) fn nothing() -> Value {
     Value::Object(serde_json::Map::default())
 }

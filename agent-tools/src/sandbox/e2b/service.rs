@@ -1,4 +1,4 @@
-//! [`Service`]: what makes sandboxes and ends them.
+//! [`Service`]: client of the control API, which creates and removes sandboxes.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,21 +13,21 @@ use super::{
 };
 use crate::http::Reach;
 
-/// Most pages of a listing that are read, of so many sandboxes each.
+/// Maximum of pages of a listing, and of sandboxes per page.
 const MOST_PAGES: usize = 100;
 const PAGE: &str = "100";
 
-/// The control interface. Cheap to clone.
+/// Client of the control API. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Service(Server);
 
 impl Service {
-    /// The application chose the address, so that it may be anywhere.
+    /// Creates the client. The application chose the address, so every address is allowed.
     pub(super) fn new(url: Url, key: Secret) -> Result<Self> {
         Ok(Self(Server::new("the service of sandboxes", url, Reach::anywhere(), "x-api-key", key)?))
     }
 
-    /// Makes a sandbox. It may exist all the same if this fails on the way: then its lease ends by itself.
+    /// Creates a sandbox. It may exist even if this fails midway: then its lease expires.
     pub(super) async fn create(&self, wanted: &NewSandbox<'_>) -> Result<Made> {
         let made = self.0.json(Asked::json("/sandboxes", wanted)).await;
         let made = made.map_err(|e| {
@@ -42,7 +42,7 @@ impl Service {
         checked(made)
     }
 
-    /// Lets a sandbox go on, if it was paused, and gives it a lease of at least this.
+    /// Resumes a sandbox if it is paused, and sets a lease of at least this duration.
     pub(super) async fn connect(&self, id: &str, lease: Duration) -> Result<Made> {
         let asked = Asked::json(path(id, "/connect"), &json!({"timeout": lease.as_secs()})).repeatable();
         checked(self.0.json(asked).await?)
@@ -52,13 +52,13 @@ impl Service {
         Ok(self.0.json(Asked::new(Method::GET, path(id, ""))).await?)
     }
 
-    /// Gives a sandbox a lease of so long from now. False if there is none that runs.
+    /// Renews the lease of a sandbox. Returns false if no such sandbox runs.
     pub(super) async fn renew(&self, id: &str, lease: Duration) -> Result<bool> {
         let asked = Asked::json(path(id, "/timeout"), &json!({"timeout": lease.as_secs()})).repeatable();
         there(self.0.ask(asked).await.map(drop))
     }
 
-    /// Halts a sandbox, which may be halted already.
+    /// Pauses a sandbox, which may be paused already.
     pub(super) async fn pause(&self, id: &str) -> Result<()> {
         match self.0.ask(Asked::json(path(id, "/pause"), &nothing()).repeatable()).await {
             Err(e) if !e.is_status(409) => Err(e.into()),
@@ -71,12 +71,12 @@ impl Service {
         if made.id.is_empty() { Err(Error::tool("the service of sandboxes has made no snapshot")) } else { Ok(made.id) }
     }
 
-    /// Ends a sandbox. False if there is none.
+    /// Removes a sandbox. Returns false if it does not exist.
     pub(super) async fn remove(&self, id: &str) -> Result<bool> {
         there(self.0.ask(Asked::new(Method::DELETE, path(id, ""))).await.map(drop))
     }
 
-    /// The sandboxes of the account with this in their metadata, whether they run or not.
+    /// Lists the running and paused sandboxes of the account with this metadata entry.
     pub(super) async fn list(&self, name: &str, value: &str) -> Result<Vec<Listed>> {
         let wanted = url::form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
         let (mut all, mut next) = (Vec::new(), None::<String>);
@@ -88,7 +88,7 @@ impl Service {
             }
             let answered = self.0.ask(asked).await?;
             let page: Vec<Listed> = self.0.parsed(&answered.body)?;
-            // A server that knows no filter gives all.
+            // A server without filter support returns all.
             all.extend(page.into_iter().filter(|one| one.metadata.get(name).is_some_and(|is| is == value)));
             next = answered.next;
             if next.is_none() {
@@ -107,7 +107,7 @@ fn there(answer: Result<(), Failure>) -> Result<bool> {
     }
 }
 
-/// The identifier becomes a part of addresses: it must not lead elsewhere.
+/// Validates the id, which becomes a part of URLs and must not lead elsewhere.
 fn checked(made: Made) -> Result<Made> {
     check_id(&made.id)?;
     Ok(made)
@@ -123,7 +123,7 @@ fn path(id: &str, what: &str) -> String {
     format!("/sandboxes/{id}{what}")
 }
 
-/// What a sandbox is known by in a listing.
+/// Returns the metadata of a sandbox for listings.
 pub(super) fn tags(own: &BTreeMap<String, String>, ours: &[(&str, String)]) -> BTreeMap<String, String> {
     let ours = ours.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     own.clone().into_iter().chain(ours).collect()

@@ -1,4 +1,4 @@
-//! What is said to the service and to the daemon in a sandbox, and what they answer. Fields that nobody needs are not named.
+//! Wire types of the control API and of the daemon in a sandbox. Unused fields are omitted.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::sandbox::{Entry, EntryKind, Exit};
 
-/// A sandbox that is wanted.
+/// Request to create a sandbox.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewSandbox<'a> {
@@ -24,7 +24,7 @@ pub(super) struct NewSandbox<'a> {
     pub(super) env_vars: &'a BTreeMap<String, String>,
 }
 
-/// A sandbox that was made, or goes on.
+/// Created or resumed sandbox.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Made {
@@ -36,7 +36,7 @@ pub(super) struct Made {
     pub(super) domain: Option<String>,
 }
 
-/// What a sandbox is.
+/// Details of a sandbox.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Detail {
@@ -46,7 +46,7 @@ pub(super) struct Detail {
     pub(super) allow_internet_access: Option<bool>,
 }
 
-/// One of the sandboxes of an account.
+/// Sandbox in a listing of an account.
 #[derive(Deserialize)]
 pub(super) struct Listed {
     #[serde(rename = "sandboxID")]
@@ -61,7 +61,7 @@ pub(super) struct Snapshot {
     pub(super) id: String,
 }
 
-/// What a server says when it refuses: its own code, or that of Connect, and a text.
+/// Error response: the server's code, or that of Connect, and a message.
 #[derive(Default, Deserialize)]
 pub(super) struct Refused {
     #[serde(default)]
@@ -70,14 +70,14 @@ pub(super) struct Refused {
     pub(super) message: String,
 }
 
-/// The end of a stream.
+/// End of a stream.
 #[derive(Deserialize)]
 pub(super) struct Trailer {
     #[serde(default)]
     pub(super) error: Option<Refused>,
 }
 
-/// A message of a process's stream.
+/// Message of a process's stream.
 #[derive(Deserialize)]
 pub(super) struct Told {
     #[serde(default)]
@@ -105,7 +105,7 @@ struct Data {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct End {
-    /// Zero is not written.
+    /// Omitted if zero.
     #[serde(default)]
     exit_code: i32,
     #[serde(default)]
@@ -114,12 +114,12 @@ struct End {
     status: String,
 }
 
-/// What happened to a process.
+/// Event of a process.
 pub(super) enum Event {
     Started(u32),
     Output(Bytes),
     Ended(Exit),
-    /// It lives; or what happened is none of those that are asked for.
+    /// Keep-alive, or an unknown event.
     Alive,
 }
 
@@ -145,7 +145,7 @@ impl End {
     }
 }
 
-/// A file, a folder or a link. Numbers of 64 bits are written as texts; what is zero is not written.
+/// File, folder or link. 64-bit numbers are encoded as strings; zero is omitted.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Info {
@@ -174,7 +174,7 @@ pub(super) struct Listing {
 
 impl From<Info> for Entry {
     fn from(info: Info) -> Self {
-        // Of a link, the rest is told of what it leads to.
+        // For a link, the other fields describe its target.
         let kind = match &*info.kind {
             _ if info.symlink_target.is_some() => EntryKind::Link,
             "FILE_TYPE_FILE" => EntryKind::File,

@@ -1,17 +1,18 @@
-//! What `bwrap` is told.
+//! Command line of `bwrap`.
 
 use std::{ffi::OsString, path::Path};
 
 use super::room::{ETC, Room, SYSTEM};
 
-/// The user that programs are inside.
+/// User id of programs inside.
 const USER: &str = "1000";
 
-/// Bytes of `/tmp` and of `/dev/shm`, which are in memory. Large files go to the temporary directory that `TMPDIR` names.
+/// Size in bytes of `/tmp` and of `/dev/shm`, which are in memory. Large files belong in the
+/// temporary directory that `TMPDIR` names.
 const TMP: &str = "268435456";
 const SHM: &str = "67108864";
 
-/// The line before a program that starts in `dir`.
+/// Returns the command prefix of a program that starts in `dir`.
 pub(super) fn prefix(bwrap: &Path, room: &Room, dir: &Path) -> Vec<OsString> {
     let mut line = Line(vec![bwrap.into()]);
     line.words(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);

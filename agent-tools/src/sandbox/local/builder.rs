@@ -17,10 +17,10 @@ use crate::{
     sandbox::{LARGEST_FILE, Limits},
 };
 
-/// Where programs are looked for, unless a `PATH` is given.
+/// Default search path for programs.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Makes a [`LocalSandbox`].
+/// Builds a [`LocalSandbox`].
 #[derive(Clone, Debug)]
 pub struct LocalSandboxBuilder {
     dir: PathBuf,
@@ -49,31 +49,33 @@ impl LocalSandboxBuilder {
         }
     }
 
-    /// Lets programs read, and run, what is below a path: a toolchain in a home directory, say. It must be there, and not where programs can
-    /// write.
+    /// Lets programs read and execute files below a path, such as a toolchain in a home directory.
+    /// The path must exist, and must not be writable for programs.
     #[must_use]
     pub fn readable(mut self, path: impl Into<PathBuf>) -> Self {
         self.readable.push(path.into());
         self
     }
 
-    /// Lets programs change what is below a path beside the directory: a cache of packages, say. It must be there.
+    /// Lets programs change files below a path in addition to the directory, such as a package
+    /// cache. The path must exist.
     #[must_use]
     pub fn writable(mut self, path: impl Into<PathBuf>) -> Self {
         self.writable.push(path.into());
         self
     }
 
-    /// Sets an environment variable of every program. Programs inherit no variable of the application; `PATH`, `HOME`, `TMPDIR`,
-    /// `LANG` and `TERM` have values of the sandbox. Refused are names other than letters, digits and underscores, and those with
-    /// which the dynamic linker or a shell executes something: `LD_*`, `BASH_*`, `SHELLOPTS`, `BASHOPTS`, `PS4` and `ENV`.
+    /// Sets an environment variable of every program. Programs inherit no variable of the
+    /// application; the sandbox sets `PATH`, `HOME`, `TMPDIR`, `LANG` and `TERM`. Rejected are
+    /// names other than letters, digits and underscores, and those that make the dynamic linker or
+    /// a shell execute something: `LD_*`, `BASH_*`, `SHELLOPTS`, `BASHOPTS`, `PS4` and `ENV`.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Gives programs variables of the application by their names; one that is not set is left out.
+    /// Passes variables of the application to programs, by name; unset ones are skipped.
     #[must_use]
     pub fn inherit_env(mut self, names: &[&str]) -> Self {
         let set = names.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
@@ -81,47 +83,51 @@ impl LocalSandboxBuilder {
         self
     }
 
-    /// Sets what each command may use. Default: [`Limits::default`].
+    /// Sets the resource limits of each command. Default: [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Lets programs use the host's network: whatever the host reaches, also on itself and behind its firewall. Default: off.
+    /// Lets programs use the host's network: everything that the host can reach, including itself
+    /// and hosts behind its firewall. Default: off.
     #[must_use]
     pub fn allow_network(mut self) -> Self {
         self.network = true;
         self
     }
 
-    /// Sets what keeps the programs in. Default: the first of [`Isolation::Bubblewrap`] and [`Isolation::Landlock`] that works here.
+    /// Sets the isolation backend. Default: the first of [`Isolation::Bubblewrap`] and
+    /// [`Isolation::Landlock`] that works here.
     #[must_use]
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
         self
     }
 
-    /// Keeps [snapshots](crate::sandbox::Sandbox::snapshot) in a folder, which is made if it is not there. It must be where programs cannot write. Default:
-    /// none are made.
+    /// Stores [snapshots](crate::sandbox::Sandbox::snapshot) in a folder, which is created if
+    /// missing. Programs must not be able to write there. Default: snapshots are disabled.
     #[must_use]
     pub fn snapshots(mut self, folder: impl Into<PathBuf>) -> Self {
         self.snapshots = Some(folder.into());
         self
     }
 
-    /// Begins with the files of a snapshot in [the folder](Self::snapshots); the directory must be empty.
+    /// Starts with the files of a snapshot in [the folder](Self::snapshots); the directory must be
+    /// empty.
     #[must_use]
     pub fn restored(mut self, snapshot: impl Into<String>) -> Self {
         self.restored = Some(snapshot.into());
         self
     }
 
-    /// Makes it. Starts a program or two, to see what holds on this machine.
+    /// Builds the sandbox. Starts one or two programs, to determine the guarantees on this machine.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory or another path is not there, if a path that is given lies where programs can write, for a
-    /// [variable](Self::env) that is refused, or if what must keep the programs in does not work here: the message says what to install.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the directory or another path is
+    /// missing, if a given path is writable for programs, for a rejected [variable](Self::env), or
+    /// if the isolation backend does not work here: the message names the package to install.
     pub fn build(self) -> Result<LocalSandbox> {
         check_env(&self.env)?;
         let work = Files::open_root(&self.dir, "sandbox")?.up_to(LARGEST_FILE);

@@ -1,4 +1,5 @@
-//! [`Cgroup`]: limits for all processes of a command together, where the application may make control groups.
+//! [`Cgroup`]: limits for all processes of a command together, if the application may create
+//! control groups.
 
 use std::{
     fs, io,
@@ -16,25 +17,26 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 const PREFIX: &str = "agent-sandbox-";
 
-/// After this time, an empty group was left by an application that was killed.
+/// Age after which an empty group counts as left behind by a killed application.
 const LEFT: Duration = Duration::from_secs(3600);
 
-/// How often what is in a group is killed until it is empty, and how long it takes to empty.
+/// Number of rounds of killing until a group is empty, and pause between them.
 const ROUNDS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Control groups of one command, one for each hierarchy; removed when dropped.
+/// Control groups of one command, one per hierarchy; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Cgroup(Vec<PathBuf>);
 
-/// True if groups can be made here that limit memory and processes. What killed applications left behind is removed.
+/// Returns true if groups that limit memory and processes can be created here. Removes remains of
+/// killed applications.
 pub(super) fn is_usable() -> bool {
     for hierarchy in ["", "memory", "pids"] {
         for entry in fs::read_dir(Path::new(ROOT).join(hierarchy)).into_iter().flatten().flatten() {
             let age =
                 entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
             if entry.file_name().to_string_lossy().starts_with(PREFIX) && age.is_ok_and(|age| age > LEFT) {
-                // It fails if something is in it.
+                // Fails if the group is not empty.
                 drop(fs::remove_dir(entry.path()));
             }
         }
@@ -43,7 +45,7 @@ pub(super) fn is_usable() -> bool {
 }
 
 impl Cgroup {
-    /// Groups with these limits.
+    /// Creates groups with these limits.
     pub(super) fn new(limits: &Limits) -> io::Result<Self> {
         let root = Path::new(ROOT);
         let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
@@ -62,18 +64,18 @@ impl Cgroup {
                 groups.0.push(group.clone());
             }
             fs::write(group.join(file), limit)?;
-            // Where there is swap, memory would only move there.
+            // With swap, memory would only move there.
             let _ = fs::write(group.join("memory.swap.max"), "0");
         }
         Ok(groups)
     }
 
-    /// Puts a process in; what it starts is in it, too.
+    /// Adds a process; its descendants are members too.
     pub(super) fn add(&self, pid: u32) -> io::Result<()> {
         self.0.iter().try_for_each(|group| fs::write(group.join("cgroup.procs"), pid.to_string()))
     }
 
-    /// What is in it now.
+    /// Returns the current members.
     pub(super) fn processes(&self) -> Vec<Pid> {
         let listed = self.0.iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
         listed
@@ -81,16 +83,16 @@ impl Cgroup {
             .collect()
     }
 
-    /// Kills what is in it now. True if that was nothing.
+    /// Kills the current members. Returns true if there were none.
     pub(super) fn kill(&self) -> bool {
         let mut was_empty = true;
         for group in &self.0 {
             let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
             was_empty &= listed.trim().is_empty();
-            // Newer kernels kill a group at once; in older ones it is done process by process.
+            // Newer kernels kill a whole group; on older ones, each process is killed.
             if !was_empty && fs::write(group.join("cgroup.kill"), "1").is_err() {
                 for pid in listed.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
-                    // One that has ended by itself is no error.
+                    // A process that has exited is no error.
                     let _ = kill_process(pid, Signal::KILL);
                 }
             }
@@ -98,7 +100,7 @@ impl Cgroup {
         was_empty
     }
 
-    /// Kills until nothing is left.
+    /// Kills until the group is empty.
     pub(super) fn end(&self) {
         for _ in 0..ROUNDS {
             if self.kill() {
@@ -116,7 +118,7 @@ impl Drop for Cgroup {
             if self.0.is_empty() {
                 return;
             }
-            // Processes that were killed leave it a moment later.
+            // Killed processes leave the group a moment later.
             thread::sleep(PAUSE);
         }
     }

@@ -89,7 +89,7 @@ pub(super) fn environment(variables: &BTreeMap<String, String>, env: &str) -> St
     format!("{export}exec{through_env} \"$@\"\n")
 }
 
-/// The value as one word of a shell, without a line break.
+/// Quotes the value as one shell word without a line break.
 fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''").replace('\n', &format!("'\"${NEWLINE}\"'")))
 }
@@ -144,7 +144,7 @@ pub(super) fn is_ready(output: &mut io::PipeReader, longest: Duration) -> io::Re
     Err(io::Error::other(String::from_utf8_lossy(&message).trim().to_owned()))
 }
 
-/// False if there is nothing to read at `until`.
+/// Returns false if there is nothing to read by `until`.
 fn is_readable(output: &io::PipeReader, until: Instant) -> io::Result<bool> {
     loop {
         let left = until.saturating_duration_since(Instant::now());

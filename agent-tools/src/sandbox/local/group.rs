@@ -1,4 +1,4 @@
-//! [`Group`]: the processes of one command.
+//! [`Group`]: processes of one command.
 
 use std::{
     collections::BTreeSet,
@@ -16,27 +16,27 @@ use rustix::{
 
 use super::cgroup::Cgroup;
 
-/// The processes of one command, until they have ended.
+/// Processes of one command, until they have ended.
 #[derive(Debug, Default)]
 pub(super) struct Group(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The leader, until it is waited for: then its number may be another's.
+    /// Leader, until it is reaped: after that, its pid may be reused.
     leader: Option<Pid>,
     cgroup: Option<Cgroup>,
     is_killed: bool,
     is_halted: bool,
-    /// The processes that were halted, by their numbers: one that had stopped by itself does not go on with them.
+    /// Pids of the paused processes: a process that had stopped itself is not resumed with them.
     halted: BTreeSet<i32>,
 }
 
-/// How often all processes of a command are looked at until none runs, and how long after the last time.
+/// Maximum of rounds until all processes of a command have stopped, and pause between them.
 const ROUNDS: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Group {
-    /// The leader has started.
+    /// Records the started leader.
     pub(super) fn started(&self, child: &Child, cgroup: Option<Cgroup>) {
         let mut state = self.lock();
         state.leader = Some(Pid::from_child(child));
@@ -44,26 +44,26 @@ impl Group {
         if state.is_killed {
             state.kill();
         } else if state.is_halted {
-            // Whoever halts waits for that; who starts does not know what to do about it.
+            // The caller of `halt` waits for the result; the starter cannot handle the error.
             let _ = state.halt();
         }
     }
 
-    /// Halts all of them, or as soon as they have started.
+    /// Pauses all processes, or as soon as they have started.
     pub(super) fn halt(&self) -> io::Result<()> {
         let mut state = self.lock();
         state.is_halted = true;
         state.halt()
     }
 
-    /// Lets those go on that were halted.
+    /// Resumes the paused processes.
     pub(super) fn go_on(&self) {
         let mut state = self.lock();
         state.is_halted = false;
         state.go_on();
     }
 
-    /// Kills all of them, at once or as soon as they have started. It does not wait until they have ended.
+    /// Kills all processes, now or as soon as they have started. Does not wait for their end.
     pub(super) fn kill(&self) {
         let mut state = self.lock();
         state.is_killed = true;
@@ -74,9 +74,9 @@ impl Group {
         self.lock().is_killed
     }
 
-    /// Waits until the leader has ended, and ends what it left behind.
+    /// Waits for the leader's end, and kills remaining processes.
     pub(super) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        // The number of a leader that has ended is its own until it is waited for.
+        // The pid of a leader that has exited is not reused before it is reaped.
         let leader = Pid::from_child(child);
         let ended = retry_on_intr(|| waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
         let cgroup = {
@@ -101,8 +101,9 @@ impl Group {
 impl State {
     fn kill(&self) {
         if let Some(leader) = self.leader {
-            // The first process inside a sandbox is in no group of its starter's, and ends with it only from some moment of its own
-            // start on. So it is ended first, while its starter cannot start another. Each fails if there is none.
+            // The first process inside a sandbox is in no process group of its parent, and dies
+            // with it only from some point of its own start on. Therefore it is killed first, while
+            // its stopped parent cannot start another. Each call fails if there is no such process.
             let _ = kill_process(leader, Signal::STOP);
             wait_until_stopped(leader);
             for child in children(leader) {
@@ -115,21 +116,23 @@ impl State {
         }
     }
 
-    /// A process that has stopped starts no other, so at last a round finds none that runs. One whose parent ends meanwhile is found in the next round.
+    /// Stops all processes. A stopped process starts no others, so a round eventually finds none
+    /// that runs. A process whose parent exits meanwhile is found in the next round.
     fn halt(&mut self) -> io::Result<()> {
         for _ in 0..ROUNDS {
             let mut is_quiet = true;
             for pid in self.members() {
                 let is_new = !self.halted.contains(&pid.as_raw_pid());
                 match state_of(pid) {
-                    // It stopped by itself, or has.
+                    // The process had stopped itself, or has stopped.
                     Some('T' | 't') | None => {}
-                    // One that waits for a disk, or is gone but for its threads, stops when it can.
+                    // A process in uninterruptible sleep, or a zombie with live threads, stops when
+                    // it can.
                     Some('D' | 'Z') if !is_new => {}
                     Some(_) => {
                         is_quiet = false;
                         self.halted.insert(pid.as_raw_pid());
-                        // It may have ended.
+                        // The process may have exited.
                         let _ = kill_process(pid, Signal::STOP);
                     }
                 }
@@ -143,14 +146,15 @@ impl State {
     }
 
     fn go_on(&mut self) {
-        // What is no member any more has ended, and its number may be another's.
+        // A process that is no longer a member has exited, and its pid may be reused.
         for pid in self.members().into_iter().filter(|pid| self.halted.contains(&pid.as_raw_pid())) {
             let _ = kill_process(pid, Signal::CONT);
         }
         self.halted.clear();
     }
 
-    /// All processes of the command that can be found: those below the leader, and those of its control group.
+    /// Returns all processes of the command that can be found: the descendants of the leader, and
+    /// the members of its control group.
     fn members(&self) -> Vec<Pid> {
         let mut found: Vec<_> = self.leader.into_iter().collect();
         let mut at = 0;
@@ -166,13 +170,14 @@ impl State {
     }
 }
 
-/// How often it is looked whether a process has stopped: it does so within microseconds, unless the system holds it up.
+/// Number of checks whether a process has stopped: that takes microseconds, unless the system is
+/// busy.
 const LOOKS: usize = 1_000;
 
-/// The letter of a process's state; none if there is no such process.
+/// Returns the state letter of a process; `None` if it does not exist.
 fn state_of(pid: Pid) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name before the state may hold anything, a bracket too.
+    // The name before the state is arbitrary and may contain a bracket.
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
@@ -186,7 +191,7 @@ fn wait_until_stopped(pid: Pid) {
     }
 }
 
-/// The processes that a process has started itself, and those that were left to it.
+/// Returns the children of a process, including adopted ones.
 fn children(parent: Pid) -> Vec<Pid> {
     let place = format!("/proc/{}", parent.as_raw_nonzero());
     let tasks = fs::read_dir(format!("{place}/task")).into_iter().flatten().flatten();

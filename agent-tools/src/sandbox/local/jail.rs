@@ -1,4 +1,4 @@
-//! [`Jail`]: what keeps programs in.
+//! [`Jail`]: isolation backend.
 
 use std::{
     ffi::OsString,
@@ -12,38 +12,38 @@ use agent_core::{Error, Result};
 use super::{bubblewrap, cgroup, landlock, room::Room, seccomp};
 use crate::sandbox::Guarantees;
 
-/// What keeps the programs of a [`LocalSandbox`](super::LocalSandbox) in.
+/// Isolation backend of a [`LocalSandbox`](super::LocalSandbox).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// The program `bwrap`, 0.8 or newer: namespaces in which nothing else is there.
+    /// The program `bwrap`, 0.8 or newer: empty namespaces.
     Bubblewrap,
-    /// Rules of the kernel (landlock, from Linux 6.2 on, and seccomp) and namespaces for processes. It needs no package, but leave for users
-    /// to make namespaces.
+    /// Kernel rules (landlock, from Linux 6.2 on, and seccomp) and process namespaces. Needs no
+    /// package, but permission for users to create namespaces.
     Landlock,
-    /// Nothing: programs do what the application's user can do. Limits hold, and a command's processes end with it where they can be
-    /// found.
+    /// No isolation: programs have the rights of the application's user. Resource limits apply, and
+    /// a command's processes end with it if they can be found.
     None,
 }
 
-/// What keeps programs in, as it was found to work.
+/// Isolation backend that was found to work.
 #[derive(Debug)]
 pub(super) struct Jail {
     isolation: Isolation,
     room: Room,
     tools: Tools,
-    /// Programs can be ended with the application, by `setpriv`.
+    /// True if `setpriv` can end programs with the application.
     dies_with_us: bool,
-    /// Control groups can be made.
+    /// True if control groups can be created.
     pub(super) groups: bool,
 }
 
-/// Programs that stand around the one that is confined, by their paths: they run outside, and must not be looked for where programs can
-/// write.
+/// Paths of the helper programs that run outside the isolation backend; they must not be looked up
+/// where programs can write.
 #[derive(Debug)]
 struct Tools {
     sh: PathBuf,
-    /// `env`, by a path that is UTF-8.
+    /// Path of `env`, which is UTF-8.
     env: String,
     bash: Option<PathBuf>,
     bwrap: Option<PathBuf>,
@@ -51,7 +51,7 @@ struct Tools {
     unshare: Option<PathBuf>,
 }
 
-/// `env`, if the application's `PATH` has none.
+/// Path of `env`, if the application's `PATH` has none.
 const ENV: &str = "/usr/bin/env";
 
 impl Tools {
@@ -69,7 +69,7 @@ impl Tools {
 }
 
 impl Jail {
-    /// The one that is wanted, or the best that works here.
+    /// Returns the requested backend, or the best one that works here.
     pub(super) fn choose(wanted: Option<Isolation>, room: Room) -> Result<Self> {
         let (tools, groups) = (Tools::find()?, cgroup::is_usable());
         let mut jail = Self { isolation: Isolation::None, room, tools, dies_with_us: false, groups };
@@ -90,7 +90,7 @@ impl Jail {
         Err(Error::config(format!("no sandbox works here ({}): {what}", reasons.join("; "))))
     }
 
-    /// Says why it does not work here.
+    /// Tests the backend; the error explains why it does not work here.
     fn try_out(&self) -> Result<(), String> {
         match self.isolation {
             Isolation::None => Ok(()),
@@ -126,7 +126,7 @@ impl Jail {
         }
     }
 
-    /// True if something keeps programs in.
+    /// Returns true if a backend isolates programs.
     pub(super) fn is_closed(&self) -> bool {
         self.isolation != Isolation::None
     }
@@ -143,7 +143,7 @@ impl Jail {
         self.tools.bash.as_deref()
     }
 
-    /// What stands before a program in the command that is really run.
+    /// Returns the command prefix of a program.
     pub(super) fn prefix(&self, dir: &Path) -> Vec<OsString> {
         match (self.isolation, &self.tools.bwrap) {
             (Isolation::Bubblewrap, Some(bwrap)) => bubblewrap::prefix(bwrap, &self.room, dir),
@@ -156,7 +156,7 @@ impl Jail {
         }
     }
 
-    /// Keeps this thread in, and with it what it starts.
+    /// Confines this thread, and hence the processes that it starts.
     pub(super) fn enter(&self) -> Result<(), String> {
         match self.isolation {
             Isolation::Bubblewrap => seccomp::enter_beside_namespaces().map_err(|e| e.to_string()),
@@ -170,7 +170,8 @@ impl Jail {
         Some([setpriv.into()].into_iter().chain(["--pdeathsig", "KILL", "--"].map(OsString::from)).collect())
     }
 
-    /// The owner of files stays their owner inside; what it may do to the host's processes goes.
+    /// Returns the prefix that creates namespaces: the owner of files stays their owner inside, but
+    /// loses access to the host's processes.
     fn namespaces(&self) -> Option<Vec<OsString>> {
         let unshare = self.tools.unshare.as_ref()?;
         let mut line: Vec<OsString> = vec![unshare.into()];
@@ -183,7 +184,8 @@ impl Jail {
     }
 }
 
-/// A program in a folder of the application's `PATH`. A relative folder is none: it may be one where programs can write.
+/// Finds a program in the application's `PATH`. Relative folders are skipped: programs may be able
+/// to write there.
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_program =
@@ -191,7 +193,7 @@ fn found(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(is_program)
 }
 
-/// Runs `true` behind the line, and says what it complains about.
+/// Runs `true` with the prefix, and returns its error output on failure.
 fn tried(mut line: Vec<OsString>) -> Result<(), String> {
     line.push("true".into());
     let mut command = Command::new(&line[0]);

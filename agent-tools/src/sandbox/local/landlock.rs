@@ -1,4 +1,4 @@
-//! What the kernel's landlock lets a thread do, and what it starts.
+//! Landlock rules for a thread and the processes that it starts.
 
 use std::thread;
 
@@ -12,22 +12,23 @@ use super::{
     seccomp,
 };
 
-/// Reading, writing, renaming and truncating, which all are needed: Linux 6.2.
+/// Required access rights: reading, writing, renaming and truncating (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
 
-/// What is asked for where the kernel has it: devices (6.10), signals and sockets without a path (6.12).
+/// Optional access rights, used if the kernel supports them: devices (6.10), signals and abstract
+/// sockets (6.12).
 const WANTED: ABI = ABI::V6;
 
-/// Devices that harm nobody.
+/// Harmless devices.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Keeps this thread in, for good.
+/// Confines this thread permanently.
 pub(super) fn enter(room: &Room) -> Result<(), String> {
     restrict(room).map_err(|e| e.to_string())?;
     seccomp::enter(room.network).map_err(|e| e.to_string())
 }
 
-/// Says why it does not work here.
+/// Tests landlock; the error explains why it does not work here.
 pub(super) fn try_out(room: &Room) -> Result<(), String> {
     let entered = thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, || enter(room)).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Starting a program.
+//! Start of a program.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ const START: Duration = Duration::from_secs(30);
 /// Bytes that are read from a program at a time.
 const PIECE: usize = 16 << 10;
 
-/// What is to be started.
+/// Program to start.
 pub(super) struct Plan {
     pub(super) program: Vec<String>,
     pub(super) dir: PathBuf,
@@ -42,16 +42,16 @@ pub(super) struct Plan {
     pub(super) programs: Arc<Programs>,
 }
 
-/// A program that has started, and its ends of the pipes.
+/// Started program with its pipe ends.
 struct Started {
     child: Child,
     output: io::PipeReader,
     input: io::PipeWriter,
-    /// Lets its thread go.
+    /// Releases the thread of the program.
     hold: mpsc::Sender<()>,
 }
 
-/// Starts it. A thread keeps it until it has ended.
+/// Starts the program. A thread owns it until it has ended.
 pub(super) fn launch(plan: Plan) -> Result<Process> {
     let group = Arc::new(Group::default());
     plan.programs.add(&group)?;
@@ -71,7 +71,7 @@ fn keep(plan: Plan, group: &Group, driver: Driver, tell: &mpsc::Sender<io::Resul
     let Driver { output: read, input: written, exit } = driver;
     let Started { mut child, output, input, hold } = match start(plan, group) {
         Ok(started) => started,
-        // Who asked may be gone, and then nobody wants to know; so below.
+        // The caller may be gone, and then nothing receives the result; likewise below.
         Err(e) => return drop(tell.send(Err(e))),
     };
     let moving = on_a_thread(move || pass_output(output, &read))
@@ -80,7 +80,7 @@ fn keep(plan: Plan, group: &Group, driver: Driver, tell: &mpsc::Sender<io::Resul
     drop(tell.send(moving));
     let ended = group.wait(&mut child);
     drop(hold);
-    // One that cannot be waited for is lost, which the end of the channel says.
+    // A program that cannot be waited for is lost, which the closed channel reports.
     if let Ok(status) = ended {
         let _ = exit.send(exit_of(status));
     }
@@ -93,7 +93,7 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
     let left_open = if plan.jail.is_closed() { left_open()? } else { Vec::new() };
     let mut command = match (left_open.first(), plan.jail.bash()) {
         (None, _) => Command::new(shell),
-        // With -p it reads no files and takes no options or functions from variables.
+        // With -p, bash reads no files and takes no options or functions from variables.
         (Some(_), Some(bash)) => {
             let mut command = Command::new(bash);
             command.args(["--posix", "-p"]);
@@ -108,7 +108,7 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
     };
     command.args(["-c", &outer(&left_open), "sh"]).args(plan.jail.prefix(&plan.dir));
     command.arg(shell).args(["-c", &inner(plan.limits.processes), "sh"]).args(&plan.program);
-    // No variable of the program: this shell and the backend run outside.
+    // No variables of the program: this shell and the backend run outside.
     command.current_dir(&plan.dir).env_clear().env("PATH", PATH);
     let variables = environment(&plan.env, plan.jail.env());
     command.stdin(read).stdout(write.try_clone()?).stderr(write).process_group(0);
@@ -131,16 +131,16 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
     Ok(Started { child, output, input, hold })
 }
 
-/// Starts the program on a thread that is confined and lives until `held` ends: what confines the thread confines the program, and the
-/// kernel ends the program with its thread.
+/// Starts the program on a confined thread that lives until `held` ends: the confinement of the
+/// thread applies to the program, and the kernel kills the program with its thread.
 fn confined(jail: Arc<Jail>, mut command: Command, held: mpsc::Receiver<()>) -> io::Result<Child> {
     let (tell, told) = mpsc::channel();
     on_a_thread(move || {
         let child = jail.enter().map_err(io::Error::other).and_then(|()| command.spawn());
-        drop(command); // it has ends of the pipes
+        drop(command); // closes this process's copies of the pipe ends
         let started = child.is_ok();
         if tell.send(child).is_ok() && started {
-            // Nothing is ever sent: it ends when the program has.
+            // Nothing is ever sent: the channel closes when the program has ended.
             let _ = held.recv();
         }
     })?;
@@ -159,7 +159,7 @@ fn limit(child: &Child, limits: &Limits) -> io::Result<()> {
         (Resource::Fsize, limits.file),
         (Resource::Nofile, limits.open_files.into()),
     ] {
-        // A limit that is lower already stays.
+        // A lower existing limit is kept.
         let most = getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
         prlimit(Some(Pid::from_child(child)), resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }

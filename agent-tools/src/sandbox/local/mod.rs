@@ -1,4 +1,4 @@
-//! [`LocalSandbox`]: programs of this machine, kept in a directory.
+//! [`LocalSandbox`]: programs of this machine, confined to a directory.
 
 mod bubblewrap;
 mod builder;
@@ -32,17 +32,20 @@ use super::{
 };
 use crate::{blocking::blocking, files::Files};
 
-/// Programs of this machine, kept in a directory by what its kernel has to keep them. Linux only.
+/// Programs of this machine, confined to a directory by means of its kernel. Linux only.
 ///
-/// With [`bwrap`](Isolation::Bubblewrap) installed (the package `bubblewrap`), a program sees a system of its own: the directory, a
-/// temporary one, `/usr` and what it needs of `/etc`; its own processes; a network of its own that leads nowhere. Without it,
-/// [landlock and seccomp](Isolation::Landlock) refuse what a program must not do: then it also cannot open sockets, see `/proc`, watch files,
-/// or change their modes, owners and times. Both leave nothing behind when a command ends, or when the application dies.
-/// [`guarantees`](Sandbox::guarantees) says what holds on this machine, and [`build`](LocalSandboxBuilder::build) refuses a
-/// machine on which files, network and processes cannot be kept, unless [`Isolation::None`] is asked for.
+/// With [`bwrap`](Isolation::Bubblewrap) installed (the package `bubblewrap`), a program sees its
+/// own minimal system: the directory, a temporary one, `/usr` and the necessary parts of `/etc`;
+/// its own processes; an empty network namespace. Without it, [landlock and
+/// seccomp](Isolation::Landlock) block forbidden operations: programs then also cannot open
+/// sockets, see `/proc`, watch files, or change their modes, owners and times. With both, no
+/// process survives the end of a command or the death of the application.
+/// [`guarantees`](Sandbox::guarantees) reports the guarantees on this machine, and
+/// [`build`](LocalSandboxBuilder::build) fails on a machine that cannot isolate files, network and
+/// processes, unless [`Isolation::None`] is requested.
 ///
-/// The space that programs take on the disk is not limited, only the size of each file. What they write into the directory is theirs: who runs
-/// it later outside (hooks of git, settings of a shell) runs what they wrote.
+/// Disk usage is not limited, only the size of each file. Files in the directory are under the
+/// programs' control: running them outside later (git hooks, shell settings) runs their code.
 ///
 /// ```
 /// use agent_tools::sandbox::{Command, LocalSandbox, Sandbox};
@@ -68,7 +71,7 @@ use crate::{blocking::blocking, files::Files};
 pub struct LocalSandbox {
     work: Files,
     temp: Files,
-    /// The directory of `temp`, by the path that programs are told.
+    /// Path of the directory `temp`, as programs see it.
     temp_path: String,
     env: Arc<BTreeMap<String, String>>,
     limits: Limits,
@@ -81,17 +84,17 @@ pub struct LocalSandbox {
 }
 
 impl LocalSandbox {
-    /// A sandbox whose programs work in `dir`, which must be there.
+    /// Returns a builder for a sandbox whose programs work in `dir`, which must exist.
     pub fn builder(dir: impl Into<PathBuf>) -> LocalSandboxBuilder {
         LocalSandboxBuilder::new(dir.into())
     }
 
-    /// The directory that programs work in.
+    /// Returns the directory that programs work in.
     pub fn path(&self) -> &Path {
         self.work.root_path()
     }
 
-    /// The files that a path is among, and the path there.
+    /// Returns the file store that holds a path, and the path within it.
     fn place(&self, path: &str) -> Result<(Files, PathBuf)> {
         if let Ok(below) = self.temp.relative(path)
             && Path::new(path.trim()).is_absolute()
@@ -105,7 +108,7 @@ impl LocalSandbox {
         let dir = match &command.dir {
             Some(dir) => {
                 let below = self.work.relative(dir)?;
-                // It may be a link to a folder.
+                // The path may be a link to a folder.
                 self.work.list(&below).map_err(|_| Error::tool(format!("'{dir}' is no directory of the sandbox")))?;
                 self.path().join(below)
             }
@@ -117,7 +120,7 @@ impl LocalSandbox {
         Ok(Plan { program, dir, env, limits: self.limits, jail: self.jail.clone(), programs: self.programs.clone() })
     }
 
-    /// A handle of a folder of the sandbox. No link leads out of it.
+    /// Opens a folder of the sandbox. Links cannot lead out of the sandbox.
     fn folder(&self, path: &str, make: bool) -> Result<Dir> {
         let (files, below) = self.place(path)?;
         let root = tree::open(files.root_path(), false)?;
@@ -171,8 +174,9 @@ impl Sandbox for LocalSandbox {
         blocking(move || copy(&from, to)).await
     }
 
-    /// Halts all programs, with all that they have started. Files are read and written meanwhile. With [`Isolation::None`] and without control groups, what
-    /// a command has let go of is not found, and goes on.
+    /// Pauses all programs with their descendants. Files remain accessible. With
+    /// [`Isolation::None`] and without control groups, detached processes of a command are not
+    /// found, and continue.
     async fn pause(&self) -> Result<()> {
         let programs = self.programs.clone();
         blocking(move || programs.pause()).await
@@ -187,8 +191,10 @@ impl Sandbox for LocalSandbox {
         .await
     }
 
-    /// A copy of the directory, in [the folder of snapshots](LocalSandboxBuilder::snapshots), for [`restored`](LocalSandboxBuilder::restored): at most 4 GiB and
-    /// a million entries. Programs that write meanwhile may be caught in the middle. Links stay links; pipes, sockets and devices are left out.
+    /// Copies the directory to [the folder of snapshots](LocalSandboxBuilder::snapshots), for
+    /// [`restored`](LocalSandboxBuilder::restored): at most 4 GiB and a million entries. Concurrent
+    /// writes of programs may be captured partially. Links stay links; pipes, sockets and devices
+    /// are left out.
     async fn snapshot(&self) -> Result<String> {
         let no_folder = || Error::config("this sandbox has no folder for snapshots: give one with .snapshots(folder)");
         let (snapshots, dir) = (self.snapshots.clone().ok_or_else(no_folder)?, self.path().to_owned());

@@ -1,4 +1,4 @@
-//! [`Programs`]: what runs in a sandbox, so that it can be halted together.
+//! [`Programs`]: running programs of a sandbox, so that they can be paused together.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 
 use super::group::Group;
 
-/// The programs of a sandbox that run.
+/// Running programs of a sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Programs(Mutex<State>);
 
@@ -17,7 +17,7 @@ struct State {
 }
 
 impl Programs {
-    /// Takes note of one that is going to start.
+    /// Registers a program that is about to start.
     ///
     /// # Errors
     /// Of kind [`Tool`](agent_core::ErrorKind::Tool) while the sandbox is paused.
@@ -31,7 +31,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Halts all of them. Some may go on if that fails, and then nothing is paused.
+    /// Pauses all of them. On failure some may be running, and the sandbox is not paused.
     pub(super) fn pause(&self) -> Result<()> {
         let mut state = self.lock();
         state.is_paused = true;

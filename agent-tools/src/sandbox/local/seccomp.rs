@@ -1,5 +1,6 @@
-//! The system calls that programs are refused. Landlock decides about opening files; this is about what it leaves open: other ways to
-//! change a file, sockets, and the parts of the kernel that ordinary programs do without.
+//! System calls that programs are denied. Landlock restricts opening files; this filter covers the
+//! rest: other ways to change a file, sockets, and the parts of the kernel that ordinary programs
+//! do not need.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -9,7 +10,8 @@ use seccompiler::{
     apply_filter,
 };
 
-/// What concerns the machine, or the kernel itself, and what nobody needs who makes a room with namespaces.
+/// Calls that concern the machine or the kernel, and that creating mounts and namespaces does not
+/// need.
 const SYSTEM: &[c_long] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -21,7 +23,7 @@ const SYSTEM: &[c_long] = &[
     libc::SYS_fanotify_init,
     libc::SYS_finit_module,
     libc::SYS_init_module,
-    // It opens sockets and files by a way that this filter does not see.
+    // Opens sockets and files by a path that this filter does not see.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
@@ -47,7 +49,7 @@ const SYSTEM: &[c_long] = &[
     libc::SYS_iopl,
 ];
 
-/// Mounts, namespaces and other processes.
+/// Calls for mounts, namespaces and other processes.
 const AROUND: &[c_long] = &[
     libc::SYS_chroot,
     libc::SYS_fsconfig,
@@ -69,7 +71,8 @@ const AROUND: &[c_long] = &[
     libc::SYS_umount2,
 ];
 
-/// What changes or watches a file that landlock lets a program at most read: an open descriptor is enough for its owner.
+/// Calls that change or watch a file which landlock makes read-only: an open descriptor is enough
+/// for its owner.
 const METADATA: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -98,28 +101,30 @@ const METADATA: &[c_long] = &[
     libc::SYS_utimes,
 ];
 
-/// Calls that are newer than this list. The C library falls back on older ones.
+/// Calls newer than this list. The C library falls back to older ones.
 const NEW: RangeInclusive<c_long> = 463..=511;
 
-/// Commands of `ioctl` that change a file's flags, on any descriptor of it: FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR.
+/// `ioctl` commands that change a file's flags, on any of its descriptors: FS_IOC_SETFLAGS,
+/// FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR.
 const SETS_FLAGS: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 
-/// Numbers of x32 programs, which the filter's own check of the architecture lets pass: most calls have the same with this bit, and some
-/// have others.
+/// Bit of x32 system call numbers, which pass the filter's own architecture check: most calls have
+/// the same number with this bit, and some have others.
 const X32: c_long = 0x4000_0000;
 const X32_OWN: RangeInclusive<c_long> = 512..=547;
 
-/// Kinds of sockets that may send to any path, without a `connect` that could be refused.
+/// Socket types that may send to any path, without a `connect` that could be denied.
 const DATAGRAMS: [i32; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// Refuses this thread the calls, for good.
+/// Denies this thread the calls permanently.
 pub(super) fn enter(network: bool) -> Result<(), Error> {
     let mut calls = Calls::default();
     calls.refuse(SYSTEM.iter().chain(AROUND).chain(METADATA).copied().chain(NEW));
     for command in SETS_FLAGS {
         calls.refuse_if(libc::SYS_ioctl, 1, SeccompCmpOp::Eq, command)?;
     }
-    // Sockets of the host's own programs have paths, which landlock does not look at. A pair of connected ones stays allowed.
+    // Sockets of host programs have paths, which landlock does not check. Socket pairs stay
+    // allowed.
     for kind in DATAGRAMS {
         calls.refuse_if(libc::SYS_socketpair, 1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs().into())?;
     }
@@ -131,14 +136,14 @@ pub(super) fn enter(network: bool) -> Result<(), Error> {
     calls.apply()
 }
 
-/// Refuses this thread what namespaces do not keep from it: they must still be made.
+/// Denies this thread the calls that namespaces do not cover, but allows creating namespaces.
 pub(super) fn enter_beside_namespaces() -> Result<(), Error> {
     let mut calls = Calls::default();
     calls.refuse(SYSTEM.iter().copied());
     calls.apply()
 }
 
-/// Calls that are refused, each with the conditions of which one must hold; without any, always.
+/// Denied calls, each with alternative conditions; without conditions, always denied.
 #[derive(Default)]
 struct Calls(BTreeMap<c_long, Vec<SeccompRule>>);
 

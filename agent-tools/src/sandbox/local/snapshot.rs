@@ -1,4 +1,4 @@
-//! Snapshots of a directory: copies of it, each below its name.
+//! Snapshots of a directory: named copies.
 
 use std::{
     fs, io,
@@ -10,12 +10,12 @@ use cap_std::{ambient_authority, fs::Dir};
 
 use crate::sandbox::tree::{Folder, walk};
 
-/// Where the snapshots of a sandbox lie.
+/// Folder of the snapshots of a sandbox.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshots(PathBuf);
 
 impl Snapshots {
-    /// Those in a folder, which is made.
+    /// Opens a folder, and creates it if missing.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let opened = fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
         opened.map(Self).map_err(|e| failed("be kept there", &e))
@@ -25,20 +25,20 @@ impl Snapshots {
         &self.0
     }
 
-    /// Keeps a copy of a directory. Gives its name.
+    /// Copies a directory to a new snapshot. Returns its name.
     pub(super) fn keep(&self, dir: &Path) -> Result<String> {
         let name = new_id();
         let draft = self.0.join(format!(".{name}.draft"));
         let kept = fs::create_dir(&draft).and_then(|()| copy(dir, &draft));
         let kept = kept.and_then(|()| fs::rename(&draft, self.0.join(&name)));
         if kept.is_err() {
-            // The error that is told is the first one; nobody takes a draft for a snapshot.
+            // The first error is reported; a draft is never mistaken for a snapshot.
             drop(fs::remove_dir_all(&draft));
         }
         kept.map(|()| name).map_err(|e| failed("be made", &e))
     }
 
-    /// Fills an empty directory with a copy.
+    /// Fills an empty directory from a snapshot.
     pub(super) fn restore(&self, name: &str, dir: &Path) -> Result<()> {
         let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let from = self.0.join(name);
@@ -58,7 +58,7 @@ fn failed(what: &str, e: &io::Error) -> Error {
     Error::tool(format!("the snapshot cannot {what}: {e}"))
 }
 
-/// Copies what lies in a directory: files with their modes, folders, and links as links.
+/// Copies the content of a directory: files with their modes, folders, and links as links.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let open = |path| Dir::open_ambient_dir(path, ambient_authority());
     let mut folder = Folder::new(open(to)?).keeping_links();

@@ -1,4 +1,4 @@
-//! [`Temp`]: a temporary directory that is removed, sooner or later, even if the application was killed.
+//! [`Temp`]: temporary directory that is eventually removed, even if the application was killed.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "agent-sandbox-";
 
-/// Held by the application as long as it lives; programs do not see it.
+/// Lock file, held while the application lives; programs do not see it.
 const LOCK: &str = "lock";
 
-/// A directory for programs, removed when dropped.
+/// Directory for programs, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Temp {
     path: PathBuf,
@@ -23,14 +23,14 @@ pub(super) struct Temp {
 }
 
 impl Temp {
-    /// A new one. What killed applications left behind is removed.
+    /// Creates a directory. Removes remains of killed applications.
     pub(super) fn new() -> io::Result<Self> {
         sweep(&std::env::temp_dir());
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
         let draft = dir.path().join("draft");
         let lock = File::create(&draft)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        // From its first moment on it is held.
+        // The directory is locked from its first moment.
         fs::rename(draft, dir.path().join(LOCK))?;
         let path = dir.path().join("tmp");
         fs::create_dir(&path)?;
@@ -42,14 +42,15 @@ impl Temp {
     }
 }
 
-/// Removes those that nobody holds any more. What cannot be removed stays: it may be another user's.
+/// Removes directories without a lock holder. Failures are ignored: the directory may be another
+/// user's.
 fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_one = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if !is_one || !entry.file_type().is_ok_and(|t| t.is_dir()) {
             continue;
         }
-        // One that has no lock yet is being made.
+        // A directory without a lock file is being created.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(lock) = open(entry.path().join(LOCK), flags, Mode::empty()) else { continue };
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
