@@ -1,4 +1,4 @@
-//! Built-ins as agents have them, each at work and with nothing to do.
+//! Built-in middlewares in typical configurations, all idle.
 
 use agent::{
     AgentBuilder, Budget, Caps, Flow,
@@ -9,14 +9,15 @@ use agent::{
     },
 };
 
-/// Adds one to an agent.
+/// Adds a middleware to an agent.
 pub type Add = fn(AgentBuilder) -> AgentBuilder;
 
-/// More than any run uses.
+/// Limit that no run reaches.
 const MUCH: u64 = u64::MAX / 4;
 
-/// The first ten are those that most agents have: a budget and limits far from used up, events without a sink, logging and
-/// telemetry without a subscriber, a compaction below its threshold, a rule for another tool.
+/// The first ten are those that most agents have: a budget and limits far from exhausted, events
+/// without a sink, logging and telemetry without a subscriber, a compaction below its threshold, a
+/// rule for another tool.
 pub const BUILTINS: [(&str, Add); 20] = [
     ("Budget", |agent| agent.budget(Budget::new(Caps::default().tokens(MUCH).model_calls(MUCH)))),
     ("PatchToolCalls", |agent| agent.middleware(PatchToolCalls::new())),
@@ -40,7 +41,7 @@ pub const BUILTINS: [(&str, Add); 20] = [
     ("Reminders", |agent| agent.middleware(Reminders::new())),
 ];
 
-/// The agent with the first `count` of them.
+/// Adds the first `count` of them to an agent.
 pub fn with(agent: AgentBuilder, count: usize) -> AgentBuilder {
     BUILTINS[..count].iter().fold(agent, |agent, (_, add)| add(agent))
 }

@@ -1,3 +1,3 @@
-//! What the programs that measure have in common.
+//! Helpers shared by the measuring programs.
 
 pub mod builtins;

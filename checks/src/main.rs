@@ -1,5 +1,5 @@
-//! What is claimed of the framework, checked and measured: one subcommand for each claim. Each ends with 1 if its claim does
-//! not hold.
+//! Checks and measurements of the framework's claims: one subcommand per claim. Each exits with 1
+//! if its claim does not hold.
 
 mod budget_storm;
 mod cancel_storm;
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use agent::core::BoxError;
 use clap::Parser;
 
-/// Checks what is claimed of the framework, and measures it.
+/// Checks and measures the claims of the framework.
 #[derive(Debug, Parser)]
 #[command(name = "agent-checks")]
 enum Program {
@@ -63,7 +63,7 @@ enum Program {
 }
 
 impl Program {
-    /// True if the claim holds.
+    /// Returns true if the claim holds.
     fn run(&self) -> Result<bool, BoxError> {
         Ok(match self {
             Self::BudgetStorm(args) => block_on(budget_storm::run(args))??,
@@ -92,7 +92,7 @@ impl Program {
     }
 }
 
-/// On four threads, also where there are fewer processors: what races is to race everywhere.
+/// Runs on four threads, even on fewer processors, so that race conditions can occur everywhere.
 fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
     Ok(runtime.block_on(work))

@@ -1,4 +1,4 @@
-//! What the examples share.
+//! Helpers shared by the examples.
 
 pub mod models;
 pub mod show;

@@ -1,4 +1,5 @@
-//! Which model answers: a real server if one is named, else a stand-in that needs neither a key nor a network.
+//! Model selection: a real server if one is named, otherwise a stand-in that needs neither a key
+//! nor a network.
 
 use std::{env, sync::Arc};
 
@@ -9,13 +10,14 @@ use agent::{
 };
 use clap::{Args, Parser};
 
-/// The model that is asked where none is named.
+/// Default model.
 const USUAL: &str = "gpt-4.1-mini";
 
-/// Which model answers.
+/// Model selection.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
-    /// The model's name at the OpenAI-compatible server in `OPENAI_BASE_URL`, or with its provider: `anthropic:claude-opus-4-5`.
+    /// Model name at the OpenAI-compatible server in `OPENAI_BASE_URL`, or with a provider:
+    /// `anthropic:claude-opus-4-5`.
     #[arg(long, env = "OPENAI_MODEL")]
     model: Option<String>,
     /// Look for a server on this machine (Ollama, llama.cpp, vLLM, LM Studio on their usual ports).
@@ -24,10 +26,10 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The model of a real server as `provider:model`; none if nobody named one.
+    /// Returns the model of a real server as `provider:model`; `None` if none was named.
     ///
     /// # Errors
-    /// If a server is to be found on this machine and none answers.
+    /// If a local server was requested and none responds.
     pub async fn name(&self) -> Result<Option<String>> {
         let name = self.model.as_deref().filter(|name| !name.trim().is_empty());
         if self.local {
@@ -48,17 +50,17 @@ impl ModelArgs {
         Ok(is_there.then(|| format!("openai:{}", name.unwrap_or(USUAL))))
     }
 
-    /// The model of a real server, with a line that says which it is; none if nobody named one.
+    /// Returns the model of a real server, with a line that describes it; `None` if none was named.
     async fn connect(&self) -> Result<Option<(Arc<dyn Model>, String)>> {
         let Some(name) = self.name().await? else { return Ok(None) };
         Ok(Some((Arc::new(model(&name).build()?), format!("Model: {name}."))))
     }
 
-    /// The model of a real server, or else a stand-in that answers from what its tools find. Which it is, is said on standard
-    /// error.
+    /// Returns the model of a real server, otherwise a stand-in that answers from the results of
+    /// its tools. Prints the choice to standard error.
     ///
     /// # Errors
-    /// As [`name`](Self::name), and if the model is named in a way that cannot be.
+    /// As [`name`](Self::name), and if the model's name is invalid.
     pub async fn or_offline(&self) -> Result<Arc<dyn Model>> {
         let offline =
             "Model: the embedded extractive stand-in (no model is connected; set OPENAI_BASE_URL, or try --local).";
@@ -67,10 +69,11 @@ impl ModelArgs {
         Ok(model)
     }
 
-    /// The model of a real server, or else one that says these turns. Which it is, is said on standard error.
+    /// Returns the model of a real server, otherwise one with these scripted turns. Prints the
+    /// choice to standard error.
     ///
     /// # Errors
-    /// As [`name`](Self::name), and if the model is named in a way that cannot be.
+    /// As [`name`](Self::name), and if the model's name is invalid.
     pub async fn or_script(&self, turns: impl IntoIterator<Item = Turn>) -> Result<Arc<dyn Model>> {
         let (model, which): (Arc<dyn Model>, _) = match self.connect().await? {
             Some(found) => found,
@@ -84,10 +87,10 @@ impl ModelArgs {
     }
 }
 
-/// As [`ModelArgs::or_script`], for programs that have no other options.
+/// Like [`ModelArgs::or_script`], for programs that have no other options.
 ///
 /// # Errors
-/// As there.
+/// As for [`ModelArgs::or_script`].
 pub async fn or_script(turns: impl IntoIterator<Item = Turn>) -> Result<Arc<dyn Model>> {
     #[derive(Parser)]
     struct Options {

@@ -1,8 +1,8 @@
-//! Runs on a terminal.
+//! Terminal output of runs.
 
 use agent::core::History;
 
-/// Prints a conversation, message by message, with the calls of the model.
+/// Prints a conversation, message by message, with the model's tool calls.
 pub fn history(history: &History) {
     for message in history.iter() {
         println!("{:>9}: {}", message.role(), message.text().replace('\n', "\n           "));

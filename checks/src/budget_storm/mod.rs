@@ -1,7 +1,8 @@
-//! Many runs under one cap on money: with random costs, sub-agents, failures and cancellations, what was settled must never
-//! pass the cap, no child may use more than its share, and nothing may be left set aside.
+//! Many runs under one cost cap: with random costs, sub-agents, failures and cancellations, the
+//! settled cost must never exceed the cap, no child may exceed its share, and no reservation may be
+//! left.
 //!
-//! Exits with an error if one of that happens once.
+//! Exits with an error if any of these is violated.
 
 mod storm;
 
@@ -17,24 +18,24 @@ use agent::{
 
 use self::storm::{Dice, Prices, StormModel, Truth};
 
-/// Runs many agents at once under one cap on money and checks that it held.
+/// Runs many concurrent agents under one cost cap and checks that the cap held.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Runs at once.
+    /// Number of concurrent runs.
     #[arg(long, default_value_t = 200)]
     runs: u64,
-    /// The cap, in US dollars.
+    /// Cost cap in US dollars.
     #[arg(long, default_value_t = 5.0)]
     cap: f64,
-    /// How often all of it is done, each time with another seed.
+    /// Number of trials, each with another seed.
     #[arg(long, default_value_t = 1)]
     trials: u64,
-    /// The first seed.
+    /// First seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// What one trial came to.
+/// Outcome of one trial.
 struct Outcome {
     settled: u64,
     truth: u64,
@@ -43,7 +44,7 @@ struct Outcome {
     wrong: Vec<String>,
 }
 
-/// The share of a sub-agent, in millionths of a US dollar.
+/// Share of a sub-agent, in millionths of a US dollar.
 const SHARE: u64 = 20_000;
 
 async fn trial(args: &Args, seed: u64, drain: &Drain) -> Result<Outcome> {
@@ -101,7 +102,7 @@ fn retry() -> RetryLayer {
     RetryLayer::new().retries(1).max_delay(Duration::from_millis(2))
 }
 
-/// True if the cap held.
+/// Returns true if the cap held.
 pub(crate) async fn run(args: &Args) -> Result<bool> {
     let (drain, mut all, mut worst) = (Drain::new(), Vec::new(), 0.0_f64);
     let mut shutdown = Box::pin(shutdown_signal());

@@ -1,4 +1,4 @@
-//! A model of random costs and failures, and what it really used.
+//! Model with random costs and failures, and its actual usage.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use agent::{
 };
 use serde_json::json;
 
-/// Random numbers that a seed repeats.
+/// Seeded random number generator.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -23,7 +23,7 @@ impl Dice {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -33,7 +33,7 @@ impl Dice {
     }
 }
 
-/// 3 and 15 dollars for a million tokens, in and out.
+/// Prices of 3 and 15 dollars per million input and output tokens.
 pub(crate) struct Prices;
 
 impl PriceTable for Prices {
@@ -42,7 +42,7 @@ impl PriceTable for Prices {
     }
 }
 
-/// What the provider would write on its bill, which the budget does not see.
+/// Actual bill of the provider, which the budget does not see.
 #[derive(Default)]
 pub(crate) struct Truth(Mutex<Bill>);
 
@@ -80,7 +80,8 @@ impl Truth {
     }
 }
 
-/// Answers with random texts and calls, at random costs; one call in six breaks off, after something was paid for.
+/// Responds with random texts and calls, at random costs; one call in six fails midway, after a
+/// part of it was billed.
 pub(crate) struct StormModel {
     name: &'static str,
     dice: Mutex<Dice>,
@@ -108,7 +109,8 @@ impl Model for StormModel {
         let longest = req.params.max_tokens.unwrap_or(8_192).min(8_192);
         let [length, fate, pause, call] = self.roll([longest, 6, 3_000, 3]);
         let usage = Usage::new(req.tokens(&ApproximateCounter), length + 1);
-        // Half of it is on the bill as soon as the call begins, and all of it if it is not cut off.
+        // Half of the cost is billed when the call begins, and all of it unless the call is cut
+        // off.
         let cost = Prices.cost(self.name, &usage).unwrap_or(0);
         self.truth.add(&req, cost / 2);
         tokio::time::sleep(Duration::from_micros(pause)).await;

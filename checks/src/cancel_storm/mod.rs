@@ -1,8 +1,8 @@
-//! Cancels trees of agents at random moments: in streams, in tools, between retries, in sub-agents. Nothing of a run may be
-//! alive afterwards, and every wire must take the conversation that is left.
+//! Cancels trees of agents at random moments: in streams, in tools, between retries, in sub-agents.
+//! Afterwards no task of a run may be alive, and every wire must accept the remaining conversation.
 //!
-//! Prints how long it took from the cancellation until nothing was alive any more; exits with an error if that took a second
-//! or a conversation is refused.
+//! Prints the time from the cancellation until nothing was alive; exits with an error if that took
+//! a second or a conversation is rejected.
 
 mod tree;
 mod wires;
@@ -25,23 +25,23 @@ use self::tree::{Hang, Live, Nap, TreeModel};
 /// Cancels runs at random moments and checks that nothing of them is left.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Runs to cancel.
+    /// Number of runs to cancel.
     #[arg(long, default_value_t = 1000)]
     runs: u64,
-    /// Runs at once.
+    /// Number of concurrent runs.
     #[arg(long, default_value_t = 32)]
     at_once: usize,
-    /// The seed of the moments and of what the models say.
+    /// Seed of the moments and of the models' responses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// How long the slowest may take.
+/// Maximum time until nothing of a run is alive.
 const WORST: Duration = Duration::from_secs(1);
 
-/// What became of one run.
+/// Outcome of one run.
 struct Outcome {
-    /// From the cancellation until nothing was alive; none if the run was over before.
+    /// Time from the cancellation until nothing was alive; `None` if the run had ended before.
     gone: Option<Duration>,
     wrong: Vec<String>,
 }
@@ -94,7 +94,7 @@ async fn cancel_one(seed: u64, after: Duration) -> Result<Outcome> {
     Ok(Outcome { gone: (!over).then_some(gone), wrong })
 }
 
-/// True if nothing was left of any run.
+/// Returns true if nothing was left of any run.
 pub(crate) async fn run(args: &Args) -> Result<bool> {
     let outcomes = stream::iter(0..args.runs).map(|i| async move {
         let seed = args.seed.wrapping_mul(1_000_003) ^ i;
@@ -119,6 +119,6 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
     println!("until nothing was alive: p50 {:?}, p99 {:?}, slowest {:?}", at(50), at(99), at(100));
     println!("goal of 100 ms at p99: {}", if at(99) <= Duration::from_millis(100) { "met" } else { "missed" });
     println!("violations: {wrong}");
-    // A build without optimisation says nothing of time.
+    // Timings of a build without optimisation are meaningless.
     Ok(wrong == 0 && (at(100) <= WORST || cfg!(debug_assertions)))
 }

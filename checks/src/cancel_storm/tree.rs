@@ -1,4 +1,5 @@
-//! What the trees are made of: models that stream, fail and call tools at random, tools that nap and tools that hang.
+//! Parts of the agent trees: models that stream, fail and call tools at random, tools that pause
+//! and tools that hang.
 
 use std::{
     sync::{
@@ -17,7 +18,7 @@ use agent::{
 };
 use serde_json::json;
 
-/// A number that looks random.
+/// Returns a pseudo-random number.
 pub(crate) fn mix(n: u64) -> u64 {
     let z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,7 +26,7 @@ pub(crate) fn mix(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Calls of models and tools that are alive.
+/// Count of running model and tool calls.
 #[derive(Default)]
 pub(crate) struct Live(AtomicI64);
 
@@ -48,7 +49,7 @@ impl Drop for Alive {
     }
 }
 
-/// Says words, a few milliseconds apart, and then calls tools; one call in four breaks off.
+/// Streams words, a few milliseconds apart, and then calls tools; one call in four fails midway.
 pub(crate) struct TreeModel {
     seed: u64,
     calls: AtomicU64,
@@ -105,7 +106,7 @@ fn anything(name: &str) -> ToolSpec {
     ToolSpec::new(name, "", json!({"type": "object", "properties": {}}))
 }
 
-/// A tool that takes five milliseconds.
+/// Tool that takes five milliseconds.
 pub(crate) struct Nap(pub(crate) Arc<Live>);
 
 #[async_trait]
@@ -121,7 +122,7 @@ impl Tool for Nap {
     }
 }
 
-/// A tool that never ends.
+/// Tool that never returns.
 pub(crate) struct Hang(pub(crate) Arc<Live>);
 
 #[async_trait]

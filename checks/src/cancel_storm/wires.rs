@@ -1,4 +1,4 @@
-//! Whether every wire takes a conversation.
+//! Check that every wire accepts a conversation.
 
 use agent::{
     ModelRequest,
@@ -10,7 +10,8 @@ use agent::{
     testing::detached_run,
 };
 
-/// What is wrong with the conversation on any of the four wires, with one more message of the user, as it would be sent next.
+/// Lists the faults of the conversation on the four wires, with one more user message, in the form
+/// of the next request.
 pub(crate) fn refusals(history: &History) -> Result<Vec<String>> {
     let mut next = history.clone();
     next.push(Message::user("and now?"))?;
@@ -24,7 +25,7 @@ pub(crate) fn refusals(history: &History) -> Result<Vec<String>> {
     Ok(checked.flatten().collect())
 }
 
-/// Writes the conversation and reads it again: every call must stand there with its one answer.
+/// Encodes the conversation and decodes it again: every call must have exactly one result.
 fn refused(codec: &dyn RequestReader, history: &History) -> std::result::Result<(), String> {
     let request = ModelRequest::new(detached_run(history.clone()).cx().clone());
     let sent = codec.encode(&request).map_err(|e| format!("not written: {e}"))?;

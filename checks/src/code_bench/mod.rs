@@ -1,6 +1,7 @@
-//! What programs save: ten tasks, solved by calls one by one and by a program that makes the same calls.
+//! Savings of code mode: ten tasks, solved by individual tool calls and by a program that makes the
+//! same calls.
 //!
-//! Prints a table and ends with 1 if the two ways do not come to the same. See `--help`.
+//! Prints a table and exits with 1 if the two methods differ in their results. See `--help`.
 
 mod tasks;
 mod world;
@@ -24,25 +25,27 @@ use self::{
     world::{Calls, with_tools},
 };
 
-/// Solves ten tasks twice: by calls of tools, at once where a model can know them at once, and by one program in code mode.
+/// Solves ten tasks twice: by tool calls, in parallel where a model can know them in advance, and
+/// by one program in code mode.
 ///
-/// The model is a script: what it writes is what a sensible model would, and costs the thinking of neither way. Both ways make the
-/// same calls and come to the same answer, which is checked. Tokens are counted with a tokenizer; of the prompts, each is counted
-/// whole, as providers bill them without a cache. Ends with 1 if code mode asks the model more often or takes more tokens in all.
+/// The model is scripted: it writes what a sensible model would, and reasoning costs are excluded
+/// for both methods. Both methods make the same calls and reach the same answer, which is checked.
+/// Tokens are counted with a tokenizer; each prompt is counted in full, as providers bill it
+/// without a cache. Exits with 1 if code mode needs more model calls or more tokens in total.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only tasks whose names contain this.
+    /// Only run tasks whose names contain this text.
     #[arg(long, default_value = "")]
     only: String,
 }
 
-/// What a way to solve a task took.
+/// Cost of solving a task.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     asked: u64,
     /// Tokens of all prompts.
     read: u64,
-    /// Tokens of all answers.
+    /// Tokens of all responses.
     written: u64,
 }
 
@@ -56,7 +59,7 @@ impl Cost {
     }
 }
 
-/// True if code mode costs less and both ways come to the same.
+/// Returns true if code mode costs less and both methods reach the same result.
 pub(crate) async fn run(args: &Args) -> agent::Result<bool> {
     println!("Each pair: by single calls / by a program. The ratio is that of all tokens.\n");
     println!(
@@ -89,10 +92,10 @@ fn row(name: &str, calls: &str, by_calls: Cost, by_program: Cost) {
     println!("{name:<24} {calls:>6} {asked:>13} {read:>16} {written:>12} {ratio:>6.1}x");
 }
 
-/// Solves a task; gives what it took, and the calls of tools, sorted.
+/// Solves a task; returns its cost, and its tool calls, sorted.
 ///
 /// # Errors
-/// If the run fails, or its program does not come to the answer.
+/// If the run fails, or its program does not reach the answer.
 async fn solve(task: &Task, by_program: bool) -> agent::Result<(Cost, Vec<String>)> {
     let (calls, counter) = (Calls::default(), Arc::new(Tiktoken::for_model("gpt-5")));
     let mut turns: Vec<_> = match by_program {
@@ -126,7 +129,7 @@ async fn solve(task: &Task, by_program: bool) -> agent::Result<(Cost, Vec<String
     Ok((cost, made))
 }
 
-/// An answer of a model with these calls.
+/// Builds a model response with these calls.
 fn turn(n: usize, calls: &[(&'static str, serde_json::Value)]) -> Turn {
     let ids: Vec<_> = (0..calls.len()).map(|at| format!("call_{n}_{at}")).collect();
     Turn::calls(ids.iter().zip(calls).map(|(id, (name, args))| (id.as_str(), *name, args.clone())))

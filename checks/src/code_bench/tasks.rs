@@ -1,16 +1,18 @@
-//! Ten questions to the shop: the calls that answer them, one by one as a sensible model makes them, and as a program.
+//! Ten questions about the shop, with the calls that answer them: individually, as a sensible model
+//! makes them, and as a program.
 
 use serde_json::{Value, json};
 
 use super::world::{customer, euros, forecast, item, items, log, order, page, shipment};
 
-/// A question, with two ways to its answer.
+/// Question with two methods to answer it.
 pub(super) struct Task {
     pub(super) name: &'static str,
     pub(super) asks: &'static str,
-    /// Gives the answer as its result.
+    /// Program whose result is the answer.
     pub(super) program: &'static str,
-    /// The calls of each answer of a model that sees their results: at once what can be known at once.
+    /// Calls of each response of a model that sees their results: in parallel where they can be
+    /// known in advance.
     pub(super) turns: Vec<Vec<(&'static str, Value)>>,
     pub(super) answer: String,
 }

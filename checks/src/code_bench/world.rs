@@ -1,4 +1,4 @@
-//! A small shop whose records have more in them than any question wants, as records do.
+//! Small shop whose records contain more than any question needs, as real records do.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,12 +9,12 @@ use agent::{
 };
 use serde_json::{Value, json};
 
-/// What was called: tools with their arguments.
+/// Log of tool calls with their arguments.
 pub(super) type Calls = Arc<Mutex<Vec<String>>>;
 
 type Answer = fn(&Value) -> Value;
 
-/// A tool: its name, its description, its parameters with their types, and what it gives.
+/// Tool: name, description, parameters with their types, and result.
 type Row = (&'static str, &'static str, &'static [(&'static str, &'static str)], Answer);
 
 const TOOLS: [Row; 11] = [
@@ -47,7 +47,7 @@ const TOOLS: [Row; 11] = [
     ("send", "Sends a message to a customer.", &[("to", "string"), ("text", "string")], |_| "sent".into()),
 ];
 
-/// Adds the tools of the shop to an agent; `search` is the one whose cursor may be left out.
+/// Adds the tools of the shop to an agent; the cursor of `search` is optional.
 pub(super) fn with_tools(agent: AgentBuilder, calls: &Calls) -> AgentBuilder {
     TOOLS.iter().fold(agent, |agent, (name, about, params, answer)| {
         let properties: serde_json::Map<_, _> =
@@ -68,7 +68,7 @@ fn text<'a>(args: &'a Value, name: &str) -> &'a str {
     args[name].as_str().unwrap_or_default()
 }
 
-/// The number in an id.
+/// Returns the number in an id.
 fn number(id: &str) -> u64 {
     id.split('-').next_back().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
@@ -135,7 +135,7 @@ pub(super) fn customer(n: u64) -> Value {
     })
 }
 
-/// A page of what `search` finds.
+/// Returns a page of the results of `search`.
 pub(super) fn page(cursor: u64) -> Value {
     let hits = (cursor * 10..cursor * 10 + 10).map(|n| {
         json!({

@@ -1,11 +1,13 @@
-//! Compacts recorded conversations with every strategy, and says whether providers would still take them and what it costs.
+//! Compacts recorded conversations with every strategy, and reports whether providers would still
+//! accept them and the cost.
 //!
 //! `cargo run --release -p agent-checks -- compaction-check exchanges.jsonl.gz`
 //!
-//! Recorded sessions are short, so the longest of each wire are put one after the other, as one user's long working day:
-//! twenty transcripts. Each is played step by step under the real middleware, against a provider that refuses prompts over
-//! the limit and has a prompt cache. Fails if a conversation holds a call without its result, if one of the four wires would
-//! refuse it, or if the cache-aware planner costs more than the best of the fixed strategies it chooses from.
+//! Recorded sessions are short, so the longest of each wire are concatenated to twenty transcripts,
+//! each like one user's long working day. Each transcript is replayed step by step under the real
+//! middleware, against a provider that rejects prompts over the limit and has a prompt cache. Fails
+//! if a conversation holds a call without its result, if one of the four wires would reject it, or
+//! if the cache-aware planner costs more than the best of the fixed strategies it chooses from.
 
 mod play;
 mod report;
@@ -23,25 +25,25 @@ use self::{play::Player, report::Report, transcript::Transcript};
 
 /// Compacts recorded conversations with every strategy, at several limits.
 ///
-/// Prints, for each limit and strategy, how often was compacted, tokens before and after, and what all model calls cost with
-/// the provider's prompt cache. Exits with 1 if a conversation became invalid, or if the cache-aware planner costs more than
-/// the best fixed strategy.
+/// Prints, for each limit and strategy, the number of compactions, tokens before and after, and the
+/// cost of all model calls with the provider's prompt cache. Exits with 1 if a conversation became
+/// invalid, or if the cache-aware planner costs more than the best fixed strategy.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
+    /// Exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
     file: PathBuf,
-    /// How many transcripts are made of the recorded sessions.
+    /// Number of transcripts made of the recorded sessions.
     #[arg(long, default_value_t = 20)]
     transcripts: usize,
-    /// The model whose prices are used.
+    /// Model whose prices are used.
     #[arg(long, default_value = "claude-sonnet-4-5")]
     model: String,
-    /// Limits, as parts of each transcript's own length.
+    /// Limits, as fractions of each transcript's length.
     #[arg(long, value_delimiter = ',', default_values_t = [0.25, 0.4, 0.6])]
     limits: Vec<f64>,
 }
 
-/// True if all conversations stayed valid, and the planner was worth it.
+/// Returns true if all conversations stayed valid, and the planner paid off.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     let prices = CachePrices::of(&Catalogue::builtin(), &args.model);
     let prices = prices.ok_or_else(|| format!("there are no prices for the model '{}'", args.model))?;

@@ -1,4 +1,4 @@
-//! A transcript, played step by step under the middleware.
+//! Replay of a transcript under the middleware, step by step.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,22 +26,22 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use super::transcript::Transcript;
 
-/// Plays transcripts at the prices of one model.
+/// Replays transcripts at the prices of one model.
 pub(crate) struct Player {
     model: String,
     prices: CachePrices,
     codecs: Arc<[Arc<dyn RequestReader>]>,
 }
 
-/// What came of it.
+/// Result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Played {
-    /// In millionths of a dollar.
+    /// Cost in millionths of a dollar.
     pub(crate) cost: f64,
     pub(crate) compactions: Vec<Compaction>,
-    /// Prompts that were too long whatever was done.
+    /// Number of prompts that were too long in spite of compaction.
     pub(crate) refused: usize,
-    /// Why a provider would not take a conversation.
+    /// Reasons why a provider would reject a conversation.
     pub(crate) invalid: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Player {
         &self.codecs
     }
 
-    /// Plays a transcript to its end, with a context window of `limit` times its length.
+    /// Replays a transcript to its end, with a context window of `limit` times its length.
     pub(crate) async fn play(&self, transcript: &Transcript, limit: f64, strategy: Arc<dyn Strategy>) -> Played {
         let window = (ApproximateCounter.history(&transcript.history) as f64 * limit) as u64;
         let compaction =
@@ -86,7 +86,7 @@ impl Player {
             let pushed = run.push_turn(answer.clone(), unit.results());
             played.invalid.extend(pushed.err().map(|e| e.to_string()));
         }
-        // What summaries used.
+        // Adds the usage of summaries.
         played.cost = Catalogue::builtin().cost(&self.model, &run.cx().usage()).unwrap_or_default() as f64;
         let mut provider = provider.lock().unwrap_or_else(PoisonError::into_inner);
         played.cost += provider.cost;
@@ -96,7 +96,7 @@ impl Player {
     }
 }
 
-/// The model stack that an executor would compose.
+/// Composes the model stack as an executor does.
 fn stack(list: &Middlewares, provider: &Arc<Mutex<Provider>>) -> ModelService {
     let provider = provider.clone();
     let answers = ModelService::new(service_fn(move |request: ModelRequest| {
@@ -107,7 +107,7 @@ fn stack(list: &Middlewares, provider: &Arc<Mutex<Provider>>) -> ModelService {
     ModelService::from_boxed(ModelHooksLayer::new(list.clone()).layer(ModelService::from_boxed(wraps)))
 }
 
-/// A provider with a limit and a cache of the last prompt.
+/// Provider with a limit and a cache of the last prompt.
 struct Provider {
     prices: CachePrices,
     window: u64,
@@ -140,7 +140,7 @@ impl Provider {
         Ok(ModelResponse::new(AssistantMessage::from("ok")).with_usage(used))
     }
 
-    /// Looks at a conversation that was compacted: as the history that it is, and on each wire.
+    /// Validates a compacted conversation: as a history, and on each wire.
     fn judge(&mut self, request: &ModelRequest) {
         let (_, repairs) = History::import(request.messages.iter().cloned());
         self.invalid.extend(repairs.iter().map(|repair| format!("{repair:?}")));

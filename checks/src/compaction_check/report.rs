@@ -1,4 +1,4 @@
-//! What is printed.
+//! Printed report.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,11 +9,11 @@ use agent::{
 
 use super::{play::Played, strategies::PLANNER, transcript::Transcript};
 
-/// All that was played.
+/// Results of all replays.
 pub(crate) struct Report {
     about: String,
     wires: usize,
-    /// By limit, in percent, and strategy.
+    /// Results by limit, in percent, and strategy.
     rows: BTreeMap<(u32, &'static str), Row>,
     invalid: Vec<String>,
 }
@@ -58,7 +58,7 @@ impl Report {
         self.invalid.extend(played.invalid.into_iter().map(|why| format!("{strategy} at {limit}: {why}")));
     }
 
-    /// The cost of the planner and of the best fixed strategy, by limit.
+    /// Returns the cost of the planner and of the best fixed strategy, by limit.
     fn rivals(&self) -> BTreeMap<u32, (f64, f64)> {
         let mut rivals = BTreeMap::new();
         for ((limit, strategy), row) in &self.rows {
@@ -69,7 +69,8 @@ impl Report {
         rivals
     }
 
-    /// True if all conversations were valid and the planner was never dearer than the best fixed strategy.
+    /// Returns true if all conversations were valid and the planner was never more expensive than
+    /// the best fixed strategy.
     pub(crate) fn is_good(&self) -> bool {
         self.invalid.is_empty() && self.wires == 4 && self.rivals().values().all(|(planner, best)| planner <= best)
     }

@@ -1,4 +1,4 @@
-//! What is compared.
+//! Compared strategies.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use agent::{
     },
 };
 
-/// The planner, which chooses between the strategies without a model.
+/// Planner, which chooses between the strategies that call no model.
 pub(crate) const PLANNER: &str = "cache-aware planner";
 
-/// Every strategy by name, the planner last.
+/// Returns every strategy by name, the planner last.
 pub(crate) fn all(prices: CachePrices) -> Vec<(&'static str, Arc<dyn Strategy>)> {
     let planner = CacheAware::new().prices(prices).tolerance(0.0);
     let planner = free().into_iter().fold(planner, |planner, (_, strategy)| planner.candidate(strategy));
@@ -22,7 +22,7 @@ pub(crate) fn all(prices: CachePrices) -> Vec<(&'static str, Arc<dyn Strategy>)>
     free().into_iter().chain([summary, (PLANNER, Arc::new(planner) as _)]).collect()
 }
 
-/// The strategies that call no model.
+/// Returns the strategies that call no model.
 fn free() -> Vec<(&'static str, Arc<dyn Strategy>)> {
     let gentle = || Tiers::new().then(DedupReads::new()).then(ClearToolResults::new());
     vec![
@@ -37,7 +37,7 @@ fn free() -> Vec<(&'static str, Arc<dyn Strategy>)> {
     ]
 }
 
-/// A summariser without a model: it keeps the beginning.
+/// Summariser without a model: keeps the beginning.
 struct Extract;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Long conversations, made of recorded ones.
+//! Long conversations composed of recorded ones.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -9,7 +9,7 @@ use agent::{
 
 use crate::recordings::{Exchange, WIRES};
 
-/// A long conversation in the words of one wire.
+/// Long conversation in the format of one wire.
 pub(crate) struct Transcript {
     pub(crate) wire: &'static str,
     pub(crate) sessions: usize,
@@ -17,13 +17,14 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// About `wanted` transcripts, as many of each wire as of any other, of the longest sessions in the file.
+    /// Returns about `wanted` transcripts, equally many of each wire, of the longest sessions in
+    /// the file.
     pub(crate) fn read(file: &Path, wanted: usize) -> io::Result<Vec<Self>> {
         let mut longest: BTreeMap<(&'static str, String), History> = BTreeMap::new();
         for exchange in Exchange::read(file)? {
             let exchange = exchange?;
             let Some((wire, history)) = conversation(&exchange) else { continue };
-            // A session's later requests hold all that was said before.
+            // A session's later requests contain the whole conversation so far.
             let session = exchange.id.rsplit_once('#').map_or(exchange.id.as_str(), |(session, _)| session);
             let known = longest.entry((wire, session.to_owned())).or_default();
             if history.len() > known.len() {
@@ -39,10 +40,12 @@ impl Transcript {
     }
 }
 
-/// Tokens of the largest message: one that alone is a good part of a transcript would decide all that is compared.
+/// Maximum tokens of a message: a message that is a large part of a transcript would dominate the
+/// comparison.
 const LARGEST: u64 = 400;
 
-/// What was said when this request was made; none if it was not a longer conversation, or is not read.
+/// Returns the conversation before this request; `None` if it is not longer than the previous one,
+/// or cannot be decoded.
 fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
     let wire = WIRES.iter().find(|wire| wire.api() == exchange.api)?;
     let body = exchange.request.json.as_ref().filter(|_| exchange.status().is_success())?;
@@ -53,9 +56,10 @@ fn conversation(exchange: &Exchange) -> Option<(&'static str, History)> {
     (has_turn && is_even).then(|| (wire.api(), history))
 }
 
-/// The sessions in so many piles of about the same length, each put together to one conversation.
+/// Distributes the sessions to so many transcripts of about the same length, each concatenated to
+/// one conversation.
 fn deal(wire: &'static str, mut sessions: Vec<History>, piles: usize) -> Vec<Transcript> {
-    /// Sessions of one transcript: enough that it is long.
+    /// Maximum of sessions per transcript: enough for a long one.
     const MOST: usize = 25;
     sessions.sort_by_key(|history| std::cmp::Reverse(history.len()));
     sessions.truncate(piles * MOST);

@@ -1,10 +1,12 @@
-//! Checks the wire codecs against recorded exchanges with real servers: that nothing is dropped, that streams and whole
-//! bodies make the same messages, that messages go back as they came, and that requests survive being read and written.
+//! Checks the wire codecs against recorded exchanges with real servers: that nothing is dropped,
+//! that streams and whole bodies yield the same messages, that messages are sent back unchanged,
+//! and that requests survive decoding and encoding.
 //!
 //! `cargo run --release -p agent-checks -- corpus-check exchanges.jsonl.gz`
 //!
-//! Prints how many exchanges passed each check, by wire and source. Fails if fewer than 99.7 % of a wire's exchanges pass one.
-//! What each check asks is said in [`checks`]; a wire is added in [`crate::recordings`].
+//! Prints the number of exchanges that passed each check, by wire and source. Fails if fewer than
+//! 99.7 % of a wire's exchanges pass one. [`checks`] documents each check; a wire is added in
+//! [`crate::recordings`].
 
 mod checks;
 mod report;
@@ -29,33 +31,35 @@ use crate::recordings::{Exchange, WIRES, Wire};
 
 /// Checks the wire codecs against recorded exchanges with real servers.
 ///
-/// Four checks of each exchange: `decode` (nothing of an answer is dropped or misread, errors are typed, nothing panics),
-/// `fold` (a stream makes the message that the same answer makes whole), `replay` (the message goes back to its provider as
-/// it came) and `request` (a request that is read and written again keeps every field). Of exchanges in which texts became vectors,
-/// `decode` and `request` are checked. What a recording does not allow to check is counted apart, with the reason. Exits with 1 if
-/// fewer than 99.7 % of a wire's exchanges pass one of the checks.
+/// Four checks of each exchange: `decode` (nothing of a response is dropped or misread, errors are
+/// typed, nothing panics), `fold` (a stream yields the same message as the whole response),
+/// `replay` (the message is sent back to its provider unchanged) and `request` (a request that is
+/// decoded and encoded again keeps every field). Embedding exchanges are checked by `decode` and
+/// `request`. Checks that a recording does not allow are counted separately, with the reason. Exits
+/// with 1 if fewer than 99.7 % of a wire's exchanges pass one of the checks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
+    /// Exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
     file: PathBuf,
     /// Check only this wire, such as `openai-chat`.
     #[arg(long)]
     wire: Option<String>,
-    /// Print the exchange with this id, what the codec makes of it, and the differences as JSON pointers; check no other.
+    /// Print the exchange with this id, its decoded form, and the differences as JSON pointers;
+    /// check no other.
     #[arg(long, value_name = "ID")]
     show: Option<String>,
-    /// Write what failed to this file: JSON lines with `id`, `check` and `reason`.
+    /// Write the failures to this file: JSON lines with `id`, `check` and `reason`.
     #[arg(long, value_name = "OUT")]
     failures: Option<PathBuf>,
 }
 
-/// True if enough exchanges pass.
+/// Returns true if enough exchanges pass.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
     if let Some(name) = args.wire.as_deref().filter(|name| *name != vectors::API && wire_of(name).is_none()) {
         let known: Vec<_> = WIRES.iter().map(|wire| wire.api()).chain([vectors::API]).collect();
         return Err(format!("there is no wire '{name}': the wires are {}", known.join(", ")).into());
     }
-    std::panic::set_hook(Box::new(|_| {})); // a panic is counted, not printed
+    std::panic::set_hook(Box::new(|_| {})); // panics are counted, not printed
     let result = match &args.show {
         Some(id) => show_one(&args.file, id),
         None => check_all(args),
@@ -117,7 +121,7 @@ fn check_all(args: &Args) -> io::Result<bool> {
     Ok(insufficient.is_empty())
 }
 
-/// What becomes of each check of an exchange.
+/// Returns the outcome of each check of an exchange.
 fn outcomes(wire: &dyn Wire, exchange: &Exchange) -> Vec<(checks::Check, Outcome)> {
     match Subject::new(wire, exchange) {
         Ok(subject) => CHECKS.iter().map(|check| (*check, subject.check(*check))).collect(),
@@ -128,7 +132,7 @@ fn outcomes(wire: &dyn Wire, exchange: &Exchange) -> Vec<(checks::Check, Outcome
     }
 }
 
-/// A counter on standard error, if somebody sees it.
+/// Progress counter on standard error, if that is a terminal.
 #[derive(Default)]
 struct Progress(usize);
 

@@ -1,4 +1,4 @@
-//! Counting what the checks found.
+//! Statistics of the checks.
 
 use std::{
     collections::BTreeMap,
@@ -11,10 +11,10 @@ use serde_json::json;
 use super::checks::{CHECKS, Check, Outcome};
 use crate::recordings::Exchange;
 
-/// The least part of exchanges that must pass each check, in percent.
+/// Minimum percentage of exchanges that must pass each check.
 const LEAST: f64 = 99.7;
 
-/// What is recorded and no wire here, with the reason.
+/// Recorded APIs without a wire here, with the reason.
 const LEFT_OUT: [(&str, &str); 4] = [
     ("openai-completions", "texts are completed: no messages, no tools, and no provider's newer models"),
     ("gemini-interactions", "Gemini's models are asked by generateContent"),
@@ -24,14 +24,14 @@ const LEFT_OUT: [(&str, &str); 4] = [
 
 const COUNTING: &str = "counting tokens is another API: no model answers";
 
-/// What was found so far.
+/// Statistics so far.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    /// By wire and source.
+    /// Counts by wire and source.
     counts: BTreeMap<(String, String), Counts>,
-    /// By wire, check and reason.
+    /// Counts by wire, check and reason.
     not_checkable: BTreeMap<(String, Check, &'static str), usize>,
-    /// Exchanges of wires that no check knows.
+    /// Exchanges of unknown wires.
     unknown: BTreeMap<String, usize>,
 }
 
@@ -59,10 +59,10 @@ impl Report {
         *self.unknown.entry(exchange.api.clone()).or_default() += 1;
     }
 
-    /// Counts an exchange, and writes what failed to `failures`.
+    /// Counts an exchange, and writes its failures to `failures`.
     ///
     /// # Errors
-    /// If nothing can be written.
+    /// If writing fails.
     pub(crate) fn count(
         &mut self,
         exchange: &Exchange,
@@ -90,7 +90,7 @@ impl Report {
         Ok(())
     }
 
-    /// The wires of which too few exchanges pass a check, with that check.
+    /// Returns the wires of which too few exchanges pass a check, with that check.
     pub(crate) fn insufficient(&self) -> Vec<(String, Check)> {
         let all = self.by_wire().into_iter();
         let pairs =

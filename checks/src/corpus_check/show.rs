@@ -1,11 +1,11 @@
-//! One exchange, for those who look for what is wrong.
+//! Detailed output of one exchange, for debugging.
 
 use serde_json::Value;
 
 use super::checks::{self, CHECKS, Check, Outcome, Subject};
 use crate::recordings::Recording;
 
-/// Prints the exchange, what was made of it, and what is wrong with that.
+/// Prints the exchange, its decoded form, and the faults.
 pub(crate) fn show(subject: &Subject<'_>) {
     let exchange = subject.exchange;
     println!("=== {} ({}, {}) ===", exchange.id, exchange.api, exchange.provider);
@@ -34,7 +34,7 @@ pub(crate) fn show(subject: &Subject<'_>) {
     }
 }
 
-/// Prints what became of a check.
+/// Prints the outcome of a check.
 pub(crate) fn outcome(check: Check, outcome: &Outcome) {
     match outcome {
         Outcome::Passed => println!("{}: passed", check.as_str()),

@@ -1,4 +1,4 @@
-//! The checks themselves: over exchanges of this project's own writing, and over codecs that lie.
+//! Tests of the checks: with hand-written exchanges, and with faulty codecs.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::recordings::{Exchange, Frames, Said, WIRES, Wire};
 
-/// Exchanges of each wire, with what each check must make of them.
+/// Exchanges of each wire, with the expected outcome of each check.
 const FIXTURES: &[(&str, &str)] = &[
     ("openai-chat", include_str!("fixtures/openai_chat.jsonl")),
     ("openai-responses", include_str!("fixtures/openai_responses.jsonl")),
@@ -63,20 +63,20 @@ fn every_wire_keeps_what_its_fixtures_say() {
     }
 }
 
-/// What is wrong with a codec.
+/// Fault of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
-    /// Drops the last block of an answer that comes whole.
+    /// Drops the last block of a whole response.
     Forgets,
     /// Drops a field of a request.
     Unasks,
-    /// Takes a cut stream for an answer.
+    /// Accepts a truncated stream as a response.
     Completes,
     /// Panics.
     Panics,
 }
 
-/// The first wire, with a codec that lies.
+/// The first wire, with a faulty codec.
 struct Lying(Lie);
 
 struct LyingCodec(Lie, Box<dyn RequestReader>);
@@ -168,7 +168,7 @@ impl Wire for Lying {
     }
 }
 
-/// The checks that fail for one of the fixtures.
+/// Returns the checks that fail for one of the fixtures.
 fn failed(lie: Lie) -> Vec<Check> {
     let fixtures = fixtures(WIRES[0].api());
     let outcomes = fixtures.iter().flat_map(|fixture| outcomes(&Lying(lie), &fixture.exchange));

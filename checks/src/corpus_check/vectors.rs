@@ -1,8 +1,8 @@
-//! Exchanges in which texts became vectors, which no wire of models can read.
+//! Embedding exchanges, which no wire of chat models can decode.
 //!
-//! * **decode**: every number of every vector is in the response, at its text, and the tokens are those that were told; an error is
-//!   typed.
-//! * **request**: what was asked, asked again with the same settings, keeps every field.
+//! * **decode**: every number of every vector is in the response, at its text, and the tokens equal
+//!   the reported ones; an error is typed.
+//! * **request**: the request, encoded again with the same settings, keeps every field.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,10 +21,10 @@ use serde_json::{Map, Value};
 use super::checks::{Check, Outcome, complaints_about};
 use crate::recordings::Exchange;
 
-/// The family's name, as recordings have it.
+/// Name of the API family in recordings.
 pub(crate) const API: &str = "embeddings";
 
-/// What becomes of each check of an exchange.
+/// Returns the outcome of each check of an exchange.
 pub(crate) fn outcomes(exchange: &Exchange) -> Vec<(Check, Outcome)> {
     let run = |check: fn(&Exchange, &Asked) -> Outcome| {
         let checked = || Asked::of(exchange).map_or_else(Outcome::NotCheckable, |asked| check(exchange, &asked));
@@ -38,7 +38,7 @@ pub(crate) fn outcomes(exchange: &Exchange) -> Vec<(Check, Outcome)> {
     ]
 }
 
-/// What a recorded request asks for, read without a codec.
+/// Recorded request, parsed without a codec.
 struct Asked {
     json: Value,
     texts: Vec<String>,
@@ -49,7 +49,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The inner error is why it cannot be checked.
+    /// The inner error is the reason why it cannot be checked.
     fn of(exchange: &Exchange) -> Result<Self, &'static str> {
         let mut json = exchange.request.json.clone().ok_or("the request was not recorded, or is not JSON")?;
         without_nulls(&mut json);
@@ -87,7 +87,7 @@ impl Asked {
     }
 }
 
-/// How this provider is asked, with what the client of this exchange had set.
+/// Returns the profile of this provider, with the settings of this exchange's client.
 fn profile(exchange: &Exchange, asked: &Value) -> EmbedProfile {
     let name = if exchange.provider == "llamacpp" { "llama.cpp" } else { &exchange.provider };
     let known = Providers::builtin().get(name).and_then(|known| known.embed.clone());
@@ -98,7 +98,7 @@ fn profile(exchange: &Exchange, asked: &Value) -> EmbedProfile {
         profile.compact.clear();
     }
     if !profile.purposes.get(&EmbedPurpose::Document).is_some_and(has) {
-        profile.purposes.remove(&EmbedPurpose::Document); // documents are what is meant where no purpose is said
+        profile.purposes.remove(&EmbedPurpose::Document); // documents are the default purpose
     }
     if asked["encoding_format"] == "base64" {
         profile.compact.insert("encoding_format".into(), "base64".into());
@@ -122,7 +122,7 @@ fn decode(exchange: &Exchange, asked: &Asked) -> Outcome {
     }
 }
 
-/// Where the response says something else than the answer.
+/// Lists the differences between the response and the recorded body.
 fn misread(said: &Value, texts: usize, response: &EmbedResponse) -> Vec<String> {
     let mut out = Vec::new();
     let vectors = vectors(said);
@@ -165,8 +165,8 @@ fn request(exchange: &Exchange, asked: &Asked) -> Outcome {
     Outcome::of(out)
 }
 
-/// What means the same in the same form: one text is a list of one, the role of what is not said by anybody is not said, and what
-/// is not cut by default need not be forbidden to be cut.
+/// Normalises equivalent forms: one text is a list of one, the role of a text without a speaker is
+/// omitted, and truncation need not be disabled where that is the default.
 fn normalised(request: &Value) -> Value {
     let mut request = request.clone();
     if let Some(text) = request.get_mut("input").filter(|input| input.is_string()) {
@@ -177,11 +177,11 @@ fn normalised(request: &Value) -> Value {
             content.remove("role");
         }
         let Some(one) = one.as_object_mut() else { continue };
-        // Google's servers take both spellings of a field.
+        // Google's servers accept both spellings of a field.
         if let Some(length) = one.remove("output_dimensionality") {
             one.insert("outputDimensionality".into(), length);
         }
-        // Documents are what the default is.
+        // Documents are the default.
         if one.get("taskType").is_some_and(|task| task == "RETRIEVAL_DOCUMENT") {
             one.remove("taskType");
         }
@@ -208,7 +208,7 @@ fn texts(json: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// The vectors of an answer, at the places of their texts.
+/// Returns the vectors of a response, by the index of their texts.
 fn vectors(json: &Value) -> Vec<Vec<f64>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     if let Some(data) = json["data"].as_array() {
@@ -229,14 +229,14 @@ fn numbers(vector: &Value) -> Vec<f64> {
     };
     let bytes = BASE64_STANDARD.decode(text).unwrap_or_default();
     let doubles: Vec<_> = bytes.as_chunks::<8>().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect();
-    // Vectors are of the length 1 or so; floats that are read as doubles are of any.
+    // Vectors have a norm of about 1; floats misread as doubles can have any.
     if doubles.iter().all(|number| *number == 0.0 || (1e-9..1e3).contains(&number.abs())) {
         return doubles;
     }
     bytes.as_chunks::<4>().0.iter().map(|four| f64::from(f32::from_le_bytes(*four))).collect()
 }
 
-/// The first field of one of these names, wherever it is.
+/// Returns the first field with one of these names, at any depth.
 fn find<'a>(json: &'a Value, names: &[&str]) -> Option<&'a Value> {
     match json {
         Value::Object(fields) => names

@@ -1,5 +1,5 @@
-//! Streaming calls side by side, over HTTP/1.1 and over HTTP/2: how many connections they take, and how long the first byte and
-//! the last one take.
+//! Concurrent streaming calls over HTTP/1.1 and HTTP/2: number of connections, time to the first
+//! byte and to the last.
 //!
 //! `cargo run --release -p agent-checks -- http-bench`
 
@@ -17,35 +17,36 @@ use http::Request;
 
 use self::server::Server;
 
-/// Measures streaming calls side by side, over HTTP/1.1 and over HTTP/2.
+/// Measures concurrent streaming calls over HTTP/1.1 and over HTTP/2.
 ///
-/// Each call is answered by a stream of pieces, with a pause before each. Prints the time to the first byte (median, 99th percentile)
-/// and to the last, the connections that were opened, and how much later than over HTTP/1.1 the 99th of a hundred began over HTTP/2.
-/// Exits with 1 if an answer is not whole, or if calls over HTTP/2 took more than one connection for each hundred.
+/// Each call receives a stream of pieces, with a pause before each. Prints the time to the first
+/// byte (median, 99th percentile) and to the last, the number of opened connections, and the delay
+/// of the 99th percentile over HTTP/2 relative to HTTP/1.1. Exits with 1 if a response is
+/// incomplete, or if calls over HTTP/2 used more than one connection per hundred.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Calls at once.
+    /// Number of concurrent calls.
     #[arg(long, default_value_t = 1_000)]
     calls: usize,
-    /// Pieces of each answer.
+    /// Number of pieces per response.
     #[arg(long, default_value_t = 50)]
     pieces: usize,
     /// Milliseconds before each piece.
     #[arg(long, default_value_t = 20)]
     pause: u64,
-    /// Rounds, in turns.
+    /// Number of rounds, alternating between the protocols.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
 
-/// What one call took.
+/// Timings of one call.
 struct Took {
     first: Duration,
     last: Duration,
     bytes: usize,
 }
 
-/// True if all answers were whole and few connections were enough.
+/// Returns true if all responses were complete and few connections were enough.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     let mut holds = true;
     for _ in 0..args.rounds {

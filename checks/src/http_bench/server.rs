@@ -1,4 +1,4 @@
-//! The server, on a thread of its own.
+//! Server on a dedicated thread.
 
 use std::{
     convert::Infallible,
@@ -23,10 +23,10 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpListener, sync::oneshot};
 
-/// A piece of an answer: an event of about the size that a model's have.
+/// Piece of a response: an event of about the size that models send.
 pub(super) const PIECE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a few words more\"}}]}\n\n";
 
-/// A server that streams, until it is dropped.
+/// Streaming server, stopped when dropped.
 pub(super) struct Server {
     url: String,
     connections: Arc<AtomicUsize>,
@@ -34,7 +34,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Begins to serve on a free port.
+    /// Starts serving on a free port.
     pub(super) async fn start(is_http2: bool, pieces: usize, pause: Duration) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
@@ -57,7 +57,7 @@ impl Server {
         &self.url
     }
 
-    /// How many connections were opened.
+    /// Returns the number of opened connections.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Appends of 2 KB from many runs at once, acknowledged when on disk, and the same rows through rusqlite alone.
+//! Appends of 2 KB from many concurrent runs, acknowledged when on disk, and the same rows through
+//! plain rusqlite.
 
 use std::{
     path::Path,
@@ -17,17 +18,17 @@ use rusqlite::Connection;
 
 use super::Row;
 
-/// At least this much of what rusqlite does alone.
+/// Minimum fraction of plain rusqlite's throughput.
 const BAR: f64 = 0.6;
 
-/// Bytes of an entry, roughly.
+/// Approximate size of an entry in bytes.
 const ENTRY: usize = 2048;
 
 pub(crate) async fn measure(dir: &Path, runs: usize, appends: usize, rounds: usize) -> Result<Vec<Row>> {
     let (mut ours, mut theirs) = (Duration::MAX, Duration::MAX);
     for round in 1..=rounds {
         eprintln!("appends: round {round} of {rounds}");
-        // Side by side, so that both have the same share of a busy machine.
+        // Alternating, so that both have the same share of a busy machine.
         ours = ours.min(journal(&dir.join(format!("journal-{round}.db")), runs, appends).await?);
         theirs = theirs.min(alone(&dir.join(format!("alone-{round}.db")), runs, appends)?);
     }
@@ -42,7 +43,7 @@ pub(crate) async fn measure(dir: &Path, runs: usize, appends: usize, rounds: usi
     ])
 }
 
-/// Each run waits for one append before the next.
+/// Each run awaits one append before the next.
 async fn journal(path: &Path, runs: usize, appends: usize) -> Result<Duration> {
     let journal = SqliteJournal::open(path)?;
     let mut writers = Vec::new();
@@ -68,7 +69,8 @@ async fn journal(path: &Path, runs: usize, appends: usize) -> Result<Duration> {
     Ok(took)
 }
 
-/// The same rows with the same pragmas, in transactions of as many as there are runs, and at most 64.
+/// Inserts the same rows with the same pragmas, in transactions of as many rows as there are runs,
+/// at most 64.
 fn alone(path: &Path, runs: usize, appends: usize) -> Result<Duration> {
     let insert = || -> rusqlite::Result<Duration> {
         let connection = Connection::open(path)?;

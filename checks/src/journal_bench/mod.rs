@@ -1,33 +1,36 @@
-//! What the SQLite journal costs: appends per second against rusqlite alone, and bytes per step of long runs.
+//! Cost of the SQLite journal: appends per second relative to plain rusqlite, and bytes per step of
+//! long runs.
 //!
-//! Prints a table and ends with 1 if a bar is missed. Speed is only judged in release builds. See `--help`.
+//! Prints a table and exits with 1 if a bar is missed. Throughput is only judged in release builds.
+//! See `--help`.
 
 mod appends;
 mod steps;
 
 use agent::core::Result;
 
-/// Measures the SQLite journal: appends acknowledged when on disk, against rusqlite alone, and what a step of a run leaves.
+/// Measures the SQLite journal: appends acknowledged when on disk, relative to plain rusqlite, and
+/// the bytes of each step.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Runs that append at the same time.
+    /// Number of concurrently appending runs.
     #[arg(long, default_value_t = 64)]
     runs: usize,
-    /// Appends of 2 KB of each run, in each round.
+    /// Number of 2 KB appends per run and round.
     #[arg(long, default_value_t = 200)]
     appends: usize,
-    /// Rounds; the best of each side counts.
+    /// Number of rounds; the best of each side counts.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Steps of the long run, at least 1000 for the bar that looks at step 1000.
+    /// Number of steps of the long run, at least 1000 for the bar at step 1000.
     #[arg(long, default_value_t = 1000)]
     steps: u32,
-    /// The directory for the files. What is measured is its disk. Default: the current one.
+    /// Directory for the files, whose disk is measured. Default: the current one.
     #[arg(long, default_value = ".")]
     dir: std::path::PathBuf,
 }
 
-/// A line of the table, and whether what it says must hold.
+/// Row of the table, and whether its bar must hold.
 pub(crate) struct Row {
     what: String,
     found: String,
@@ -45,7 +48,7 @@ impl Row {
     }
 }
 
-/// True if no bar is missed.
+/// Returns true if no bar is missed.
 pub(crate) async fn run(args: &Args) -> Result<bool> {
     let dir = tempfile::tempdir_in(&args.dir)
         .map_err(|e| agent::Error::config("the directory cannot be written to: name another").with_source(e))?;

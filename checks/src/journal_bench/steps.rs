@@ -1,4 +1,4 @@
-//! What a step leaves in the journal: a model call, and one tool result of 100 bytes.
+//! Journal size of a step: a model call, and one tool result of 100 bytes.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Row;
 
-/// Bytes of the file of a run of 200 steps, after a checkpoint.
+/// Maximum file size in bytes of a run of 200 steps, after a checkpoint.
 const FILE: u64 = 400_000;
 
 pub(crate) async fn measure(dir: &Path, steps: u32) -> Result<Vec<Row>> {
@@ -40,17 +40,17 @@ pub(crate) async fn measure(dir: &Path, steps: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The bytes of the file that a run leaves.
+/// Returns the file size after a run.
 async fn file_of(path: &Path, steps: u32) -> Result<u64> {
     let journal = SqliteJournal::open(path)?;
     let agent = agent(steps).store(journal.clone()).build()?;
     agent.start(RunRequest::user("Go.").session("s")).await?;
-    drop((agent, journal)); // the last handle leaves one file
+    drop((agent, journal)); // dropping the last handle leaves one file
     let size = fs::metadata(path).map_err(|e| Error::new(ErrorKind::Store, "the file is gone").with_source(e))?;
     Ok(size.len())
 }
 
-/// The bytes of the entries of each step.
+/// Returns the bytes of the entries of each step.
 async fn bytes_per_step(agent: AgentBuilder, steps: u32) -> Result<Vec<usize>> {
     let journal = MemoryJournal::default();
     let agent = agent.store(journal.clone()).build()?;
@@ -79,7 +79,7 @@ fn agent(steps: u32) -> AgentBuilder {
     Agent::builder("bench", model).tool(Look).max_steps(steps + 1)
 }
 
-/// Gives 100 bytes.
+/// Tool that returns 100 bytes.
 struct Look;
 
 #[agent::async_trait]

@@ -1,4 +1,4 @@
-//! One process: it begins the run or goes on with it, until it is over or killed.
+//! Child process: starts or resumes the run, until it ends or the process is killed.
 
 use std::{io::Write, path::Path, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
     world::{self, SESSION},
 };
 
-/// What a process is told.
+/// Instructions for a process.
 pub(crate) struct Orders<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) store: Store,
@@ -28,8 +28,8 @@ pub(crate) struct Orders<'a> {
     pub(crate) dies_at: Option<u64>,
 }
 
-/// Begins the run, or goes on with it. Tells the parent of each acknowledged entry, and at the end how many moments there
-/// were.
+/// Starts or resumes the run. Reports each acknowledged entry to the parent, and at the end the
+/// number of kill points.
 pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
     let moments = Moments::new(orders.dies_at);
     let counter = Counter::open(orders.dir).map_err(|e| Error::config("no counter").with_source(e))?;
@@ -39,7 +39,7 @@ pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
         let request = match agent.unfinished(SESSION).await? {
             Some(stands) => RunRequest::recover(SESSION, answers(&stands, &counter)),
             None if journal.read(SESSION, 0, 1).await?.is_empty() => RunRequest::user("Go.").session(SESSION),
-            None => break, // it was over when the last process was killed
+            None => break, // it had ended when the last process was killed
         };
         match agent.start(request).await? {
             RunEnd::Finished(_) => break,
@@ -51,7 +51,7 @@ pub(crate) async fn live(orders: &Orders<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What a person would say who looked at the world outside.
+/// Returns the answers of a person who inspected the external effects.
 pub(crate) fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Value)> {
     let in_doubt = stands.questions.iter().filter(|question| question.kind == Doubt::KIND);
     let answer = in_doubt.map(|question| {
@@ -62,12 +62,12 @@ pub(crate) fn answers(stands: &Checkpoint, counter: &Counter) -> Vec<(String, Va
     answer.collect()
 }
 
-/// One write, so that the parent reads a line whole or not at all.
+/// Writes a line at once, so that the parent reads all of it or nothing.
 fn tell(line: &str) {
     let _ = std::io::stdout().lock().write_all(line.as_bytes());
 }
 
-/// A journal that tells the parent what it acknowledged, with moments around every append.
+/// Journal that reports acknowledged entries to the parent, with kill points around every append.
 #[derive(Clone)]
 pub(crate) struct Watched {
     journal: Arc<dyn Journal>,
@@ -109,15 +109,15 @@ impl Journal for Watched {
 impl JournalWriter for WatchedWriter {
     fn append(&self, entries: Vec<Entry>) -> Ack {
         let digests: Vec<_> = entries.iter().map(digest).collect();
-        self.moments.pass(); // nothing of it is written
+        self.moments.pass(); // before the write
         let ack = self.writer.append(entries);
-        self.moments.pass(); // it is being written
+        self.moments.pass(); // during the write
         let (moments, session) = (self.moments.clone(), self.session.clone());
         Ack::Later(Box::pin(async move {
             let first = ack.await?;
             let lines = (first..).zip(digests).map(|(seq, digest)| format!("ack {session} {seq} {digest}\n"));
             tell(&lines.collect::<String>());
-            moments.pass(); // it is acknowledged
+            moments.pass(); // after the acknowledgement
             Ok(first)
         }))
     }

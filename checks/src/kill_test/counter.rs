@@ -1,4 +1,4 @@
-//! The world outside: it counts what is done to it.
+//! External effects: counts the executions of side effects.
 
 use std::{
     collections::BTreeMap,
@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A directory with a file for each time that something was done, named by its idempotency key. A file is there or not, so
-/// that whoever is killed while he makes one leaves no half of it.
+/// Directory with one file per execution, named by its idempotency key. Creating a file is atomic,
+/// so a process killed meanwhile leaves no partial one.
 #[derive(Clone, Debug)]
 pub(crate) struct Counter(PathBuf);
 
@@ -18,7 +18,7 @@ impl Counter {
         Ok(Self(dir))
     }
 
-    /// Does it, under this key.
+    /// Executes the effect with this key.
     pub(crate) fn add(&self, key: &str) -> io::Result<()> {
         let name = key.replace('/', "+");
         for n in 1_u32.. {
@@ -30,12 +30,12 @@ impl Counter {
         Ok(())
     }
 
-    /// True if it was done under this key.
+    /// Returns true if the effect with this key was executed.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.0.join(format!("{}.1", key.replace('/', "+"))).exists()
     }
 
-    /// How often each thing was done, by key.
+    /// Returns the number of executions, by key.
     pub(crate) fn all(&self) -> io::Result<BTreeMap<String, u64>> {
         let mut all = BTreeMap::new();
         for file in fs::read_dir(&self.0)? {

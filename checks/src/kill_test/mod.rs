@@ -1,5 +1,5 @@
-//! Kills processes that run agents, with SIGKILL, at every moment and at random ones, and checks that nothing is lost and
-//! nothing is done twice in silence.
+//! Kills processes that run agents, with SIGKILL, at every kill point and at random moments, and
+//! checks that nothing is lost and nothing is silently repeated.
 
 pub(crate) mod child;
 pub(crate) mod counter;
@@ -30,45 +30,47 @@ use self::{
     trial::{Plan, Whole},
 };
 
-/// Kills a run of 30 steps on three levels of agents, with tools of every effect, and lets other processes go on with it.
+/// Kills a run of 30 steps on three levels of agents, with tools of every effect, and resumes it in
+/// other processes.
 ///
-/// The run is one process of this program; whatever it does outside is counted there. When it is killed, another process
-/// goes on from the journal, and may be killed too. Questions about calls in doubt are answered from the counter. At the end
-/// the conversation and the state of every agent must be those of a run that nobody killed, everything that was meant must have
-/// been done, nothing that is not repeatable twice, and somebody must have been asked about every at-most-once call in
-/// doubt. Exits with 1 if anything of this does not hold.
+/// The run is a process of this program; its external effects are counted. When it is killed,
+/// another process resumes it from the journal, and may be killed too. Questions about calls in
+/// doubt are answered from the counter. At the end the conversation and the state of every agent
+/// must equal those of an undisturbed run, every intended effect must have been executed, no effect
+/// that is not repeatable twice, and a question must have been asked about every at-most-once call
+/// in doubt. Exits with 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kill so many processes, at random moments.
+    /// Number of processes to kill, at random moments.
     #[arg(long, default_value_t = 100)]
     kills: u64,
-    /// Where the session is kept.
+    /// Store of the session.
     #[arg(long, default_value = "sqlite")]
     store: Store,
-    /// Decides the random moments that a process chooses itself.
+    /// Seed of the random kill points that a process chooses itself.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Instead of random moments: one run for every moment of the run, in which the first process dies at that moment.
+    /// Instead of random moments: one run per kill point, whose first process dies at that point.
     #[arg(long)]
     all_positions: bool,
-    /// Runs at the same time. Default: one for each processor.
+    /// Number of concurrent runs. Default: one per processor.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Be one of the processes: the directory of its session.
+    /// Internal: run as a child process with this session directory.
     #[arg(long, hide = true)]
     child: Option<PathBuf>,
-    /// How many processes had the session before.
+    /// Internal: number of earlier processes of the session.
     #[arg(long, hide = true, default_value_t = 0)]
     generation: u64,
-    /// Die at this moment.
+    /// Internal: kill point at which to die.
     #[arg(long, hide = true)]
     dies_at: Option<u64>,
 }
 
-/// The name of the subcommand, by which a process starts another.
+/// Name of the subcommand, by which a process starts another.
 pub(crate) const NAME: &str = "kill-test";
 
-/// True if nothing was lost, and nothing was done twice in silence.
+/// Returns true if nothing was lost, and nothing was silently repeated.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
     match &args.child {
         Some(dir) => live(args, dir).map(|()| true),
@@ -82,7 +84,7 @@ fn live(args: &Args, dir: &std::path::Path) -> Result<(), BoxError> {
     Ok(runtime.block_on(child::live(&orders))?)
 }
 
-/// Kills as it is told; true if nothing was wrong.
+/// Runs the trials as configured; returns true if there was no fault.
 fn kill(args: &Args) -> Result<bool, BoxError> {
     let whole = Whole::run(args.store)?;
     let runs = if args.all_positions { whole.moments } else { u64::MAX };
@@ -120,7 +122,7 @@ fn kill(args: &Args) -> Result<bool, BoxError> {
     Ok(errors.is_empty())
 }
 
-/// How far it is, on one line.
+/// Prints the progress on one line.
 fn progress(report: &Report, whole: &Whole, args: &Args) {
     let (done, all) = match args.all_positions {
         true => (report.runs, whole.moments),

@@ -1,4 +1,4 @@
-//! The moments of a process at which it can be told to die.
+//! Kill points of a process.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use nix::sys::signal::{Signal, raise};
 
-/// Counts the moments that a process passes, and kills it with SIGKILL at the chosen one.
+/// Counts the kill points that a process passes, and kills it with SIGKILL at the chosen one.
 #[derive(Clone, Debug)]
 pub(crate) struct Moments(Arc<Inner>);
 
@@ -22,11 +22,13 @@ impl Moments {
         Self(Arc::new(Inner { passed: AtomicU64::new(0), dies_at }))
     }
 
-    /// A moment. Nothing comes after the chosen one: no destructor runs and nothing is flushed.
+    /// Passes a kill point. At the chosen one the process dies immediately: no destructor runs and
+    /// nothing is flushed.
     pub(crate) fn pass(&self) {
         let now = self.0.passed.fetch_add(1, Ordering::SeqCst) + 1;
         if self.0.dies_at == Some(now) {
-            // Nobody survives it; were it refused, the parent would see a process that was not killed.
+            // Does not return; if the signal failed, the parent would see a process that was not
+            // killed.
             let _ = raise(Signal::SIGKILL);
         }
     }

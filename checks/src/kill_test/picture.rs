@@ -1,4 +1,4 @@
-//! What a session's journal holds at the end, as far as two runs can be compared.
+//! Comparable content of a session's journal.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,14 +18,14 @@ use serde_json::Value;
 
 use super::world::TOOLS;
 
-/// Tells one entry's content from another's; its time and its place are not part of it.
+/// Digest of an entry's content, without its time and position.
 pub(crate) fn digest(entry: &Entry) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&*entry.run, entry.body.to_json().unwrap_or_default()).hash(&mut hasher);
     hasher.finish()
 }
 
-/// One run of the tree, with the ids of runs replaced by their places.
+/// One run of the tree, with run ids replaced by positions.
 #[derive(Debug, PartialEq)]
 struct RunPicture {
     agent: Arc<str>,
@@ -34,12 +34,12 @@ struct RunPicture {
     ended: Option<String>,
 }
 
-/// What must be the same however often the processes were killed.
+/// Content that must be the same however often the processes were killed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Picture(Vec<RunPicture>);
 
 impl Picture {
-    /// What differs first.
+    /// Describes the first difference.
     pub(crate) fn differs(&self, whole: &Self) -> Option<String> {
         if self.0.len() != whole.0.len() {
             return Some(format!("{} runs instead of {}", self.0.len(), whole.0.len()));
@@ -49,21 +49,22 @@ impl Picture {
     }
 }
 
-/// A session as its journal tells it.
+/// Session as recorded in its journal.
 pub(crate) struct Told {
     pub(crate) picture: Picture,
-    /// The ids of its runs.
+    /// Ids of its runs.
     pub(crate) runs: BTreeSet<String>,
-    /// What each entry holds, by sequence number.
+    /// Content digest of each entry, by sequence number.
     pub(crate) digests: HashMap<u64, u64>,
-    /// What was meant, by idempotency key.
+    /// Intended effects, by idempotency key.
     pub(crate) intents: BTreeMap<String, Effect>,
     pub(crate) steps: u64,
     /// Questions about at-most-once calls that had to be asked, by the end of their ids.
     pub(crate) doubts: BTreeSet<String>,
     /// Questions that were asked.
     pub(crate) asked: BTreeSet<String>,
-    /// Calls about which a run asked two questions since they were begun, or one that was answered, by idempotency key.
+    /// Calls, by idempotency key, about which a run asked two questions since their start, or one
+    /// that was already answered.
     pub(crate) asked_again: BTreeSet<String>,
 }
 
@@ -96,7 +97,7 @@ impl Told {
     }
 }
 
-/// What was read so far.
+/// State of the walk through the journal.
 #[derive(Default)]
 struct Walk {
     runs: Vec<Arc<RunIds>>,
@@ -105,14 +106,15 @@ struct Walk {
     steps: HashMap<Arc<str>, u32>,
     accepted: u64,
     intents: BTreeMap<String, Effect>,
-    /// At-most-once calls without a result, with the attempts that began them.
+    /// At-most-once calls without a result, with the attempts that started them.
     open: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
     doubts: BTreeSet<String>,
     asked: BTreeSet<String>,
-    /// The digests of the questions that each run asked about a call since it was begun, by the idempotency key that these name. A question that is open when
-    /// its run goes on is noted again, and is the same.
+    /// Digests of the questions that each run asked about a call since its start, by the
+    /// idempotency key that they name. A question that is open when its run resumes is recorded
+    /// again, and is the same.
     about: HashMap<String, HashMap<Arc<str>, String>>,
-    /// The digests of those that were answered.
+    /// Digests of answered questions.
     answered: BTreeSet<Box<str>>,
     asked_again: BTreeSet<String>,
 }
@@ -122,7 +124,7 @@ impl Walk {
         let run = &entry.run;
         match &entry.body {
             EntryBody::RunStarted { ids, .. } => self.runs.push(ids.clone()),
-            // Whatever an earlier attempt began and left without a result is in doubt now.
+            // Calls that an earlier attempt started and left without a result are in doubt now.
             EntryBody::RunResumed { .. } => {
                 let left = self.open.iter().filter(|((of, _), _)| of == run);
                 self.doubts.extend(left.map(|((_, call), attempt)| format!("{call}/{}/{attempt}", Doubt::KIND)));
@@ -149,7 +151,7 @@ impl Walk {
             EntryBody::Answered { digest, .. } if !digest.is_empty() => _ = self.answered.insert(digest.clone()),
             EntryBody::ToolFinished { call_id, .. } => drop(self.open.remove(&(run.clone(), call_id.clone()))),
             EntryBody::Asked { question } if question.kind == Doubt::KIND => {
-                // In front of it are the calls of the runs above.
+                // The prefix consists of the calls of the runs above.
                 let end = question.id.rsplitn(4, '/').take(3).collect::<Vec<_>>();
                 self.asked.insert(end.into_iter().rev().collect::<Vec<_>>().join("/"));
                 let key = question.payload["idempotency_key"].as_str().unwrap_or_default().to_owned();

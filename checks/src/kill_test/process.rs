@@ -1,4 +1,4 @@
-//! A child process, and its death.
+//! Child process and its death.
 
 use std::{
     io::{self, BufRead, BufReader},
@@ -12,29 +12,29 @@ use std::{
 
 use super::store::Store;
 
-/// How a process is to die.
+/// Manner of a process's death.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Death {
-    /// It lives to the end.
+    /// Runs to the end.
     None,
-    /// It kills itself at this moment.
+    /// Kills itself at this kill point.
     At(u64),
-    /// It is killed from outside when so much time has gone.
+    /// Is killed from outside after this time.
     After(Duration),
 }
 
-/// What a process told before its end.
+/// Report of a process before its end.
 #[derive(Debug, Default)]
 pub(crate) struct Lived {
-    /// The acknowledged entries: sequence number and digest.
+    /// Acknowledged entries: sequence number and digest.
     pub(crate) acknowledged: Vec<(u64, u64)>,
-    /// The moments that it passed, if it came to its end.
+    /// Number of kill points, if the process ran to its end.
     pub(crate) moments: Option<u64>,
-    /// True if SIGKILL ended it.
+    /// True if SIGKILL ended the process.
     pub(crate) killed: bool,
 }
 
-/// Lets one process live.
+/// Runs one process.
 pub(crate) fn live(dir: &Path, store: Store, generation: u64, death: Death) -> io::Result<Lived> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([super::NAME, "--store", store.as_str(), "--generation", &generation.to_string()]);
@@ -63,7 +63,7 @@ pub(crate) fn live(dir: &Path, store: Store, generation: u64, death: Death) -> i
     Ok(lived)
 }
 
-/// Reads what a process tells until it ends. A last line that was cut off does not count.
+/// Reads the report of a process until it ends. A truncated last line is ignored.
 fn read(child: &mut Child) -> io::Result<mpsc::Receiver<Lived>> {
     let stdout = child.stdout.take().ok_or_else(|| io::Error::other("the process has no output"))?;
     let (give, take) = mpsc::channel();
@@ -72,7 +72,7 @@ fn read(child: &mut Child) -> io::Result<mpsc::Receiver<Lived>> {
         while reader.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
             let mut words = line.split_ascii_whitespace();
             match words.next() {
-                // After the session.
+                // Follows the session.
                 Some("ack") => lived.acknowledged.extend(number(words.nth(1)).zip(number(words.next()))),
                 Some("end") => lived.moments = number(words.next()),
                 _ => {}

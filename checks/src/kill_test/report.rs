@@ -1,4 +1,4 @@
-//! What came of all runs.
+//! Report of all runs.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,14 +15,14 @@ pub(crate) struct Report {
     pub(crate) lost: u64,
     pub(crate) questions: u64,
     pub(crate) unasked: u64,
-    /// By effect: the things that were meant, and how often one was done again.
+    /// By effect: intended executions, and repetitions.
     pub(crate) effects: BTreeMap<Effect, (u64, u64)>,
-    /// What is wrong, in words.
+    /// Descriptions of the faults.
     pub(crate) faults: Vec<String>,
 }
 
 impl Report {
-    /// Counts a thing that was meant and done, and how often it was done again.
+    /// Counts an intended execution, and its repetitions.
     pub(crate) fn count(&mut self, effect: Effect, again: u64) {
         let (meant, doubled) = self.effects.entry(effect).or_default();
         *meant += 1;

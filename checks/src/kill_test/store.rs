@@ -1,4 +1,4 @@
-//! Where the session is kept.
+//! Store of the session.
 
 use std::{
     path::Path,
@@ -13,19 +13,20 @@ use agent::{
 };
 use clap::ValueEnum;
 
-/// A store that runs can be killed over.
+/// Store for killed runs.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Store {
-    /// A file for each session.
+    /// One file per session.
     Sqlite,
-    /// A schema for each session, in the database that DATABASE_URL names. They are left there.
+    /// One schema per session, in the database that DATABASE_URL names. The schemas are not
+    /// removed.
     Postgres,
 }
 
-/// Where the database is; the processes inherit it.
+/// Environment variable with the database URL, inherited by child processes.
 const DATABASE: &str = "DATABASE_URL";
 
-/// How long a dead process keeps its lease, where it is waited for.
+/// Lease duration of a dead process, where the next one waits for its expiry.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 impl Store {
@@ -36,9 +37,9 @@ impl Store {
         }
     }
 
-    /// The store of the session in `dir`, for the process that comes as number `generation`. A dead process keeps its lease
-    /// until it expires. With SQLite the next one does not wait for that, but has a clock that is further on; a PostgreSQL
-    /// server goes by its own clock, and the next one waits.
+    /// Opens the store of the session in `dir`, for process number `generation`. A dead process
+    /// holds its lease until it expires. With SQLite the next process does not wait, but uses a
+    /// clock that runs ahead; a PostgreSQL server uses its own clock, so the next process waits.
     pub(crate) async fn open(self, dir: &Path, generation: u64) -> Result<Arc<dyn Journal>> {
         match self {
             Self::Sqlite => {

@@ -1,4 +1,4 @@
-//! One run, killed and recovered until it is over, and what is wrong with it then.
+//! One run, killed and resumed until it ends, and its faults.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,7 +20,7 @@ use super::{
     world::SESSION,
 };
 
-/// The run as it goes when nobody is killed.
+/// Undisturbed run, as the reference.
 pub(crate) struct Whole {
     picture: Picture,
     pub(crate) entries: u64,
@@ -28,11 +28,11 @@ pub(crate) struct Whole {
     time: Duration,
 }
 
-/// When the processes of a run die.
+/// Schedule of the deaths.
 pub(crate) enum Plan {
-    /// The first at this moment, those after it now and then.
+    /// The first process at this kill point, later ones occasionally.
     FirstAt(u64),
-    /// Every one at a random moment, by its own hand or from outside.
+    /// Every process at a random moment, by itself or from outside.
     Random,
 }
 
@@ -63,7 +63,7 @@ impl Whole {
         }
     }
 
-    /// Runs with deaths, and compares.
+    /// Runs with deaths, and compares the result.
     pub(crate) fn compare(&self, store: Store, plan: &Plan, seed: u64) -> Result<Report, BoxError> {
         let (dir, mut rng) = (TempDir::new()?, SeededRng::new(seed));
         let (mut report, mut acknowledged) = (Report { runs: 1, ..Report::default() }, HashMap::new());
@@ -88,7 +88,8 @@ impl Whole {
     }
 }
 
-/// Whether a session came to what an unbroken run comes to, and what was done outside for it was meant, and done as often as it may be.
+/// Checks that a session has the same result as an undisturbed run, and that its external effects
+/// were intended, and executed no more often than allowed.
 pub(crate) fn check(
     whole: &Picture,
     told: &Told,

@@ -1,4 +1,4 @@
-//! The run that is killed: a tree of agents of 30 steps on three levels, with tools of every effect.
+//! Workload: a tree of agents of 30 steps on three levels, with tools of every effect.
 
 use agent::{
     Agent, Result, WhenBusy,
@@ -16,7 +16,7 @@ use super::{counter::Counter, moments::Moments};
 pub(crate) const SESSION: &str = "killed";
 pub(crate) const ROOT: &str = "root";
 
-/// The tools, one for each effect.
+/// Tools, one per effect.
 pub(crate) const TOOLS: [(&str, Effect); 4] = [
     ("pure", Effect::Pure),
     ("idempotent", Effect::Idempotent),
@@ -24,7 +24,7 @@ pub(crate) const TOOLS: [(&str, Effect); 4] = [
     ("at_most_once", Effect::AtMostOnce),
 ];
 
-/// A tool that does something outside.
+/// Tool with an external effect.
 struct Does {
     name: &'static str,
     effect: Effect,
@@ -32,7 +32,7 @@ struct Does {
     moments: Moments,
 }
 
-/// What a tool gives that was called with these arguments: the same whoever tells it.
+/// Returns the result of a tool for these arguments, whoever executed the call.
 pub(crate) fn given(arguments: &Value) -> Value {
     json!({"content": format!("done: {}", arguments["note"]), "entry": [arguments["note"]]})
 }
@@ -49,11 +49,11 @@ impl Tool for Does {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        self.moments.pass(); // it is meant and not done
+        self.moments.pass(); // before the effect
         tokio::task::yield_now().await;
         req.prove().await?;
         self.counter.add(&req.idempotency_key()).map_err(|e| Error::tool("the counter failed").with_source(e))?;
-        self.moments.pass(); // it is done and nobody knows
+        self.moments.pass(); // after the effect, before its result is recorded
         tokio::task::yield_now().await;
         Ok(ToolOutput::value(given(&req.args)))
     }
@@ -68,11 +68,12 @@ impl Tool for Does {
     }
 }
 
-/// A model that says what belongs to the step that the conversation is in.
+/// Model whose response depends on the step of the conversation.
 struct Steps(Vec<AssistantMessage>);
 
 impl Steps {
-    /// So many steps, in each but the last of which every tool is called; in some, another agent too.
+    /// Creates a model of `steps` steps, all but the last of which call every tool; some call
+    /// another agent too.
     fn new(agent: &str, steps: u32, helper: Option<(&str, &[u32])>) -> Self {
         let message = |step: u32| {
             let call = |(name, _): &(&str, Effect)| {
@@ -103,7 +104,8 @@ impl Model for Steps {
     }
 }
 
-/// The tree, as each process builds it anew: 10 steps at the top, and below them twice 5 and twice 5.
+/// Returns the tree, which each process builds anew: 10 steps at the top, and below them twice 5
+/// and twice 5.
 pub(crate) fn tree(journal: impl Journal, counter: &Counter, moments: &Moments) -> Result<Agent> {
     let agent = |name: &str, model: Steps| {
         let log = StateSchema::default().key("log", StateField::of::<Vec<String>>());
@@ -117,6 +119,6 @@ pub(crate) fn tree(journal: impl Journal, counter: &Counter, moments: &Moments) 
     agent(ROOT, Steps::new(ROOT, 10, Some(("middle", &[3, 7]))))
         .middleware(Delegation::new().to("middle", "Helps.", middle))
         .store(journal)
-        .when_busy(WhenBusy::queue()) // a dead process may still hold the session
+        .when_busy(WhenBusy::queue()) // a dead process may still hold the session's lease
         .build()
 }

@@ -1,4 +1,4 @@
-//! What a call of a tool of a server costs through the client, beside the bare library.
+//! Cost of an MCP tool call through the client, relative to the bare library.
 
 use std::time::{Duration, Instant};
 
@@ -13,26 +13,26 @@ use rmcp::{ServiceExt, model::CallToolRequestParams};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Measures calls of a tool that answers at once, of a server that is another process, over its standard input and output: through
-/// the client of the framework and through the library that it is built on, in turn. Ends with 1 if the client takes more than the
-/// bar.
+/// Measures calls of a tool that responds immediately, on a server in another process, over
+/// standard input and output: alternately through the framework's client and through the underlying
+/// library. Exits with 1 if the client exceeds the bar.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Calls of one batch.
+    /// Number of calls per batch.
     #[arg(long, default_value_t = 2000)]
     calls: u32,
-    /// Batches of each; the best one counts.
+    /// Number of batches of each kind; the best one counts.
     #[arg(long, default_value_t = 9)]
     batches: u32,
-    /// How many times as long as with the bare library a call may take.
+    /// Maximum duration of a call, as a multiple of the bare library's.
     #[arg(long, default_value_t = 1.3)]
     bar: f64,
-    /// Is the server.
+    /// Internal: run as the server.
     #[arg(long, hide = true)]
     serve: bool,
 }
 
-/// True if the bar is held.
+/// Returns true if the bar holds.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     if args.serve {
         let text = json!({"type": "object", "properties": {"text": {"type": "string"}}});

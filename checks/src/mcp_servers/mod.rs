@@ -1,4 +1,4 @@
-//! Servers of tools that others wrote in Python, over standard input and output and over HTTP.
+//! Third-party MCP servers in Python, over standard input and output and over HTTP.
 
 use std::{
     net::TcpListener,
@@ -13,19 +13,21 @@ use agent::{
 };
 use serde_json::{Value, json};
 
-/// A server of the package `mcp` over HTTP, with a tool that gives structured content and one that fails.
+/// Server of the package `mcp` over HTTP, with a tool that returns structured content and one that
+/// fails.
 const FAST: &str = include_str!("fast.py");
 
-/// Uses real servers, of the packages `mcp-server-time`, `mcp-server-git` and `mcp` of PyPI: lists their tools, calls them, and looks
-/// at what comes of wrong arguments. Ends with 1 if one is not as it should be.
+/// Uses real servers, of the packages `mcp-server-time`, `mcp-server-git` and `mcp` of PyPI: lists
+/// their tools, calls them, and checks the errors for invalid arguments. Exits with 1 if a result
+/// is unexpected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The Python in which the three packages are installed.
+    /// Python interpreter in which the three packages are installed.
     #[arg(long, default_value = "python3")]
     python: PathBuf,
 }
 
-/// True if all servers work.
+/// Returns true if all servers work.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     let python = args.python.display().to_string();
     let builder = |name: &str, module: &[&str]| {

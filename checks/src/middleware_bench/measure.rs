@@ -1,4 +1,4 @@
-//! Runs over a model and a tool that answer at once, measured.
+//! Measured runs with a model and a tool that respond immediately.
 
 use std::{
     alloc::System,
@@ -18,7 +18,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Calls the tool so often as one run is to have steps, and notes the allocations until each call.
+/// Model that calls the tool once per step, and records the allocations until each call.
 #[derive(Clone)]
 pub(crate) struct Instantly {
     steps: usize,
@@ -67,11 +67,11 @@ impl Tool for Noop {
     }
 }
 
-/// Overrides nothing.
+/// Middleware that overrides nothing.
 pub(crate) struct Idle;
 impl Middleware for Idle {}
 
-/// What a step costs.
+/// Cost of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) ns: f64,
@@ -85,7 +85,7 @@ impl fmt::Display for Cost {
     }
 }
 
-/// The best time, and the allocations of one run, for each of its steps.
+/// Returns the best time, and the allocations of one run, per step.
 pub(crate) fn cost(agent: &Agent, steps: usize, batches: usize) -> Result<Cost> {
     let runtime = runtime()?;
     let per = steps as f64;
@@ -102,7 +102,8 @@ pub(crate) fn cost(agent: &Agent, steps: usize, batches: usize) -> Result<Cost> 
     Ok(Cost { ns, allocations: change.allocations as f64 / per, bytes: change.bytes_allocated as f64 / per })
 }
 
-/// The allocations of a step early and late in one long run, over 64 steps each.
+/// Returns the allocations of an early and a late step in one long run, averaged over 64 steps
+/// each.
 pub(crate) fn marks(agent: &Agent, model: &Instantly, steps: usize) -> Result<(f64, f64)> {
     if steps < 300 {
         return Err(Error::config("--long must be at least 300"));

@@ -1,6 +1,7 @@
-//! What built-in middlewares cost a step when they have nothing to do, beside as many whose hooks are bare.
+//! Cost of idle built-in middlewares per step, relative to as many middlewares with empty hooks.
 //!
-//! Prints a table and ends with 1 if a bar is missed that does not depend on the machine's load. See `--help`.
+//! Prints a table and exits with 1 if a bar is missed that does not depend on the machine's load.
+//! See `--help`.
 
 mod measure;
 
@@ -9,28 +10,29 @@ use agent_checks::builtins::{BUILTINS, with};
 
 use self::measure::{Idle, Instantly, Noop, cost, marks};
 
-/// Measures what a step costs with 0, 5, 10 and 20 built-in middlewares: nanoseconds and allocations.
+/// Measures the cost of a step with 0, 5, 10 and 20 built-in middlewares: nanoseconds and
+/// allocations.
 ///
-/// A step is a model call, a tool call,
-/// and what is kept of them; the model and the tool answer at once, so that all that is measured is overhead. Allocations
-/// are exact; times are the best of several batches, and mean nothing in a build without optimisation.
+/// A step is a model call, a tool call, and their records; the model and the tool respond
+/// immediately, so that only overhead is measured. Allocations are exact; times are the best of
+/// several batches, and meaningless in a build without optimisation.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Steps of one run.
+    /// Number of steps of one run.
     #[arg(long, default_value_t = 50)]
     steps: usize,
-    /// Batches; the best one counts.
+    /// Number of batches; the best one counts.
     #[arg(long, default_value_t = 100)]
     batches: usize,
-    /// Steps of the long run, whose end is compared with its beginning; at least 300.
+    /// Number of steps of the long run, whose end is compared with its beginning; at least 300.
     #[arg(long, default_value_t = 1000)]
     long: usize,
-    /// Names the built-ins, outermost first.
+    /// List the built-in middlewares, outermost first.
     #[arg(long)]
     list: bool,
 }
 
-/// True if no bar is missed that does not depend on the load.
+/// Returns true if no bar is missed that does not depend on the load.
 pub(crate) fn run(args: &Args) -> agent::Result<bool> {
     if args.list {
         BUILTINS.iter().for_each(|(name, _)| println!("{name}"));
@@ -38,7 +40,7 @@ pub(crate) fn run(args: &Args) -> agent::Result<bool> {
     }
     let build = |steps: usize, add: &dyn Fn(AgentBuilder) -> AgentBuilder| {
         let model = Instantly::new(steps);
-        // Few: from the first steps on, an entry goes for each that comes, as it does for ever in a long run.
+        // Few entries, so that each new entry evicts one from the first steps on, as in a long run.
         let agent = Agent::builder("bench", model.clone()).tool(Noop).max_steps(u32::MAX).entries_kept(16);
         let agent = add(agent).build()?;
         Ok::<_, agent::Error>((agent, model))
@@ -67,7 +69,7 @@ pub(crate) fn run(args: &Args) -> agent::Result<bool> {
     println!(
         "\ntelemetry that nobody listens to: {ns:.0} ns and {allocations:.2} allocations a step (bars: 1000 and 0)"
     );
-    // Its two hooks around the run are shared by the steps.
+    // The two hooks around the run are shared by its steps.
     let free = allocations * args.steps as f64 <= 2.5;
 
     eprintln!("measuring a long run ..");
@@ -77,7 +79,7 @@ pub(crate) fn run(args: &Args) -> agent::Result<bool> {
         "ten built-ins, allocations of a step: {early:.1} at the beginning and {late:.1} at the end of {}",
         args.long
     );
-    // The tree of a history is a level higher by then.
+    // The tree of a history is a level deeper by then.
     let flat = late <= early + 3.0;
 
     for (holds, what) in [(free, "telemetry without a subscriber allocates"), (flat, "a step costs more late in a run")]

@@ -1,10 +1,10 @@
-//! AWS's event streams, read in the plainest way: lengths are believed, checksums are not looked at.
+//! Minimal parser of AWS event streams: lengths are trusted, checksums are ignored.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
-/// The events of a stream, each with its payload under its type; one that wraps bytes, as those. None if it is no such
-/// stream.
+/// Returns the events of a stream, each with its payload under its type; wrapped bytes are
+/// unwrapped. `None` if the bytes are not such a stream.
 pub(super) fn events(mut bytes: &[u8]) -> Option<Vec<Value>> {
     let mut events = Vec::new();
     while !bytes.is_empty() {
@@ -26,12 +26,12 @@ pub(super) fn events(mut bytes: &[u8]) -> Option<Vec<Value>> {
     Some(events)
 }
 
-/// The headers that are texts, which are all that there are.
+/// Returns the text headers; no others occur.
 fn header_texts(mut bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let mut headers = Vec::new();
     while let Some((length, rest)) = bytes.split_first() {
         let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-        let rest = rest.strip_prefix(&[7])?; // the number of texts among the types
+        let rest = rest.strip_prefix(&[7])?; // 7 is the type number of text
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (value, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         headers.push((String::from_utf8(name.to_vec()).ok()?, String::from_utf8(value.to_vec()).ok()?));

@@ -1,4 +1,4 @@
-//! Recorded exchanges, and what can be said of one without any codec.
+//! Recorded exchanges, and their classification without a codec.
 
 use std::{
     fs::File,
@@ -14,69 +14,69 @@ use serde_json::{Map, Value};
 
 use super::{Wire, aws_frames};
 
-/// One request and its answer, as a line of the file holds it.
+/// Request with its response, one line of the file.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Exchange {
-    /// Names the exchange.
+    /// Id of the exchange.
     pub(crate) id: String,
-    /// The project that recorded it.
+    /// Project that recorded it.
     #[serde(default)]
     pub(crate) source: String,
-    /// Who answered.
+    /// Provider that responded.
     pub(crate) provider: String,
-    /// The wire that was spoken.
+    /// Name of the wire.
     pub(crate) api: String,
-    /// Whether the answer came as events.
+    /// True if the response was streamed as events.
     #[serde(default)]
     pub(crate) stream: bool,
-    /// The model that was asked.
+    /// Requested model.
     #[serde(default)]
     pub(crate) model: Option<String>,
     pub(crate) request: Asked,
     pub(crate) response: Answered,
 }
 
-/// The recorded request.
+/// Recorded request.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
     pub(crate) path: String,
-    /// The body; none if it was not recorded, or is not JSON.
+    /// Body; `None` if it was not recorded, or is not JSON.
     pub(crate) json: Option<Value>,
 }
 
-/// The recorded answer.
+/// Recorded response.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Answered {
     status: u16,
     #[serde(default)]
     headers: Map<String, Value>,
-    /// `text`, or `base64` for a body that is not text.
+    /// `text`, or `base64` for a binary body.
     #[serde(default)]
     encoding: String,
     pub(crate) body: String,
 }
 
-/// What an answer is, by the recording alone.
+/// Classification of a response, from the recording alone.
 #[derive(Debug)]
 pub(crate) enum Recording {
-    /// A refusal: the status says so.
+    /// Error with an error status.
     Refused(StatusCode),
-    /// A body with a good status that is an error all the same.
+    /// Error body with a success status.
     Error,
-    /// A whole body.
+    /// Whole body.
     Whole(Value),
-    /// A complete stream, put together by the wire's naive fold into the body that would have come whole.
+    /// Complete stream, folded by the wire's naive fold into the equivalent whole body.
     Streamed(Value),
-    /// A stream with an error in it.
+    /// Stream that contains an error.
     Interrupted,
-    /// A stream that ends before its answer is complete.
+    /// Stream that ends before its response is complete.
     Cut,
-    /// Nothing can be asked of a codec but to refuse it.
+    /// Invalid recording: a codec can only reject it.
     Broken(&'static str),
 }
 
-/// The lines of a file that are not empty; it may be compressed with gzip.
+/// Iterates over the non-empty lines of a file, which may be compressed with gzip.
 pub(crate) fn lines(path: &Path) -> io::Result<impl Iterator<Item = io::Result<String>>> {
     let file = File::open(path)?;
     let reader: Box<dyn BufRead> = if path.extension().is_some_and(|e| e == "gz") {
@@ -88,17 +88,17 @@ pub(crate) fn lines(path: &Path) -> io::Result<impl Iterator<Item = io::Result<S
 }
 
 impl Exchange {
-    /// The exchanges of a file of JSON lines, which may be compressed with gzip.
+    /// Iterates over the exchanges of a file of JSON lines, which may be compressed with gzip.
     pub(crate) fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Self>>> {
         Ok(lines(path)?.map(|line| Ok(serde_json::from_str(&line?)?)))
     }
 
-    /// The model's name, as far as it was recorded.
+    /// Returns the model's name, if it was recorded.
     pub(crate) fn model(&self) -> &str {
         self.model.as_deref().filter(|model| !model.is_empty()).unwrap_or("unknown")
     }
 
-    /// The answer's headers, as far as they are headers.
+    /// Returns the response's valid headers.
     pub(crate) fn headers(&self) -> HeaderMap {
         let header = |(name, value): (&String, &Value)| {
             Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value.as_str()?).ok()?))
@@ -106,12 +106,12 @@ impl Exchange {
         self.response.headers.iter().filter_map(header).collect()
     }
 
-    /// The status with which the answer came.
+    /// Returns the status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.response.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// The bytes of the answer's body.
+    /// Returns the bytes of the response body.
     pub(crate) fn body(&self) -> Vec<u8> {
         let Answered { encoding, body, .. } = &self.response;
         match encoding.as_str() {
@@ -120,7 +120,7 @@ impl Exchange {
         }
     }
 
-    /// What the answer is.
+    /// Classifies the response.
     pub(crate) fn recording(&self, wire: &dyn Wire) -> Recording {
         let (status, body) = (self.status(), &self.response.body);
         if !status.is_success() {
@@ -154,24 +154,24 @@ impl Exchange {
     }
 }
 
-/// The events of a stream, read in the plainest way.
+/// Events of a stream, from a minimal parser.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// The data of each event.
+    /// Data of each event.
     pub(crate) data: Vec<Value>,
-    /// `[DONE]` stood at the end.
+    /// True if the stream ended with `[DONE]`.
     pub(crate) done: bool,
 }
 
 impl Frames {
-    /// None if an event is not JSON.
+    /// Returns `None` if an event is not JSON.
     fn read_lines(body: &str) -> Option<Self> {
         let lines = body.lines().filter(|line| !line.trim().is_empty());
         let data = lines.map(|line| serde_json::from_str(line).ok()).collect::<Option<_>>()?;
         Some(Self { data, done: false })
     }
 
-    /// None if an event is not JSON.
+    /// Returns `None` if an event is not JSON.
     fn read(body: &str) -> Option<Self> {
         let mut frames = Self::default();
         for event in body.replace("\r\n", "\n").split("\n\n") {

@@ -1,4 +1,4 @@
-//! Recorded exchanges with real servers, and what must be known of each wire to read them.
+//! Recorded exchanges with real servers, and the knowledge about each wire that reading them needs.
 
 mod aws_frames;
 mod exchange;
@@ -12,7 +12,7 @@ pub(crate) use self::{
     wires::{Called, Said, WIRES, Wire},
 };
 
-/// What the codec makes of the answer, whole or streamed.
+/// Decodes the response with the codec, whole or streamed.
 pub(crate) fn response(codec: &(impl Codec + ?Sized), exchange: &Exchange) -> Result<ModelResponse> {
     let body = exchange.body();
     if !exchange.stream {

@@ -1,17 +1,18 @@
-//! Whom recorded exchanges were with, as the table of providers has it.
+//! Providers of recorded exchanges, from the provider table.
 
 use agent::llm::{Provider, Providers};
 
 use super::Exchange;
 
-/// The provider of an exchange, its address filled in; none if it is not in the table.
+/// Returns the provider of an exchange, with its address filled in; `None` if the table does not
+/// have it.
 pub(super) fn provider_of(exchange: &Exchange) -> Option<Provider> {
     let provider = Providers::builtin().get(name_of(&exchange.provider))?.clone();
     let places: Vec<_> = provider.places.keys().cloned().collect();
     Some(places.iter().fold(provider, |provider, place| provider.with(place, "recorded")))
 }
 
-/// The name in the table of whom recordings name so.
+/// Returns the table's name of a recorded provider.
 fn name_of(recorded: &str) -> &str {
     if recorded == "llamacpp" { "llama.cpp" } else { recorded }
 }
@@ -25,10 +26,10 @@ mod tests {
 
     use super::*;
 
-    /// Whom the corpus has exchanges with, and over what: `provider api`, a line each.
+    /// Providers and APIs in the corpus: `provider api`, one per line.
     const CORPUS: &str = include_str!("corpus.txt");
 
-    /// The wire of an API's name in the corpus; embeddings have none.
+    /// Returns the wire of an API name in the corpus; embeddings have none.
     fn wire_of(api: &str) -> Option<Wire> {
         Some(match api {
             "openai-chat" => Wire::Chat,

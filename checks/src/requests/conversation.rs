@@ -1,4 +1,4 @@
-//! What is made of a recorded conversation.
+//! Variants of a recorded conversation.
 
 use agent::{
     AssistantMessage, Block, Message, Part,
@@ -10,14 +10,15 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use super::listed::PNG;
 use crate::recordings::{Exchange, Wire, response};
 
-/// A recorded request, and the answer to it.
+/// Recorded request with its response.
 pub(super) struct Conversation {
     asked: ParsedRequest,
     answer: Option<AssistantMessage>,
 }
 
 impl Conversation {
-    /// None for what is none: a request that was not recorded, that its provider refused, or that is another protocol's.
+    /// Returns `None` if the request was not recorded, was rejected by its provider, or belongs to
+    /// another protocol.
     pub(super) fn of(exchange: &Exchange, wire: &dyn Wire, codec: &dyn RequestReader) -> Option<Self> {
         let sent = exchange.request.json.as_ref()?;
         if wire.foreign(exchange).is_some() || matches!(exchange.status().as_u16(), 400 | 422) {
@@ -28,12 +29,13 @@ impl Conversation {
         Some(Self { asked, answer: answer.map(|answer| answer.message).filter(AssistantMessage::has_content) })
     }
 
-    /// The request as it was read.
+    /// Returns the request as decoded.
     pub(super) fn as_it_came(&self) -> ParsedRequest {
         self.asked.clone()
     }
 
-    /// The conversation with its answer, results of the answer's calls, and one more question. None if nothing was answered.
+    /// Returns the conversation with its response, results of the response's calls, and one more
+    /// question. `None` without a response.
     pub(super) fn followed_up(&self) -> Option<ParsedRequest> {
         let answer = self.answer.clone()?;
         let results = answer.calls().map(|call| ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));
@@ -46,7 +48,7 @@ impl Conversation {
     }
 }
 
-/// The same with other words in every text of every message, so that nothing can go back as it came.
+/// Changes every text of every message, so that no message can be sent back verbatim.
 pub(super) fn edited(mut request: ParsedRequest) -> ParsedRequest {
     let messages = request.messages.iter().cloned().map(|mut message| {
         match &mut message {
@@ -80,7 +82,7 @@ fn edit_block(block: &mut Block) {
     }
 }
 
-/// Recordings are cut where media were: what is left is no base64, and no provider would take it.
+/// Recordings truncate media: the rest is not valid base64, and no provider would accept it.
 fn fill(media: &mut Media) {
     if let MediaSource::Base64(data) = &mut media.source
         && BASE64_STANDARD.decode(&*data).is_err()
@@ -89,7 +91,7 @@ fn fill(media: &mut Media) {
     }
 }
 
-/// The same for another provider: without fields that the first one alone knows.
+/// Returns the request for another provider: without provider-specific fields.
 pub(super) fn elsewhere(mut request: ParsedRequest) -> ParsedRequest {
     request.params.extra.clear();
     let messages = request.messages.iter().cloned().map(|mut message| {

@@ -1,4 +1,4 @@
-//! All parameters of a call, and all kinds of content.
+//! Requests with all parameters of a call, and all kinds of content.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use serde_json::{Value, json};
 
 type Listed = Vec<(String, ParsedRequest)>;
 
-/// A picture of one point.
+/// Image of one pixel.
 pub(super) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// What a text processor writes.
+/// Media type of a word processor document.
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
 
-/// Requests, each with a name: one for each parameter and for each kind of content in each place where it may stand.
+/// Returns named requests: one per parameter, and one per kind of content in each place where it is
+/// allowed.
 pub(super) fn requests() -> Listed {
     let mut all = parameters();
     all.extend(contents());
@@ -110,7 +111,7 @@ fn formats() -> [(&'static str, OutputFormat); 4] {
     ]
 }
 
-/// Kinds of content, each with its name.
+/// Returns kinds of content with their names.
 fn parts() -> Vec<(String, Part)> {
     let text = |cache| Part::Text(Text::new("Here.").with_cache(cache));
     let mut all = vec![
@@ -172,7 +173,7 @@ fn contents() -> Listed {
     all
 }
 
-/// A call, its results, and a question.
+/// Returns a call, its results, and a question.
 fn called(results: impl IntoIterator<Item = ToolMessage>) -> Vec<Message> {
     let results: Vec<_> = results.into_iter().collect();
     let calls = results.iter().map(|result| Block::tool_call(result.call_id(), result.name(), r#"{"at":"x"}"#));
@@ -181,7 +182,7 @@ fn called(results: impl IntoIterator<Item = ToolMessage>) -> Vec<Message> {
     [asked(), turn].into_iter().chain(results).chain([asked()]).collect()
 }
 
-/// What a tool of a provider's did.
+/// Returns a server-side tool use of a provider.
 fn searched(raw: &Raw) -> Block {
     let mut call = ServerCall::new("s", "web_search", raw.clone());
     (call.input, call.output) = (Some(r#"{"query":"news"}"#.into()), Some("Nothing new.".into()));

@@ -1,9 +1,9 @@
-//! Writes the requests that the wires make, for those who check them: of recorded conversations, and of a list of all parameters
-//! and all kinds of content.
+//! Writes the requests that the wires encode, for external validation: of recorded conversations,
+//! and of a list of all parameters and all kinds of content.
 //!
 //! `cargo run --release -p agent-checks -- requests exchanges.jsonl.gz --out requests.jsonl`
 //!
-//! `checks/sdk_types.py` holds them against the types of the providers' own SDKs.
+//! `checks/sdk_types.py` validates them against the types of the providers' own SDKs.
 
 mod conversation;
 mod listed;
@@ -28,22 +28,25 @@ use serde_json::Value;
 use self::conversation::Conversation;
 use crate::recordings::{Exchange, WIRES};
 
-/// Writes the requests that the wires make, as JSON lines.
+/// Writes the requests that the wires encode, as JSON lines.
 ///
-/// Of each recorded conversation: as it came, followed up, edited, and continued on every other wire. And of each wire: all
-/// parameters of a call and all kinds of content. Each line has the wire (`api`), what was done (`how`), where it is from (`id`), who is
-/// asked (`provider`), the request (`body`) and, if there is one, the recorded request that it was made of (`sent`). What a wire refuses to write is
-/// counted, with the reason. Exits with 1 if a wire fails to write in any other way.
+/// For each recorded conversation: unchanged, followed up, edited, and continued on every other
+/// wire. For each wire: all parameters of a call and all kinds of content. Each line has the wire
+/// (`api`), the variant (`how`), the origin (`id`), the provider (`provider`), the request (`body`)
+/// and, if there is one, the recorded request that it was derived from (`sent`). Requests that a
+/// wire refuses to encode are counted, with the reason. Exits with 1 if a wire fails in any other
+/// manner.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`. Without it, the list alone is written.
+    /// Exchanges: JSON lines, compressed with gzip if the name ends in `.gz`. Without a file, only
+    /// the list is written.
     file: Option<PathBuf>,
-    /// Where the requests are written to. Default: standard output.
+    /// Output file. Default: standard output.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
-/// True if every request was written, or refused with what to do.
+/// Returns true if every request was encoded, or refused with advice.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
     let out: Box<dyn Write> = match &args.out {
         Some(path) => Box::new(BufWriter::new(File::create(path)?)),
@@ -84,13 +87,13 @@ fn write_conversation(exchange: &Exchange, targets: &[targets::Target], lines: &
     Ok(())
 }
 
-/// What is said of a request.
+/// Output line of a request.
 #[derive(Serialize)]
 struct Line<'a> {
     api: &'a str,
     how: &'a str,
     id: &'a str,
-    /// Who serves the model.
+    /// Provider of the model.
     provider: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<&'a Value>,

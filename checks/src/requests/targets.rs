@@ -1,4 +1,4 @@
-//! The models that are asked.
+//! Target models.
 
 use agent::{
     Result,
@@ -10,12 +10,12 @@ use agent::{
 
 use crate::recordings::{Exchange, Wire};
 
-/// A wire, and its codec for one model.
+/// Wire, and its codec for one model.
 pub(super) type Target = (&'static str, Box<dyn Codec>);
 
 const BEDROCK: &str = "https://bedrock-runtime.us-east-1.amazonaws.com";
 
-/// One model for each wire, at the provider that defined it.
+/// Returns one model per wire, at the provider that defined it.
 pub(super) fn usual() -> Result<Vec<Target>> {
     Ok(vec![
         ("openai-chat", Box::new(OpenAiChatCodec::new("gpt-5-mini", Profile::openai())?)),
@@ -27,7 +27,7 @@ pub(super) fn usual() -> Result<Vec<Target>> {
     ])
 }
 
-/// As [`usual`], with the models to which the same is said in other words.
+/// Returns [`usual`], and the models whose requests differ in form.
 pub(super) fn all() -> Result<Vec<Target>> {
     let mut all = usual()?;
     all.push(("anthropic-messages", anthropic("claude-opus-5")?));
@@ -37,7 +37,7 @@ pub(super) fn all() -> Result<Vec<Target>> {
     Ok(all)
 }
 
-/// The codec for an exchange, with what the table of providers says of who answered.
+/// Returns the codec for an exchange, with the provider table's settings.
 pub(super) fn of(exchange: &Exchange, wire: &dyn Wire) -> Result<Box<dyn RequestReader>> {
     let Ok(mut profile) = Profile::named(&exchange.provider) else { return wire.codec(exchange) };
     profile.base_url = "http://server.test/v1".into();

@@ -1,4 +1,4 @@
-//! Connections and requests that mean no good, beside a run that must lose nothing by them.
+//! Hostile connections and requests, beside a run that must not lose anything.
 
 use std::{io, time::Duration};
 
@@ -16,14 +16,15 @@ use super::{
     talker,
 };
 
-/// Connections that are opened at the same time.
+/// Number of connections opened concurrently.
 const AT_ONCE: usize = 100;
-/// How long the server may take to be rid of a connection that is slow.
+/// Maximum time until the server closes a slow connection.
 const RID: Duration = Duration::from_secs(60);
-/// Begins a request with a body.
+/// Beginning of a request with a body.
 const POST: &str = "POST /api/agents/talker/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
 
-/// True if each request got its status, every slow connection was ended, and the run beside them was seen as it is.
+/// Returns true if each request got its expected status, every slow connection was closed, and the
+/// run beside them was complete.
 pub(super) async fn check(connections: usize) -> Result<bool, BoxError> {
     let served = Served::begin(What::Agent, None, 0).await?;
     let address = &*served.address;
@@ -46,7 +47,7 @@ async fn abuse(address: &str, connections: usize) -> io::Result<(usize, usize)> 
     let mut slow = Vec::with_capacity(connections);
     while slow.len() < connections {
         let most = AT_ONCE.min(connections - slow.len());
-        // Half of them are slow to say their heads, half their bodies.
+        // Half of them send their heads slowly, half their bodies.
         let begun = (0..most).map(|n| begin(address, if n % 2 == 0 { "GET /heal" } else { BODY_THAT_STOPS }));
         slow.extend(try_join_all(begun).await?);
     }
@@ -57,7 +58,7 @@ async fn abuse(address: &str, connections: usize) -> io::Result<(usize, usize)> 
 
 const BODY_THAT_STOPS: &str = "POST /api/agents/talker/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"input\": ";
 
-/// How many requests got another status than they should while the slow connections were open.
+/// Counts the requests with an unexpected status while the slow connections were open.
 async fn statuses(address: &str) -> io::Result<usize> {
     let many: String = (0..500).map(|n| format!("x-{n}: y\r\n")).collect();
     let deep = format!("{{\"input\": {}1{}}}", "[".repeat(1_000), "]".repeat(1_000));
@@ -71,7 +72,8 @@ async fn statuses(address: &str) -> io::Result<usize> {
         (format!("{POST}connection: close\r\ncontent-length: {}\r\n\r\n{deep}", deep.len()), 400),
     ] {
         let answer = said(begin(address, &request).await?).await;
-        // Whoever says more than the server reads may find the connection gone before the answer.
+        // A client that sends more than the server reads may find the connection closed before the
+        // response.
         let is_cut = answer.is_empty() && request.len() > 100_000;
         if !is_cut && !answer.starts_with(&format!("HTTP/1.1 {status} ")) {
             eprintln!("{status} was to come, and came: {answer}");
@@ -83,12 +85,12 @@ async fn statuses(address: &str) -> io::Result<usize> {
 
 async fn begin(address: &str, bytes: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address).await?;
-    // The server may end the connection while it is written to.
+    // The server may close the connection during the write.
     let _ = stream.write_all(bytes.as_bytes()).await;
     Ok(stream)
 }
 
-/// All that the server says until it ends the connection.
+/// Reads everything until the server closes the connection.
 async fn said(mut stream: TcpStream) -> String {
     let mut said = Vec::new();
     let _ = stream.read_to_end(&mut said).await;

@@ -1,4 +1,4 @@
-//! Servers in processes of their own: they are killed, and what they cost is theirs alone.
+//! Servers in child processes: they are killed, and their cost is measured separately.
 
 use std::{convert::Infallible, io, path::Path, process::Stdio, time::Duration};
 
@@ -24,15 +24,15 @@ use super::{
 };
 use crate::kill_test::counter::Counter;
 
-/// Between two pieces of an answer.
+/// Pause between two pieces of a response.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections and streams of a server at most.
+/// Maximum of connections and streams of a server.
 const MOST: usize = 20_000;
-/// How long a dead server keeps its runs from the next one.
+/// Lease duration: time until another server can take over the runs of a dead one.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// What a process serves.
+/// Workload of a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum What {
     /// The agents.
@@ -41,7 +41,7 @@ pub(super) enum What {
     Bare,
 }
 
-/// Serves until the process ends, and says at first where.
+/// Serves until the process ends, and prints its address first.
 pub(super) async fn serve(what: What, dir: Option<&Path>, port: u16) -> std::result::Result<(), BoxError> {
     raise_limit_of_files()?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
@@ -71,14 +71,14 @@ async fn bare(Part(pieces): Part<usize>) -> Sse<impl futures::Stream<Item = std:
     }))
 }
 
-/// A server that runs, until this is dropped.
+/// Running server, killed when dropped.
 pub(super) struct Served {
     process: Child,
     pub(super) address: String,
 }
 
 impl Served {
-    /// A server, on this port if it is not 0.
+    /// Starts a server, on this port if it is not 0.
     pub(super) async fn begin(what: What, dir: Option<&Path>, port: u16) -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([super::NAME, "--port", &port.to_string(), "--serve"]);
@@ -96,7 +96,7 @@ impl Served {
         self.process.kill().await
     }
 
-    /// Bytes of memory that it has, and seconds of a processor that it used.
+    /// Returns its memory in bytes, and its CPU time in seconds.
     pub(super) fn cost(&self) -> io::Result<(u64, f64)> {
         let id = self.process.id().ok_or_else(|| io::Error::other("it ended"))?;
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
@@ -105,12 +105,12 @@ impl Served {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
         let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<f64>().ok()).unwrap_or_default();
-        // The kernel counts in hundredths of a second, whatever its own clock does.
+        // The kernel counts in hundredths of a second, whatever its clock rate.
         Ok((kilobytes.unwrap_or_default() << 10, (ticks(11) + ticks(12)) / 100.0))
     }
 }
 
-/// As many open files as the system allows this process.
+/// Raises the limit of open files to the maximum allowed for this process.
 pub(super) fn raise_limit_of_files() -> io::Result<()> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;

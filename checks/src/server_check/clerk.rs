@@ -1,4 +1,4 @@
-//! The agent of the server that is killed: it does something outside, once, and asks somebody.
+//! Agent of the server that is killed: it executes one external effect, and asks a question.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use serde_json::json;
 use super::child::PAUSE;
 use crate::kill_test::counter::Counter;
 
-/// The agent's name.
+/// Name of the agent.
 pub(super) const NAME: &str = "clerk";
-/// Pieces of each of its answers.
+/// Number of pieces of each response.
 const PIECES: u32 = 15;
-/// How long nobody knows that something was done outside: time to be killed.
+/// Time between the external effect and its result, as an opportunity for a kill.
 const UNKNOWN: Duration = Duration::from_millis(100);
 
-/// Stamps, asks, and says that it is done, by the step in which the conversation is.
+/// Model that stamps, asks and finishes, by the step of the conversation.
 struct Clerk;
 
 #[async_trait]
@@ -49,7 +49,7 @@ impl Model for Clerk {
     }
 }
 
-/// A tool that nobody may call twice.
+/// Tool that must not be called twice.
 struct Stamp(Counter);
 
 #[async_trait]

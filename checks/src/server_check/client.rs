@@ -1,4 +1,4 @@
-//! A client of the Runs API, over connections that it drops as it likes.
+//! Client of the Runs API that drops connections at will.
 
 use std::io;
 
@@ -8,28 +8,28 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-/// A stream of a run's events, as bytes.
+/// Stream of a run's events, as bytes.
 pub(super) struct Stream(TcpStream);
 
-/// What a viewer has of a run, whatever became of connections.
+/// State of a viewer of a run, across connections.
 #[derive(Debug, Default)]
 pub(super) struct Viewer {
-    /// The ids of the events, in the order in which they came.
+    /// Ids of the events, in order of arrival.
     pub(super) ids: Vec<(u64, u32)>,
-    /// The run as the stream's last frame has it, once it is at rest.
+    /// Run in the stream's last frame, once it is suspended or has ended.
     pub(super) rests: Option<Value>,
     rest: Vec<u8>,
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a new connection.
 async fn send(address: &str, method: &str, path: &str, headers: &str, body: &str) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
-    // Whoever does not read is to have little lying there.
+    // A small buffer, so that a client that does not read holds little data.
     socket.set_recv_buffer_size(1 << 14)?;
     let address = address.parse().map_err(io::Error::other)?;
     let mut stream = socket.connect(address).await?;
     let length = body.len();
-    // HTTP/1.0: the answer is in no chunks.
+    // HTTP/1.0 avoids chunked encoding.
     let request = format!(
         "{method} {path} HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}"
     );
@@ -37,7 +37,7 @@ async fn send(address: &str, method: &str, path: &str, headers: &str, body: &str
     Ok(stream)
 }
 
-/// The status and the JSON of an answer.
+/// Sends a request; returns the status and the JSON of the response.
 pub(super) async fn ask(
     address: &str,
     method: &str,
@@ -54,7 +54,7 @@ pub(super) async fn ask(
     Ok((status, body.unwrap_or_default()))
 }
 
-/// Starts a run of an agent with this input, and gives its id. With the same key it is the same run.
+/// Starts a run of an agent with this input, and returns its id. The same key gives the same run.
 pub(super) async fn start(address: &str, agent: &str, input: &str, key: &str) -> io::Result<String> {
     let body = json!({"input": input}).to_string();
     let path = format!("/api/agents/{agent}/runs");
@@ -69,13 +69,13 @@ pub(super) async fn run(address: &str, agent: &str, input: &str) -> io::Result<S
     Ok(Stream(send(address, "POST", &path, "accept: text/event-stream\r\n", &body).await?))
 }
 
-/// Anything that is streamed under a path.
+/// Opens any stream at a path.
 pub(super) async fn get(address: &str, path: &str) -> io::Result<Stream> {
     Ok(Stream(send(address, "GET", path, "", "").await?))
 }
 
 impl Stream {
-    /// A piece of at most so many bytes; nothing at the end.
+    /// Reads at most `most` bytes; empty at the end.
     pub(super) async fn read(&mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut piece = vec![0; most.clamp(1, 1 << 16)];
         let read = self.0.read(&mut piece).await?;
@@ -85,7 +85,7 @@ impl Stream {
 }
 
 impl Viewer {
-    /// Goes on viewing where it stopped.
+    /// Resumes viewing at the last event.
     pub(super) async fn connect(&mut self, address: &str, run: &str) -> io::Result<Stream> {
         self.rest.clear();
         self.rests = None;
@@ -99,7 +99,7 @@ impl Viewer {
         self.read(stream).await
     }
 
-    /// Takes what is left of a stream.
+    /// Processes the rest of a stream.
     pub(super) async fn read(&mut self, mut stream: Stream) -> io::Result<()> {
         loop {
             let piece = stream.read(1 << 16).await?;
@@ -110,9 +110,10 @@ impl Viewer {
         }
     }
 
-    /// Takes what came. What is not whole yet is kept for the next piece, and lost with the connection.
+    /// Processes received bytes. An incomplete frame is buffered for the next piece, and lost with
+    /// the connection.
     pub(super) fn take(&mut self, piece: &[u8]) {
-        // What is there has no end in it, but perhaps the first half of one.
+        // The buffer contains no delimiter, but may end with the first half of one.
         let (mut from, mut taken) = (self.rest.len().saturating_sub(1), 0);
         self.rest.extend_from_slice(piece);
         while let Some(end) = self.rest[from..].windows(2).position(|two| two == b"\n\n") {
@@ -135,19 +136,19 @@ impl Viewer {
         }
     }
 
-    /// True if the run is done.
+    /// Returns true if the run has ended.
     pub(super) fn is_over(&self) -> bool {
         self.rests.as_ref().is_some_and(|run| run["status"] == "finished")
     }
 
-    /// True if every event came after the one before, and all that the journal has are those of `all`.
+    /// Returns true if the events are in order, and all durable ones equal those of `all`.
     pub(super) fn agrees(&self, all: &Self) -> bool {
         let kept = |viewer: &Self| viewer.ids.iter().filter(|(_, after)| *after == 0).copied().collect::<Vec<_>>();
         self.is_over() && self.ids.is_sorted_by(|one, two| one < two) && kept(self) == kept(all)
     }
 }
 
-/// All of a run, from its beginning.
+/// Views a run completely, from its beginning.
 pub(super) async fn whole(address: &str, run: &str) -> io::Result<Viewer> {
     let mut viewer = Viewer::default();
     viewer.view(address, run).await?;

@@ -1,4 +1,4 @@
-//! Connections that are dropped at random places of runs that are under way.
+//! Connections dropped at random positions of running runs.
 
 use agent::{core::BoxError, testing::SeededRng};
 
@@ -8,14 +8,14 @@ use super::{
     talker,
 };
 
-/// Pieces of each run.
+/// Number of pieces of each run.
 const PIECES: &str = "50";
-/// Viewers of a run, each of which has its own luck.
+/// Number of viewers of a run, each with its own random sequence.
 const VIEWERS: usize = 10;
-/// Bytes after which a connection is dropped, at most.
+/// Maximum of bytes after which a connection is dropped.
 const FARTHEST: u64 = 6_000;
 
-/// True if each viewer had every event once, and in order.
+/// Returns true if each viewer had every event once, and in order.
 pub(super) async fn check(drops: usize) -> Result<bool, BoxError> {
     let served = Served::begin(What::Agent, None, 0).await?;
     let (mut done, mut runs, mut events, mut wrong) = (0, 0, 0, 0);

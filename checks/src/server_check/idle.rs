@@ -1,4 +1,4 @@
-//! Many viewers that only wait.
+//! Many idle viewers.
 
 use agent::core::BoxError;
 
@@ -8,13 +8,13 @@ use super::{
     talker,
 };
 
-/// Viewers that connect at the same time.
+/// Number of viewers that connect concurrently.
 const AT_ONCE: usize = 100;
 
-/// KiB of memory that one may take.
+/// Maximum memory per viewer in KiB.
 const MOST: f64 = 20.0;
 
-/// True if a viewer of a run that says nothing takes no more memory than it may.
+/// Returns true if a viewer of an idle run stays within its memory limit.
 pub(super) async fn measure(viewers: usize) -> Result<bool, BoxError> {
     let served = Served::begin(What::Agent, None, 0).await?;
     let run = client::start(&served.address, talker::NAME, "wait", "idle").await?;
@@ -23,7 +23,7 @@ pub(super) async fn measure(viewers: usize) -> Result<bool, BoxError> {
     while open.len() < viewers {
         let connect = async |_| {
             let mut stream = Viewer::default().connect(&served.address, &run).await?;
-            // The first bytes say that the server has the viewer.
+            // The first bytes show that the server has accepted the viewer.
             stream.read(1 << 12).await?;
             Ok::<_, std::io::Error>(stream)
         };

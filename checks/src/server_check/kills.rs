@@ -1,4 +1,5 @@
-//! A server that is killed while runs are under way, again and again; its clients come back, and answer what is asked.
+//! Server that is killed repeatedly during active runs; its clients reconnect, and answer
+//! questions.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,22 +17,22 @@ use super::{
 };
 use crate::kill_test::counter::Counter;
 
-/// The shortest life of a server, and what it may live longer, in milliseconds. Some live long enough to go on with what the one before had: that
-/// one's hold must end first.
+/// Minimum lifetime of a server, and range of its random extension, in milliseconds. Some live long
+/// enough to resume their predecessor's runs, whose lease must expire first.
 const LIVES: (u64, u64) = (300, 5_000);
-/// Before a client comes back to a server that is not there.
+/// Delay before a client reconnects to a server that is down.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A run as its client saw it.
+/// Run as seen by its client.
 struct Seen {
     run: String,
     viewer: Viewer,
-    /// Answers that were refused, though the question was open.
+    /// Number of rejected answers to an open question.
     refused: usize,
 }
 
-/// True if every run came to its end, each client saw each kept event once and in order, every answer was taken, and what was done outside
-/// was done once.
+/// Returns true if every run ended, each client saw each durable event once and in order, every
+/// answer was accepted, and each external effect was executed once.
 pub(super) async fn check(kills: usize, runs: usize) -> Result<bool, BoxError> {
     let dir = tempfile::tempdir()?;
     let mut served = Served::begin(What::Agent, Some(dir.path()), 0).await?;
@@ -71,7 +72,7 @@ async fn verdict(address: &str, dir: &Path, kills: usize, seen: &[Seen]) -> Resu
     Ok(wrong == 0 && twice == 0 && refused == 0 && done.len() == seen.len())
 }
 
-/// Starts one run after the other until the kills are over, and sees each to its end.
+/// Starts one run after the other until the kills are over, and follows each to its end.
 async fn keep_running(
     address: Arc<str>,
     counter: Counter,
@@ -81,7 +82,7 @@ async fn keep_running(
     let mut all = Vec::new();
     while all.is_empty() || !*is_ending.borrow() {
         let key = format!("{client}-{}", all.len());
-        // The same key gives the same run, also from the next server.
+        // The same key gives the same run, even from the next server.
         let run = loop {
             match client::start(&address, clerk::NAME, "A letter.", &key).await {
                 Ok(run) => break run,
@@ -90,7 +91,7 @@ async fn keep_running(
         };
         let mut seen = Seen { run, viewer: Viewer::default(), refused: 0 };
         while !seen.viewer.is_over() {
-            // Whatever befalls the connection, the next one goes on where it stopped.
+            // If the connection fails, the next one resumes at the last event.
             if seen.viewer.view(&address, &seen.run).await.is_err() || seen.viewer.rests.is_none() {
                 sleep(PATIENCE).await;
             } else if let Some(run) = &seen.viewer.rests
@@ -105,7 +106,8 @@ async fn keep_running(
     Ok(all)
 }
 
-/// Answers what a run asks, as somebody does who looked at the world outside; true if an answer was refused.
+/// Answers a run's questions, as a person who inspected the external effects; returns true if an
+/// answer was rejected.
 async fn answer(address: &str, counter: &Counter, run: &Value) -> std::io::Result<bool> {
     let answers = run["questions"].as_array().into_iter().flatten().map(|question| {
         let value = match question["kind"].as_str() {

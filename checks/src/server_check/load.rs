@@ -1,4 +1,4 @@
-//! Many runs that stream at once, beside a bare stream of the same events.
+//! Many concurrent streaming runs, relative to a bare stream of the same events.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::{
     talker::{self, now},
 };
 
-/// What one kind of server took.
+/// Cost of one kind of server.
 struct Took {
     events: usize,
-    /// Microseconds of a processor for each event.
+    /// CPU microseconds per event.
     processor: f64,
-    /// KiB of memory for each stream.
+    /// Memory per stream in KiB.
     memory: f64,
-    /// Milliseconds from a piece being said to its being read: half of them, and 99 of a hundred.
+    /// Milliseconds from the sending of a piece to its receipt: median and 99th percentile.
     late: (f64, f64),
 }
 
-/// Times what a bare stream costs that an event may cost; in a debug build nobody counts.
+/// Maximum cost of an event, as a multiple of a bare stream's; not enforced in debug builds.
 const MOST: f64 = 2.0;
 
-/// True if every piece of every run came, and cost no more than it may.
+/// Returns true if every piece of every run arrived, within the cost limit.
 pub(super) async fn measure(runs: usize, pieces: usize) -> Result<bool, BoxError> {
     let (bare, agent) = (streams(What::Bare, runs, pieces).await?, streams(What::Agent, runs, pieces).await?);
     for (name, took) in [("bare", &bare), ("agent", &agent)] {
@@ -45,7 +45,7 @@ async fn streams(what: What, runs: usize, pieces: usize) -> Result<Took, BoxErro
     let mut all = Box::pin(futures::future::try_join_all((0..runs).map(|_| stream(what, &served.address, pieces))));
     let mut peak = before;
     let late = loop {
-        // The most that it has while all are under way.
+        // Peak memory while all are active.
         peak = peak.max(served.cost()?.0);
         match tokio::time::timeout(Duration::from_millis(100), &mut all).await {
             Ok(late) => break late?,
@@ -64,7 +64,7 @@ async fn streams(what: What, runs: usize, pieces: usize) -> Result<Took, BoxErro
     })
 }
 
-/// How late each piece of one stream was, in milliseconds.
+/// Returns the delay of each piece of one stream, in milliseconds.
 async fn stream(what: What, address: &str, pieces: usize) -> Result<Vec<f64>, BoxError> {
     let mut stream = match what {
         What::Bare => client::get(address, &format!("/{pieces}")).await?,

@@ -1,4 +1,4 @@
-//! A server under load, and under clients and a kernel that mean it no good: what its viewers see, and what it costs.
+//! Server under load, hostile clients and kills: completeness for its viewers, and cost.
 //!
 //! `cargo run --release -p agent-checks -- server-check`
 
@@ -15,53 +15,55 @@ mod talker;
 
 use agent::core::BoxError;
 
-/// The name of the subcommand, by which the program starts its own servers.
+/// Name of the subcommand, by which the program starts its own servers.
 pub(crate) const NAME: &str = "server-check";
 
-/// Checks and measures a server, at loopback addresses alone.
+/// Checks and measures a server, on loopback addresses only.
 ///
-/// Viewers whose connections are dropped at random places, viewers that stall, a server that is killed while runs are under way, many runs
-/// at once beside a bare stream of events, many idle viewers, and connections that mean no good. Prints figures. Exits with 1 if a viewer missed an event, had one
-/// twice or out of order, if a run was lost, an answer refused or something done twice, if a request got another status than it should, or if something cost more than it
-/// may; a part of which the number is 0 is left out.
+/// Covers viewers whose connections are dropped at random positions, viewers that stall, a server
+/// that is killed during active runs, many concurrent runs relative to a bare stream of events,
+/// many idle viewers, and hostile connections. Prints metrics. Exits with 1 if a viewer missed an
+/// event, had one twice or out of order, if a run was lost, an answer rejected or an effect
+/// repeated, if a request got an unexpected status, or if a cost limit was exceeded. A part whose
+/// number is 0 is skipped.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Connections that are dropped.
+    /// Number of dropped connections.
     #[arg(long, default_value_t = 1_000)]
     drops: usize,
-    /// Pieces of a run whose viewers stall: a minute of 5,000 a second.
+    /// Number of pieces of a run whose viewers stall: a minute at 5,000 per second.
     #[arg(long, default_value_t = 300_000)]
     stalled: usize,
-    /// Times that a server is killed.
+    /// Number of kills of a server.
     #[arg(long, default_value_t = 300)]
     kills: usize,
-    /// Runs under way while it is.
+    /// Number of active runs during the kills.
     #[arg(long, default_value_t = 50)]
     killed_runs: usize,
-    /// Runs that stream at once.
+    /// Number of concurrent streaming runs.
     #[arg(long, default_value_t = 1_000)]
     runs: usize,
-    /// Pieces that each of them streams.
+    /// Number of pieces per streaming run.
     #[arg(long, default_value_t = 100)]
     pieces: usize,
-    /// Viewers that only wait.
+    /// Number of idle viewers.
     #[arg(long, default_value_t = 10_000)]
     viewers: usize,
-    /// Connections that mean no good.
+    /// Number of hostile connections.
     #[arg(long, default_value_t = 10_000)]
     connections: usize,
-    /// For the program itself: be a server.
+    /// Internal: run as a server.
     #[arg(long, hide = true)]
     serve: Option<child::What>,
-    /// For the program itself: where a server keeps its sessions.
+    /// Internal: session directory of a server.
     #[arg(long, hide = true)]
     dir: Option<std::path::PathBuf>,
-    /// For the program itself: the port of a server.
+    /// Internal: port of a server.
     #[arg(long, hide = true, default_value_t = 0)]
     port: u16,
 }
 
-/// True if all that was asked for holds.
+/// Returns true if all requested checks pass.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     if let Some(what) = args.serve {
         child::serve(what, args.dir.as_deref(), args.port).await?;

@@ -1,4 +1,4 @@
-//! Viewers that stall: they connect, and read nothing until the run is over.
+//! Stalled viewers: they connect, and read nothing until the run has ended.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,29 @@ use super::{
     talker,
 };
 
-/// Viewers that stall.
+/// Number of stalled viewers.
 const VIEWERS: usize = 50;
-/// KiB of memory that one of them may take.
+/// Maximum memory per stalled viewer in KiB.
 const MOST: f64 = 512.0;
-/// When those come who are late: they have missed the beginning of the answer, and get nothing of it before it is whole.
+/// Delay of the late viewers: they have missed the beginning of the response, and receive nothing
+/// of it before it is complete.
 const LATE: Duration = Duration::from_millis(200);
-/// Times the processor that a run may need with viewers who are late, and seconds for their connections.
+/// Maximum CPU time of a run with late viewers: a factor, and seconds for their connections.
 const SLOWER: (f64, f64) = (1.5, 0.5);
 
-/// How a run went.
+/// Measurements of a run.
 struct Went {
     seconds: f64,
-    /// Seconds of a processor that the server used meanwhile.
+    /// CPU seconds of the server meanwhile.
     processor: f64,
-    /// Bytes of memory at most.
+    /// Peak memory in bytes.
     peak: u64,
-    /// Viewers that have not all that the run's journal has.
+    /// Number of viewers that lack events of the run's journal.
     behind: usize,
 }
 
-/// True if viewers who stall cost a run of so many pieces no memory to speak of and catch up, and those who are late do not slow it.
+/// Returns true if stalled viewers cost a run of so many pieces little memory and catch up, and
+/// late viewers do not slow it.
 pub(super) async fn measure(pieces: usize) -> Result<bool, BoxError> {
     let alone = run(pieces, 0, Duration::ZERO).await?;
     println!(
@@ -49,7 +51,7 @@ pub(super) async fn measure(pieces: usize) -> Result<bool, BoxError> {
             watched.seconds, watched.processor, watched.behind
         );
         let (times, seconds) = SLOWER;
-        // A build without optimisation says nothing of time.
+        // Timings of a build without optimisation are meaningless.
         let is_slowed =
             !cfg!(debug_assertions) && !after.is_zero() && watched.processor > alone.processor * times + seconds;
         holds &= each <= MOST && watched.behind == 0 && !is_slowed;
@@ -76,7 +78,8 @@ async fn run(pieces: usize, viewers: usize, after: Duration) -> Result<Went, Box
     }
     let (seconds, (_, processor), mut behind) = (began.elapsed().as_secs_f64(), served.cost()?, 0);
     let all = client::whole(&served.address, &run).await?;
-    // At once: the little room that a connection has here makes the kernel wait now and then for a fifth of a second.
+    // Concurrently: the small receive buffer sometimes makes the kernel wait for a fifth of a
+    // second.
     let caught_up = stalled.into_iter().map(async |(mut viewer, stream)| viewer.read(stream).await.map(|()| viewer));
     for viewer in try_join_all(caught_up).await? {
         behind += usize::from(!viewer.agrees(&all));

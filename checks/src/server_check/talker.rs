@@ -1,4 +1,4 @@
-//! The agent of the servers that are measured: it says as many pieces as it is asked for.
+//! Agent of the measured servers: streams as many pieces as requested.
 
 use std::{
     convert::Infallible,
@@ -15,19 +15,20 @@ use tokio::time::{Instant, sleep_until};
 
 use super::child::PAUSE;
 
-/// The agent's name.
+/// Name of the agent.
 pub(super) const NAME: &str = "talker";
 
-/// Pieces of one answer: who asks for more gets several.
+/// Maximum of pieces of one response: a request for more gets several responses.
 const OF_ONE: usize = 10_000;
 
-/// Nanoseconds since 1970, for whoever wants to know how long a piece was under way.
+/// Nanoseconds since the Unix epoch, to measure the delay of a piece.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Says so many pieces: for `100` with the time at a pace, for `100!` as fast as can be, and none for `wait`.
+/// Streams the requested pieces: `100` means 100 timestamps at a steady pace, `100!` 100 pieces as
+/// fast as possible; `wait` never responds.
 struct Talker;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Simulates runs of a tree of agents in worlds in which everything goes wrong that can, one for each seed.
+//! Simulates runs of a tree of agents with injected faults of every kind, one run per seed.
 
 mod tree;
 
@@ -13,28 +13,29 @@ use std::{
 
 use agent::exec::testing::{Broken, Simulated, Simulation};
 
-/// Simulates a run of a tree of agents for each seed, in a world in which everything goes wrong.
+/// Simulates a run of a tree of agents for each seed, with injected faults of every kind.
 ///
-/// Models and tools fail, stall and answer garbage, processes die, the run is cancelled and paused, in an order that the seed
-/// decides. Checks at the end that the conversation is paired, that the
-/// journal tells the same, that nothing was done twice in silence, and that usage adds up. Exits with 1 if a seed fails.
+/// Models and tools fail, stall and return garbage, processes die, the run is cancelled and paused,
+/// in an order that the seed determines. Checks at the end that every call has its result, that the
+/// journal agrees, that nothing was silently repeated, and that usage adds up. Exits with 1 if a
+/// seed fails.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many seeds.
+    /// Number of seeds.
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     first: u64,
-    /// Print the journal of each run, an entry a line.
+    /// Print the journal of each run, one entry per line.
     #[arg(long)]
     trace: bool,
-    /// Runs at the same time. Default: one for each processor.
+    /// Number of concurrent runs. Default: one per processor.
     #[arg(long)]
     jobs: Option<usize>,
 }
 
-/// What happened in all worlds together.
+/// Totals over all simulations.
 #[derive(Debug, Default)]
 struct Total {
     runs: u64,
@@ -72,7 +73,7 @@ fn simulate(seed: u64) -> Result<Simulated, Broken> {
     Simulation::new(seed).run(tree::tree)
 }
 
-/// True if no seed fails.
+/// Returns true if no seed fails.
 pub(crate) fn run(args: &Args) -> bool {
     let (next, total) = (AtomicU64::new(args.first), Mutex::new(Total::default()));
     let end = args.first.saturating_add(args.seeds);

@@ -1,4 +1,4 @@
-//! The agents that are simulated.
+//! Simulated agents.
 
 use agent::{
     Agent, Effect, Result, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
@@ -8,7 +8,7 @@ use agent::{
 };
 use serde_json::json;
 
-/// A tool of one of the many kinds that there are.
+/// Tool of one of many kinds.
 struct Kind {
     name: &'static str,
     options: fn(ToolOptions) -> ToolOptions,
@@ -30,7 +30,7 @@ const KINDS: [Kind; 9] = [
 impl Tool for Kind {
     fn spec(&self) -> ToolSpec {
         let properties = json!({"text": {"type": "string"}, "n": {"type": "integer"}, "notes": {"type": "array"}});
-        // What the state gives is not the model's to say.
+        // Parameters filled from the state are hidden from the model.
         let properties = match self.name {
             "read" => properties,
             _ => json!({"text": properties["text"], "n": properties["n"]}),
@@ -57,7 +57,7 @@ fn agent(name: &str, world: &World) -> AgentBuilder {
     KINDS.into_iter().fold(builder, |builder, kind| builder.tool(world.tool(kind)))
 }
 
-/// A tree on three levels, with tools of every kind.
+/// Returns a tree on three levels, with tools of every kind.
 pub(crate) fn tree(world: &World) -> Result<Agent> {
     let leaf = agent("leaf", world).max_steps(3).final_answer(true).build()?;
     let middle = agent("middle", world).middleware(Delegation::new().to("leaf", "Helps.", leaf.clone())).build()?;

@@ -1,21 +1,21 @@
-//! Twenty agents that cannot work, and what they are told when they are built.
+//! Twenty misconfigured agents, and the errors of building them.
 //!
-//! Each is refused before anything runs, with a message that says what to change. Exits with an error if one is built, or if its
-//! message does not say the fix.
+//! Each is rejected before anything runs, with a message that says what to change. Exits with an
+//! error if one is built, or if its message does not name the fix.
 
 mod stacks;
 
 use self::stacks::{Bad, all};
 
-/// Builds twenty agents that cannot work, and prints what is said about each.
+/// Builds twenty misconfigured agents, and prints the error of each.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only those whose names contain this.
+    /// Only build those whose names contain this text.
     #[arg(long, default_value = "")]
     only: String,
 }
 
-/// True if all are refused with the fix.
+/// Returns true if all are rejected with the fix.
 pub(crate) fn run(args: &Args) -> bool {
     let stacks = all();
     let wanted: Vec<_> = stacks.iter().filter(|bad| bad.name.contains(&args.only)).collect();
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> bool {
     wrong == 0
 }
 
-/// What is said about a stack when it is built.
+/// Returns the error of building a stack.
 fn refusal(bad: &Bad) -> Result<String, String> {
     match (bad.stack)().build() {
         Ok(_) => Err("it was built".to_owned()),

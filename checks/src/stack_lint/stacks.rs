@@ -1,4 +1,4 @@
-//! The agents that cannot work.
+//! Misconfigured agents.
 
 use agent::{
     Agent, AgentBuilder, Middleware, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
@@ -11,12 +11,12 @@ use agent::{
 };
 use serde_json::json;
 
-/// An agent that cannot work.
+/// Misconfigured agent.
 pub(crate) struct Bad {
-    /// What is wrong with it.
+    /// Description of the fault.
     pub(crate) name: &'static str,
     pub(crate) stack: fn() -> AgentBuilder,
-    /// What the message must say.
+    /// Text that the error must contain.
     pub(crate) fix: &'static str,
 }
 
@@ -144,7 +144,7 @@ fn agent() -> AgentBuilder {
     Agent::builder("lint", ScriptedModel::new([]))
 }
 
-/// A middleware that does nothing but stand somewhere.
+/// Middleware with a placement and no function.
 struct Placed(&'static str, Placement);
 
 #[async_trait]
@@ -158,7 +158,7 @@ impl Middleware for Placed {
     }
 }
 
-/// A tool of this name.
+/// Tool of this name.
 struct Named(&'static str, ToolOptions);
 
 #[async_trait]

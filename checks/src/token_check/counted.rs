@@ -1,4 +1,4 @@
-//! Which recorded prompts can be compared with what was reported of them.
+//! Selection of recorded prompts whose counts can be compared with the reported usage.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 
 use crate::recordings::{Exchange, WIRES, response};
 
-/// A recorded prompt.
+/// Recorded prompt.
 pub(super) enum Counted {
-    /// The whole prompt, and what its provider reported.
+    /// Whole prompt, with the usage that its provider reported.
     Comparable { request: ModelRequest, usage: Usage, has_media: bool },
-    /// A part of the prompt is known to its provider alone.
+    /// A part of the prompt is known to its provider only.
     LeftOut(&'static str),
-    /// There is no answer, or it says nothing of its prompt.
+    /// There is no response, or it reports no prompt tokens.
     Nothing,
 }
 
@@ -59,7 +59,7 @@ impl Counted {
 enum Kind {
     Text,
     Media,
-    /// Media of which the recording has not all.
+    /// Media that the recording truncates.
     Cut,
     Other,
 }
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// True if something of the message is of such a kind.
+/// Returns true if any content of the message is of this kind.
 fn holds(message: &Message, is: &dyn Fn(Kind) -> bool) -> bool {
     let parts = |parts: &[Part]| {
         parts.iter().any(|part| {

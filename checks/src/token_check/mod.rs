@@ -1,4 +1,5 @@
-//! Compares counts of requests with what their providers reported, on recorded exchanges with real servers.
+//! Compares token counts of requests with the usage that their providers reported, on recorded
+//! exchanges with real servers.
 //!
 //! `cargo run --release -p agent-checks -- token-check exchanges.jsonl.gz`
 
@@ -15,29 +16,30 @@ use agent::{
 use self::{counted::Counted, report::Report};
 use crate::recordings::Exchange;
 
-/// Compares counts of requests with what their providers reported.
+/// Compares token counts of requests with the usage that their providers reported.
 ///
-/// Of each exchange of the file whose answer says what the prompt used: how far the counters are from that, by wire and by
-/// provider; prompts with images or documents apart. The calibrated counters have learned from the exchanges with the same model
-/// before it. Prompts of which the provider does not show all (with tools of its own, or with what it kept) are left out, and
-/// counted. Exits with 1 if for some wire with 20 exchanges or more a calibrated counter is further off than the one inside it.
+/// For each exchange of the file whose response reports prompt tokens: the error of the counters,
+/// by wire and by provider; prompts with images or documents separately. The calibrated counters
+/// have learned from the earlier exchanges with the same model. Prompts of which the provider hides
+/// a part (server-side tools, or stored state) are excluded, and counted. Exits with 1 if for a
+/// wire with 20 exchanges or more a calibrated counter has a larger error than the underlying one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
+    /// Exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.
     file: PathBuf,
-    /// The least tokens of a prompt: what a small one costs is what providers put around it.
+    /// Minimum tokens of a prompt: small prompts are dominated by the providers' overhead.
     #[arg(long, default_value_t = 200)]
     least: u64,
-    /// Print the exchanges of which a counter is further off than this, in percent.
+    /// Print the exchanges for which a counter's error exceeds this percentage.
     #[arg(long, value_name = "PERCENT")]
     show: Option<f64>,
 }
 
-/// What counts a prompt, in the order of the report: a counter, and the same after it has learned.
+/// Counters in report order: each uncalibrated and calibrated.
 pub(crate) const COUNTERS: [&str; 4] =
     ["four characters", "four characters, put right", "tokenizer", "tokenizer, put right"];
 
-/// True if calibration is worth it.
+/// Returns true if calibration helps.
 pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
     let mut measured = Measured::new(args.least);
     for exchange in Exchange::read(&args.file)? {
@@ -53,14 +55,14 @@ pub(crate) fn run(args: &Args) -> Result<bool, BoxError> {
     Ok(measured.report.calibration_helps())
 }
 
-/// How far each counter is off: a share of what was reported. None of one that learned nothing yet, and so is not calibrated.
+/// Relative error of each counter. `None` for a calibrated counter without training data.
 type Errors = [Option<f64>; 4];
 
-/// What was measured so far.
+/// Measurements so far.
 struct Measured {
     least: u64,
     report: Report,
-    /// By wire, provider and model.
+    /// Calibrated counters by wire, provider and model.
     learned: BTreeMap<[String; 3], [CalibratedCounter; 2]>,
 }
 
@@ -69,7 +71,8 @@ impl Measured {
         Self { least, report: Report::default(), learned: BTreeMap::new() }
     }
 
-    /// The tokens of the exchange's prompt and how far the counters are off; none for one that cannot be compared.
+    /// Returns the tokens of the exchange's prompt and the errors of the counters; `None` if it
+    /// cannot be compared.
     fn take(&mut self, exchange: &Exchange) -> Result<Option<(u64, Errors)>, BoxError> {
         let (request, usage, has_media) = match Counted::of(exchange)? {
             Counted::Comparable { request, usage, has_media } => (request, usage, has_media),
@@ -104,10 +107,11 @@ impl Measured {
 mod tests {
     use super::*;
 
-    /// Prompts of tests of open projects, without their answers; what their providers reported of them.
+    /// Prompts from the tests of open-source projects, without responses, with the usage that their
+    /// providers reported.
     const FIXTURE: &str = include_str!("fixture.jsonl");
 
-    /// What the mean of each counter is off by, by wire.
+    /// Expected mean error of each counter, by wire.
     const MEANS: [(&str, [f64; 4]); 6] = [
         ("openai-chat", [0.04, 0.06, 0.06, 0.05]),
         ("openai-responses", [0.16, 0.07, 0.07, 0.075]),
@@ -117,7 +121,7 @@ mod tests {
         ("cohere-chat", [0.96, 0.06, 0.96, 0.06]),
     ];
 
-    /// How far a mean may be from that.
+    /// Tolerance of the mean errors.
     const BAND: f64 = 0.02;
 
     #[test]

@@ -1,19 +1,19 @@
-//! What is printed.
+//! Printed report.
 
 use std::{collections::BTreeMap, fmt};
 
 use super::{COUNTERS, Errors};
 
-/// How far each counter was off: shares of what the provider reported.
+/// Relative errors of each counter.
 #[derive(Default)]
 pub(crate) struct Report {
     wires: BTreeMap<String, Table>,
     providers: BTreeMap<String, Table>,
-    /// By wire and reason.
+    /// Counts by wire and reason.
     left_out: BTreeMap<(String, &'static str), usize>,
 }
 
-/// The errors of each counter, and the prompts of which they are.
+/// Errors of each counter, and number of prompts.
 #[derive(Default)]
 struct Table {
     prompts: usize,
@@ -35,12 +35,12 @@ impl Report {
         self.providers.entry(row(provider)).or_default().add(errors);
     }
 
-    /// Counts an exchange of which no comparison is possible.
+    /// Counts an exchange that cannot be compared.
     pub(super) fn left_out(&mut self, wire: &str, why: &'static str) {
         *self.left_out.entry((wire.to_owned(), why)).or_default() += 1;
     }
 
-    /// The mean error of each counter on prompts of this wire, where it has counted any.
+    /// Returns the mean error of each counter on prompts of this wire, if it has counted any.
     #[cfg(test)]
     pub(super) fn means(&self, wire: &str) -> [Option<f64>; 4] {
         let errors =
@@ -48,14 +48,14 @@ impl Report {
         std::array::from_fn(|at| errors(at).map(|errors| mean(errors)))
     }
 
-    /// True if no wire of which enough is known is counted worse with calibration.
+    /// Returns true if calibration worsens no wire with enough data.
     pub(crate) fn calibration_helps(&self) -> bool {
         let helps = |[plain, calibrated]: [&Vec<f64>; 2]| calibrated.len() < 20 || mean(calibrated) <= mean(plain);
         self.wires.values().all(|Table { errors: [a, b, c, d], .. }| helps([a, b]) && helps([c, d]))
     }
 }
 
-/// The mean of how far they are off, whichever way.
+/// Returns the mean absolute error.
 fn mean(errors: &[f64]) -> f64 {
     errors.iter().map(|error| error.abs()).sum::<f64>() / errors.len() as f64
 }

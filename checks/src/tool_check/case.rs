@@ -1,4 +1,4 @@
-//! Tools that were offered, and the calls that answered a question.
+//! Offered tools, and the calls that answered a question.
 
 use std::{io, path::Path};
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::recordings::{Exchange, WIRES, lines, response};
 
-/// Tools that were offered, and the calls that answered a question.
+/// Offered tools, and the calls that answered a question.
 #[derive(Debug, Deserialize)]
 pub(super) struct Case {
     pub(super) id: String,
-    /// What was asked; none if the calls answer something else, such as the result of another call.
+    /// Question; `None` if the calls respond to something else, such as a tool result.
     pub(super) question: Option<String>,
     pub(super) tools: Vec<ToolSpec>,
     pub(super) calls: Vec<Call>,
 }
 
-/// A call, with its arguments as the model wrote them or as the data has them.
+/// Call, with its arguments in the model's or the data set's form.
 #[derive(Debug, Deserialize)]
 pub(super) struct Call {
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Call {
 }
 
 impl Case {
-    /// The cases of a file, which holds exchanges or questions.
+    /// Reads the cases of a file, which holds exchanges or questions.
     pub(super) fn read(file: &Path) -> io::Result<Vec<Self>> {
         let mut cases = Vec::new();
         for line in lines(file)? {
@@ -40,7 +40,7 @@ impl Case {
         Ok(cases)
     }
 
-    /// That of an exchange; none if it offers no tool or was not understood.
+    /// Converts an exchange; `None` if it offers no tool or cannot be decoded.
     fn of(exchange: &Exchange) -> io::Result<Option<Self>> {
         let Some(wire) = WIRES.iter().find(|wire| wire.api() == exchange.api) else { return Ok(None) };
         let Some(sent) = &exchange.request.json else { return Ok(None) };

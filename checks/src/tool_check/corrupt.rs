@@ -1,16 +1,17 @@
-//! Arguments that fit, made wrong at one place, with a plain reading of the schema that asks no validator.
+//! Valid arguments corrupted at one place, with a simple interpretation of the schema that uses no
+//! validator.
 
 use serde_json::{Value, json};
 
-/// Arguments that do not fit their schema, and how the place is called at which they do not.
+/// Arguments that violate their schema, and the name of the corrupted place.
 #[derive(Debug)]
 pub(super) struct Corrupted {
     pub(super) arguments: Value,
     pub(super) place: String,
 }
 
-/// Each of these arguments once without a parameter that is required, and once with a value of another type, where the schema
-/// says without conditions what is required and of which type a value is.
+/// Returns these arguments once without a required parameter, and once with a value of another
+/// type, where the schema states requirements and types unconditionally.
 pub(super) fn corrupted(schema: &Value, arguments: &Value) -> Vec<Corrupted> {
     let mut places = Vec::new();
     visit(schema, arguments, &[], &mut places);
@@ -27,10 +28,10 @@ pub(super) fn corrupted(schema: &Value, arguments: &Value) -> Vec<Corrupted> {
     places.into_iter().filter_map(made_wrong).collect()
 }
 
-/// A place at which a value can be made wrong.
+/// Place at which a value can be corrupted.
 struct Place {
     path: Vec<Step>,
-    /// The field that is left out; without one the value itself becomes another.
+    /// Field to remove; `None` to replace the value itself.
     missing: Option<String>,
     name: String,
 }

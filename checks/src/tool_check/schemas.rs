@@ -1,4 +1,5 @@
-//! Schemas that compile and come back, calls that fit, and corrupted calls that do not.
+//! Checks that schemas compile and survive serialisation, that calls match, and that corrupted
+//! calls do not.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,26 +11,26 @@ use super::{
     corrupt::{Corrupted, corrupted},
 };
 
-/// What was found of the schemas and the calls.
+/// Results for schemas and calls.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
-    /// What became of each tool, by all that it says of itself.
+    /// Result for each tool, by its whole definition.
     tools: BTreeMap<String, Option<ArgumentSchema>>,
-    /// Schemas that serde does not give back as they were.
+    /// Number of schemas that serde changes.
     changed: usize,
     calls: usize,
     refused: usize,
-    /// Calls of tools that were not offered, or whose schema does not compile.
+    /// Number of calls of tools that were not offered, or whose schema does not compile.
     without_schema: usize,
     corrupted: usize,
-    /// Corrupted calls that were taken.
+    /// Number of corrupted calls that were accepted.
     taken: usize,
-    /// Corrupted calls that were refused without the name of the place.
+    /// Number of corrupted calls that were rejected without the name of the place.
     misplaced: usize,
 }
 
 impl Schemas {
-    /// Reads the tools of a case, and its calls.
+    /// Processes the tools and the calls of a case.
     pub(super) fn take(&mut self, case: &Case, show: bool) {
         let tell = |what: String| {
             if show {
@@ -65,7 +66,7 @@ impl Schemas {
         self.calls += 1;
         let arguments = match &call.arguments {
             Value::String(text) => schema.parse(text).value,
-            // What data has as a value is written as a model would.
+            // Data sets with JSON values are converted to a model's text.
             value => schema.parse(&value.to_string()).value,
         };
         if let Err(e) = schema.check(&arguments, &[]) {
@@ -89,15 +90,15 @@ impl Schemas {
         }
     }
 
-    /// True if no schema is changed, no corrupted call gets through or is told of wrongly, and no more right calls than this
-    /// share in percent are refused.
+    /// Returns true if no schema changes, every corrupted call is rejected with the correct place,
+    /// and at most this percentage of correct calls is rejected.
     pub(super) fn hold(&self, allowed: f64) -> bool {
         let refused = self.refused as f64 * 100.0 / self.calls.max(1) as f64;
         self.changed + self.taken + self.misplaced == 0 && refused <= allowed
     }
 }
 
-/// All that a tool says of itself.
+/// Returns the whole definition of a tool as a key.
 fn key(tool: &ToolSpec) -> String {
     format!("{} {} {}", tool.name, tool.description, tool.parameters)
 }

@@ -1,4 +1,4 @@
-//! The search among many tools, through the agent that a user would build.
+//! Tool search, through an agent as a user would build it.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use serde_json::json;
 
 use super::case::Case;
 
-/// The most tokens that the definitions of deferred tools may cost a model call.
+/// Maximum of tokens that the definitions of deferred tools may add to a model call.
 const BAR: u64 = 2000;
 
-/// What was found of the search.
+/// Results of the search.
 #[derive(Debug)]
 pub(super) struct Search {
     tools: usize,
-    /// Tokens of all definitions, of what the model is shown before it searches, and of the most that it was shown after.
+    /// Tokens of all definitions, of those shown before a search, and the maximum shown after one.
     tokens: [u64; 3],
     questions: usize,
     wanted: usize,
@@ -32,10 +32,11 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Asks an agent that defers the tools of these cases for those that answer the questions.
+    /// Searches for the tools that answer the questions, with an agent that defers the tools of
+    /// these cases.
     pub(super) fn of(cases: &[Case], most_tools: usize, most_questions: usize, show: bool) -> Result<Self, BoxError> {
         let mut tools: BTreeMap<&str, &ToolSpec> = BTreeMap::new();
-        // One recording has a search of its own.
+        // One recording has a search tool of its own.
         let usable = |tool: &&ToolSpec| tool.name != "search_tools" && ArgumentSchema::compile(tool).is_ok();
         for tool in cases.iter().flat_map(|case| &case.tools).filter(usable) {
             if tools.len() < most_tools {
@@ -73,7 +74,7 @@ impl Search {
         Ok(this)
     }
 
-    /// True if definitions stay below what they may cost.
+    /// Returns true if definitions stay below the limit.
     pub(super) fn holds(&self) -> bool {
         self.tokens[1] < BAR
     }
@@ -94,7 +95,8 @@ impl fmt::Display for Search {
     }
 }
 
-/// Searches with the words of the question and is done then. Keeps what it was shown before and after.
+/// Model that searches with the words of the question and finishes. Records the tools shown before
+/// and after.
 #[derive(Clone, Default)]
 struct Searching(Arc<Mutex<[ToolSpecs; 2]>>);
 

@@ -1,7 +1,8 @@
-//! What a turn of a stored session costs as the session grows: the processor's time and the bytes of its entries, in a process that
-//! knows the session and in one that sees it for the first time.
+//! Cost of a turn as the stored session grows: CPU time and bytes of its entries, in a process that
+//! has the session cached and in one that loads it.
 //!
-//! Prints a table and ends with 1 if a turn costs more because others were before it. Time is only judged in release builds.
+//! Prints a table and exits with 1 if the cost of a turn grows with the session. Time is only
+//! judged in release builds.
 
 mod session;
 
@@ -9,24 +10,25 @@ use agent::core::Result;
 
 use self::session::{Cost, Session};
 
-/// Measures turns 10, 1,000 and 10,000 of one session: that each costs the same, in bytes and in the processor's time.
+/// Measures turns 10, 1,000 and 10,000 of one session: each must cost the same, in bytes and in CPU
+/// time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The turns that are measured.
+    /// Numbers of the measured turns.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 10_000])]
     turns: Vec<usize>,
-    /// A database of PostgreSQL in which sessions may be made, beside a file of SQLite.
+    /// PostgreSQL database for sessions, in addition to a SQLite file.
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// The directory for the file. Default: the current one.
+    /// Directory for the file. Default: the current one.
     #[arg(long, default_value = ".")]
     dir: std::path::PathBuf,
 }
 
-/// How many turns are measured at each place; the median counts.
+/// Number of turns measured at each position; the median counts.
 const SAMPLES: usize = 9;
 
-/// True if no turn costs more because others were before it.
+/// Returns true if the cost of a turn does not grow with the session.
 pub(crate) async fn run(args: &Args) -> Result<bool> {
     let dir = tempfile::tempdir_in(&args.dir)
         .map_err(|e| agent::Error::config("the directory cannot be written to: name another").with_source(e))?;
@@ -48,7 +50,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
     Ok(holds)
 }
 
-/// Prints a row, and says whether it may be so.
+/// Prints a row; returns true if it is within the limits.
 fn judge(store: &str, turn: usize, warm: Cost, cold: Cost, first: Cost) -> bool {
     let ratio = |one: f64, other: f64| one / other.max(1.0);
     let (time, bytes) = (ratio(warm.cpu, first.cpu), ratio(warm.bytes as f64, first.bytes as f64));

@@ -1,4 +1,4 @@
-//! A session that grows by turns of four steps, three of them with a tool call.
+//! Session that grows by turns of four steps, three of them with a tool call.
 
 use std::{fs, sync::Arc};
 
@@ -11,12 +11,12 @@ use agent::{
 };
 use serde_json::json;
 
-/// What a turn took.
+/// Cost of a turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
-    /// The processor's time in this process, in microseconds.
+    /// CPU time of this process in microseconds.
     pub(super) cpu: f64,
-    /// The bytes of its entries.
+    /// Bytes of its entries.
     pub(super) bytes: usize,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Session {
     journal: Arc<dyn Journal>,
     agent: Agent,
     turns: usize,
-    /// The number of the newest entry.
+    /// Sequence number of the newest entry.
     newest: u64,
 }
 
@@ -57,7 +57,7 @@ impl Session {
         self.agent.start(RunRequest::user("How is it?").session(self.name.as_str())).await.map(drop)
     }
 
-    /// Takes turns until there are so many.
+    /// Adds turns up to this number.
     pub(super) async fn grow(&mut self, turns: usize) -> Result<()> {
         while self.turns < turns {
             self.turn().await?;
@@ -65,7 +65,7 @@ impl Session {
         self.written().await.map(drop)
     }
 
-    /// The median of so many turns of a process that knows the session.
+    /// Returns the median cost of turns in a process that has the session cached.
     pub(super) async fn warm(&mut self, turns: usize) -> Result<Cost> {
         let (mut times, mut sizes) = (Vec::new(), Vec::new());
         for _ in 0..turns {
@@ -79,7 +79,7 @@ impl Session {
         Ok(Cost { cpu: times[turns / 2], bytes: sizes[turns / 2] })
     }
 
-    /// One turn of a process that sees the session for the first time.
+    /// Runs one turn in a process that loads the session.
     pub(super) async fn cold(&mut self) -> Result<Cost> {
         self.journal = self.address.open().await?;
         self.agent = agent(self.journal.clone())?;
@@ -89,7 +89,7 @@ impl Session {
         Ok(Cost { cpu, bytes: self.written().await? })
     }
 
-    /// The bytes of what was written since this was asked last.
+    /// Returns the bytes written since the last call.
     async fn written(&mut self) -> Result<usize> {
         let mut bytes = 0;
         loop {
@@ -108,7 +108,7 @@ impl Session {
     }
 }
 
-/// The time that all threads of this process had a processor, in microseconds.
+/// Returns the CPU time of all threads of this process in microseconds.
 fn cpu() -> Result<f64> {
     let none = |e| Error::new(ErrorKind::Config, "the time of threads is not known: this needs Linux").with_source(e);
     let mut nanoseconds = 0.0;

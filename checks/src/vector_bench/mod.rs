@@ -1,4 +1,4 @@
-//! How long searches take among many vectors in a file, and that they find what is nearest.
+//! Duration and accuracy of searches among many vectors in a file.
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +12,25 @@ use agent::{
     store::SqliteVectorStore,
 };
 
-/// Records that are kept at once.
+/// Number of records stored per batch.
 const BATCH: usize = 1_000;
 
-/// Measures searches among many vectors in a SQLite file, and checks that they find what is nearest.
+/// Measures searches among many vectors in a SQLite file, and checks that they find the nearest
+/// ones.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many vectors.
+    /// Number of vectors.
     #[arg(long, default_value_t = 10_000)]
     vectors: usize,
-    /// How many numbers each has.
+    /// Number of dimensions.
     #[arg(long, default_value_t = 512)]
     dimensions: usize,
-    /// How many searches of each kind.
+    /// Number of searches of each kind.
     #[arg(long, default_value_t = 20)]
     searches: usize,
 }
 
-/// Numbers that look random and are the same in each run.
+/// Pseudo-random numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -81,7 +82,8 @@ fn vector(values: Vec<f32>) -> Vector {
     Vector::of("bench:random", values)
 }
 
-/// The median and the worst of searches; true if all found what is nearest of `all`, or nothing is to be compared.
+/// Returns the median and maximum duration of searches; true if all found the nearest vectors of
+/// `all`, or there is nothing to compare with.
 async fn measure(
     what: &str,
     store: &SqliteVectorStore,

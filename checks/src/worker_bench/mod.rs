@@ -1,4 +1,5 @@
-//! Measures what workers do over one queue, and what a step of theirs costs beside one bare `INSERT`.
+//! Measures the throughput of workers on one queue, and the cost of a step relative to one bare
+//! `INSERT`.
 
 use std::{
     sync::{
@@ -20,33 +21,37 @@ use tokio::time::sleep;
 
 use crate::worker_kill::database::Database;
 
-/// Steps of each run.
+/// Number of steps of each run.
 const STEPS: usize = 10;
 
-/// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in a PostgreSQL of the check's own, and tells steps a second. Then one worker
-/// does one long run, and nothing else: what a turn of it takes beside its model, in how many transactions, and what its first and last turns take and leave.
-/// A turn is a model call and a tool call whose effect must not be repeated: two steps of the journal. Each stands beside one bare INSERT into the same server,
-/// by a client that does nothing else. Results become durable while the model thinks, so that a model that answers at once shows what the database does, and one
-/// of 5 ms what a run waits for. Both wait for the disk.
+/// Runs agents whose model takes 20 ms in 1, 2 and 4 workers that share a queue in the check's own
+/// PostgreSQL server, and reports steps per second. Then one worker executes a single long run: the
+/// time of a turn beside its model call, its number of transactions, and the time and size of its
+/// first and last turns. A turn is a model call and a tool call whose effect must not be repeated:
+/// two steps of the journal. Each is compared with one bare INSERT into the same server, by an
+/// otherwise idle client. Results become durable during the model call, so a model that responds
+/// immediately shows the cost of the database, and one of 5 ms the time that a run waits. Both wait
+/// for the disk.
 ///
-/// A turn is timed from one model's answer to the next, as the journal tells it, so that neither the worker's start nor the run's claim counts.
+/// A turn is timed from one model response to the next, according to the journal, which excludes
+/// the worker's start and the run's claim.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Runs of ten steps for each worker.
+    /// Number of runs of ten steps per worker.
     #[arg(long, default_value_t = 64)]
     runs: u64,
-    /// Runs under way at once in each worker.
+    /// Number of concurrent runs per worker.
     #[arg(long, default_value_t = 16)]
     at_once: usize,
-    /// What the model takes, in milliseconds.
+    /// Duration of a model call, in milliseconds.
     #[arg(long, default_value_t = 20)]
     model: u64,
-    /// Steps of the long run; at least two.
+    /// Number of steps of the long run; at least two.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
     turns: u32,
 }
 
-/// Always true: it measures.
+/// Always returns true, since it only measures.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     let Some(database) = Database::start_durable()? else {
         println!("skipped: no postgres");
@@ -66,7 +71,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
         let long = Load { workers: 1, at_once: 1, runs: 1, steps: turns, model: takes };
         let Measured { transactions, model, .. } = long.measure(&database, schema).await?;
         let steps = steps_of(&database, schema).await?;
-        // The first answer has none before it.
+        // The first response has no predecessor.
         let whole = steps.iter().map(|step| step.1).sum::<u64>() as f64 / (turns - 1) as f64;
         let turn = whole - model.as_secs_f64() * 1e3 / turns as f64;
         println!(
@@ -91,7 +96,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     Ok(true)
 }
 
-/// What is run.
+/// Workload.
 struct Load {
     workers: u64,
     at_once: usize,
@@ -100,12 +105,12 @@ struct Load {
     model: Duration,
 }
 
-/// What came of it.
+/// Measurements.
 struct Measured {
     took: Duration,
-    /// What models took.
+    /// Total time of model calls.
     model: Duration,
-    /// Those of the journals.
+    /// Transactions of the journals.
     transactions: u64,
 }
 
@@ -149,7 +154,7 @@ impl Load {
     }
 }
 
-/// The bytes that each step of the first run left, and the milliseconds that it took.
+/// Returns the bytes of each step of the first run, and its duration in milliseconds.
 async fn steps_of(database: &Database, schema: &str) -> Result<Vec<(u64, u64)>, BoxError> {
     let url = database.url(database.port());
     let journal = PostgresJournal::builder(&url).schema(format!("journal_{schema}")).connect().await?;
@@ -166,7 +171,7 @@ async fn steps_of(database: &Database, schema: &str) -> Result<Vec<(u64, u64)>, 
     Ok(steps)
 }
 
-/// The milliseconds that one row costs which is inserted by itself.
+/// Returns the duration of inserting a single row, in milliseconds.
 fn insert(database: &Database) -> Result<f64, BoxError> {
     let (port, host) = (database.port().to_string(), "127.0.0.1");
     let to = ["-h", host, "-p", &port, "-U", "tests", "postgres"];
@@ -182,11 +187,11 @@ fn insert(database: &Database) -> Result<f64, BoxError> {
     latency.ok_or_else(|| "pgbench did not say what an INSERT takes".into())
 }
 
-/// A model that takes its time, and calls a tool in each step but the last.
+/// Slow model that calls a tool in each step but the last.
 struct Slow {
     takes: Duration,
     steps: usize,
-    /// Nanoseconds in all.
+    /// Total nanoseconds.
     slept: Arc<AtomicU64>,
 }
 
@@ -199,7 +204,7 @@ impl Model for Slow {
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         if !self.takes.is_zero() {
             let began = Instant::now();
-            sleep(self.takes).await; // which takes a millisecond even for nothing
+            sleep(self.takes).await; // takes a millisecond even for zero
             self.slept.fetch_add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count() + 1;

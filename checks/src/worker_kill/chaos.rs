@@ -1,4 +1,4 @@
-//! What is done to workers, connections and the database.
+//! Faults injected into workers, connections and the database.
 
 use std::{
     fmt,
@@ -11,28 +11,28 @@ use tokio::time::sleep;
 
 use super::{LEASE, database::Database, proxy::Proxy, worker::Workers};
 
-/// Decides what is done next, and does it.
+/// Chooses and injects the next fault.
 pub(super) struct Chaos {
     rng: SeededRng,
     shares: Shares,
     pub(super) done: Done,
 }
 
-/// How many of a hundred blows are not kills.
+/// Percentages of faults other than kills.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Shares {
-    /// How many of a hundred blows stop a worker for longer than its lease, and let it go on.
+    /// Percentage of faults that stop a worker for longer than its lease, and continue it.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..33))]
     stops: u64,
-    /// How many of a hundred stall or cut the workers' connections.
+    /// Percentage of faults that stall or cut the workers' connections.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(0..33))]
     cuts: u64,
-    /// How many of a hundred stop the database at once, and start it again.
+    /// Percentage of faults that stop the database immediately, and restart it.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(0..33))]
     restarts: u64,
 }
 
-/// How often each was done.
+/// Number of injected faults of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) kills: u64,
@@ -47,7 +47,7 @@ impl Chaos {
         Self { rng: SeededRng::new(seed), shares, done: Done::default() }
     }
 
-    /// Waits a moment, and strikes once.
+    /// Waits a moment, and injects one fault.
     pub(super) async fn strike(&mut self, workers: &mut Workers, proxy: &Proxy, database: &Database) -> io::Result<()> {
         sleep(Duration::from_millis(50 + self.rng.below(800))).await;
         let one = usize::try_from(self.rng.below(workers.number() as u64)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that the check starts, stops and starts again.
+//! PostgreSQL server that the check starts, stops and restarts.
 
 use std::{
     env, fs, io,
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A server with a directory of its own, on a port of this machine. It ends with this value.
+/// Server with its own directory, on a local port. Stopped when dropped.
 pub(crate) struct Database {
     programs: PathBuf,
     dir: PathBuf,
@@ -17,12 +17,13 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Makes a cluster and starts it; none if PostgreSQL is not installed. It does not wait for the disk: the operating system survives.
+    /// Creates a cluster and starts it; `None` if PostgreSQL is not installed. Commits are not
+    /// synced to disk: only processes crash, not the operating system.
     pub(crate) fn start() -> io::Result<Option<Self>> {
         Self::start_with("off")
     }
 
-    /// As [`start`](Self::start), with a commit as it is elsewhere.
+    /// Like [`start`](Self::start), with durable commits as in production.
     pub(crate) fn start_durable() -> io::Result<Option<Self>> {
         Self::start_with("on")
     }
@@ -42,7 +43,7 @@ impl Database {
         Ok(Some(database))
     }
 
-    /// Starts the server, and waits until it takes connections.
+    /// Starts the server, and waits until it accepts connections.
     pub(crate) fn up(&self) -> io::Result<()> {
         let options = format!(
             "-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync={} -c max_connections=300",
@@ -63,7 +64,7 @@ impl Database {
         self.port
     }
 
-    /// How it is reached by way of a port.
+    /// Returns the URL of the database via a port.
     pub(crate) fn url(&self, port: u16) -> String {
         format!("host=127.0.0.1 port={port} user=tests dbname=postgres sslmode=disable")
     }
@@ -78,7 +79,7 @@ impl Database {
         if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program} failed: {status}"))) }
     }
 
-    /// What one of the server's programs writes.
+    /// Returns the output of one of the server's programs.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> io::Result<String> {
         let output =
             command(self.programs.join(program).as_os_str()).args(arguments).current_dir(&self.dir).output()?;
@@ -97,7 +98,7 @@ impl Drop for Database {
     }
 }
 
-/// A command as a user that the server agrees to: it refuses to run as root.
+/// Returns a command with a user that the server accepts: it refuses to run as root.
 fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
         let mut command = Command::new("setpriv");
@@ -110,7 +111,7 @@ fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Where the newest installed server's programs are.
+/// Returns the program directory of the newest installed server.
 fn programs() -> Option<PathBuf> {
     let debian =
         fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));

@@ -1,5 +1,5 @@
-//! Kills, stops and cuts off workers that share a queue, and their database, and checks that nothing is lost and nothing is done twice
-//! in silence.
+//! Kills, stops and disconnects workers that share a queue, and their database, and checks that
+//! nothing is lost and nothing is silently repeated.
 
 mod chaos;
 pub(crate) mod database;
@@ -31,48 +31,51 @@ use self::{
 };
 use crate::kill_test::world::ROOT;
 
-/// Lets workers run trees of agents out of one queue in PostgreSQL, and kills them (SIGKILL), stops them for longer than their lease lasts
-/// (SIGSTOP), cuts and stalls their connections, and stops the database at once, at random moments.
+/// Lets workers run trees of agents from one queue in PostgreSQL, and kills them (SIGKILL), stops
+/// them for longer than their lease (SIGSTOP), cuts and stalls their connections, and stops the
+/// database immediately, at random moments.
 ///
-/// The check starts a PostgreSQL of its own. Each run is the tree of `kill-test`: 30 steps on three levels, with tools of every effect. Questions about
-/// calls in doubt are answered from what was counted outside. At the end every job must be done, every conversation and every state must be that of a run
-/// that nobody disturbed, everything that was meant must have been done, nothing that is not repeatable twice, and somebody must have been asked once about
-/// every at-most-once call in doubt. Exits with 1 if anything of this does not hold.
+/// The check starts its own PostgreSQL server. Each run is the tree of `kill-test`: 30 steps on
+/// three levels, with tools of every effect. Questions about calls in doubt are answered from the
+/// count of external effects. At the end every job must be done, every conversation and every state
+/// must equal that of an undisturbed run, every intended effect must have been executed, no effect
+/// that is not repeatable twice, and one question must have been asked about every at-most-once
+/// call in doubt. Exits with 1 otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kill so many workers.
+    /// Number of workers to kill.
     #[arg(long, default_value_t = 100)]
     kills: u64,
-    /// Worker processes at a time.
+    /// Number of concurrent worker processes.
     #[arg(long, default_value_t = 3)]
     workers: usize,
-    /// Runs that are in the queue or under way at a time.
+    /// Number of queued and active runs at a time.
     #[arg(long, default_value_t = 8)]
     runs: usize,
-    /// Decides what is done when.
+    /// Seed of the faults and their times.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     shares: Shares,
-    /// Be one of the workers: the directory of what is done outside.
+    /// Internal: run as a worker with this directory for external effects.
     #[arg(long, hide = true, requires = "url")]
     child: Option<PathBuf>,
-    /// Where the worker finds the database.
+    /// Internal: URL of the database for the worker.
     #[arg(long, hide = true)]
     url: Option<String>,
 }
 
-/// The name of the subcommand, by which a process starts another.
+/// Name of the subcommand, by which a process starts another.
 pub(crate) const NAME: &str = "worker-kill";
-/// How long a worker that died keeps its runs.
+/// Lease duration: time until the runs of a dead worker can be claimed.
 const LEASE: Duration = Duration::from_secs(2);
-/// How long the rest has to come to its end when nothing is disturbed any more.
+/// Maximum time for the remaining runs to end after the last fault.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What workers told of acknowledged entries: by session, sequence number and digest.
+/// Acknowledged entries that workers reported: by session, sequence number and digest.
 type Acknowledged = Arc<Mutex<HashMap<String, HashMap<u64, u64>>>>;
 
-/// True if nothing was lost, and nothing was done twice in silence.
+/// Returns true if nothing was lost, and nothing was silently repeated.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     if let (Some(dir), Some(url)) = (&args.child, &args.url) {
         return Ok(worker::live(dir, url).await.map(|()| true)?);
@@ -114,7 +117,8 @@ async fn disturb(args: &Args, database: Database) -> Result<bool, BoxError> {
     Ok(report.faults.is_empty())
 }
 
-/// Sends runs until so many are not over; gives how many were sent. What cannot be sent now is sent the next time.
+/// Enqueues runs until `open` are unfinished; returns the number enqueued so far. A failed attempt
+/// is repeated the next time.
 async fn top_up(queue: &PostgresQueue, mut sent: u64, open: usize) -> u64 {
     let Ok(left) = unfinished(queue).await else { return sent };
     for _ in left.len()..open {
@@ -123,14 +127,14 @@ async fn top_up(queue: &PostgresQueue, mut sent: u64, open: usize) -> u64 {
         let Ok(job) = Job::new(ROOT, &request) else { break };
         let job = job.tenant(format!("t{}", sent % 3));
         if queue.dispatch(job).await.is_err() {
-            break; // whether it was taken or not, it is the same run the next time
+            break; // in either case the next attempt addresses the same run
         }
         sent += 1;
     }
     sent
 }
 
-/// Waits for all that was sent; gives what did not come to its end.
+/// Waits for all enqueued runs; returns those that did not end.
 async fn drain(queue: &PostgresQueue) -> Vec<String> {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Whoever answers what runs ask that rest.
+//! Simulated person who answers the questions of suspended runs.
 
 use std::{collections::HashSet, path::PathBuf, time::Duration};
 
@@ -11,14 +11,14 @@ use tokio::time::sleep;
 
 use crate::kill_test::{child::answers, counter::Counter};
 
-/// Answers from what was counted outside, for ever.
+/// Answers from the count of external effects, forever.
 pub(super) async fn answer(queue: PostgresQueue, journal: PostgresJournal, dir: PathBuf) {
     let resting = Wanted::default().standing(StandingKind::AtRest);
     let Ok(counter) = Counter::open(&dir) else { return };
     loop {
         for job in queue.jobs(&resting).await.unwrap_or_default() {
             if let Err(e) = answer_one(&queue, &journal, &counter, &job).await {
-                eprintln!("\n{e}"); // the database is down: the question stays
+                eprintln!("\n{e}"); // the database is down: the question stays open
             }
         }
         sleep(Duration::from_millis(100)).await;

@@ -1,4 +1,4 @@
-//! What stands between workers and the database: it stalls, and cuts.
+//! Proxy between workers and the database that stalls and cuts connections.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use tokio::{
     sync::{broadcast, watch},
 };
 
-/// A port of this machine that leads to the database.
+/// Local port that forwards to the database.
 pub(crate) struct Proxy {
     port: u16,
     stalls: watch::Sender<bool>,
@@ -42,14 +42,14 @@ impl Proxy {
         self.port
     }
 
-    /// Lets nothing by, or everything again.
+    /// Blocks or unblocks all traffic.
     pub(crate) fn stall(&self, stalls: bool) {
         self.stalls.send_replace(stalls);
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub(crate) fn cut(&self) {
-        let _ = self.cut.send(()); // there may be none
+        let _ = self.cut.send(()); // there may be no receiver
     }
 }
 

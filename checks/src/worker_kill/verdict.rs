@@ -1,4 +1,4 @@
-//! What came of all runs, compared with one that nobody disturbed.
+//! Results of all runs, compared with an undisturbed one.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::name;
 use crate::kill_test::{counter::Counter, moments::Moments, picture::Told, report::Report, trial::check, world};
 
-/// Looks at the sessions of so many runs.
+/// Checks the sessions of so many runs.
 pub(super) async fn of(
     journal: &PostgresJournal,
     dir: &Path,
@@ -39,7 +39,7 @@ pub(super) async fn of(
     Ok(report)
 }
 
-/// A run that nobody disturbs.
+/// Runs once without faults.
 async fn undisturbed() -> Result<Told, BoxError> {
     let (dir, journal, moments) = (TempDir::new()?, MemoryJournal::default(), Moments::new(None));
     let agent = world::tree(journal.clone(), &Counter::open(dir.path())?, &moments)?;
@@ -49,7 +49,7 @@ async fn undisturbed() -> Result<Told, BoxError> {
     }
 }
 
-/// What was done outside, by run and key.
+/// Returns the external effects, by run and key.
 fn by_run(dir: &Path) -> Result<HashMap<String, BTreeMap<String, u64>>, BoxError> {
     let mut runs: HashMap<_, BTreeMap<_, _>> = HashMap::new();
     for (key, times) in Counter::open(dir)?.all()? {

@@ -30,7 +30,7 @@ pub(super) async fn live(dir: &Path, url: &str) -> Result<()> {
     };
     let moments = Moments::new(None);
     let agent = world::tree(Watched::new(Arc::new(journal), moments.clone()), &counter, &moments)?;
-    // Whatever befalls it, each run comes to its end.
+    // After any fault, each run must end.
     let again =
         Backoff::new().retries(u32::MAX).initial_delay(Duration::from_millis(50)).max_delay(Duration::from_millis(500));
     let worker = Worker::builder(Arc::new(queue)).agent(agent).at_once(4).lease(LEASE).attempts(again);
@@ -42,7 +42,7 @@ async fn open(url: &str) -> Result<(PostgresJournal, PostgresQueue)> {
     Ok((PostgresJournal::builder(url).lease_ttl(LEASE).connect().await?, PostgresQueue::builder(url).connect().await?))
 }
 
-/// The workers that live now.
+/// Running workers.
 pub(super) struct Workers {
     children: Vec<Child>,
     dir: PathBuf,
@@ -73,11 +73,11 @@ impl Workers {
         Ok(())
     }
 
-    /// Stops one, or lets it go on.
+    /// Stops or continues one.
     pub(super) fn freeze(&self, at: usize, stops: bool) {
         let signal = if stops { Signal::SIGSTOP } else { Signal::SIGCONT };
         if let Ok(pid) = i32::try_from(self.children[at].id()) {
-            let _ = kill(Pid::from_raw(pid), signal); // one that ended is found by its kill
+            let _ = kill(Pid::from_raw(pid), signal); // an ended worker is found by its kill
         }
     }
 
@@ -99,7 +99,7 @@ impl Workers {
     }
 }
 
-/// Reads what a worker tells until it ends. A last line that was cut off does not count.
+/// Reads the report of a worker until it ends. A truncated last line is ignored.
 fn read(mut lines: impl BufRead, acknowledged: &Acknowledged) {
     let mut line = String::new();
     while lines.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {

@@ -1,4 +1,4 @@
-//! Worker processes, and what they tell.
+//! Worker processes and their reports.
 
 use std::{
     collections::HashMap,
@@ -18,10 +18,10 @@ use nix::{
 use super::NAME;
 use crate::worker_kill::database::Database;
 
-/// When the steps of each run began, in microseconds since 1970, by their numbers.
+/// Start time of each step of each run, in microseconds since the Unix epoch, with the step number.
 type Steps = Arc<Mutex<HashMap<String, Vec<(usize, u64)>>>>;
 
-/// The workers that live now.
+/// Running workers.
 pub(super) struct Fleet {
     children: Vec<Child>,
     dir: PathBuf,
@@ -48,7 +48,8 @@ impl Fleet {
         &self.dir
     }
 
-    /// Starts another in the place of one, and then tells that to end, which brings its runs to a safe point; waits until it has.
+    /// Starts a replacement for a worker, then signals the old one to shut down, which brings its
+    /// runs to a safe point; waits for its end.
     pub(super) async fn replace(&mut self, at: usize) -> io::Result<()> {
         let pid = i32::try_from(self.children[at].id()).map_err(io::Error::other)?;
         let new = self.spawn()?;
@@ -58,7 +59,7 @@ impl Fleet {
         Ok(told?)
     }
 
-    /// What each holds in memory, in KiB.
+    /// Returns the memory of each worker in KiB.
     pub(super) fn memory(&self) -> Vec<u64> {
         let of = |child: &Child| {
             let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
@@ -67,13 +68,13 @@ impl Fleet {
         self.children.iter().map(|child| of(child).unwrap_or_default()).collect()
     }
 
-    /// When the step of a run began; none if it did not yet.
+    /// Returns the start time of a run's step; `None` if it has not started.
     pub(super) fn began(&self, run: &str, step: usize) -> Option<u64> {
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.get(run)?.iter().find(|(number, _)| *number == step).map(|(_, at)| *at)
     }
 
-    /// When the steps of the runs began whose ids begin so.
+    /// Returns the start times of the steps of all runs with this id prefix.
     pub(super) fn steps(&self, prefix: &str) -> Vec<Vec<(usize, u64)>> {
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         steps.iter().filter(|(run, _)| run.starts_with(prefix)).map(|(_, steps)| steps.clone()).collect()

@@ -1,4 +1,5 @@
-//! A week of waiting sessions in a moment: what they cost the workers, and what becomes of runs when all workers are replaced.
+//! Simulated week of waiting sessions: their cost to the workers, and the behaviour of runs while
+//! all workers are replaced.
 
 mod fleet;
 mod rolling;
@@ -13,41 +14,44 @@ use tokio::time::sleep;
 use self::fleet::Fleet;
 use crate::worker_kill::database::Database;
 
-/// Lets so many sessions in a PostgreSQL of the check's own wait for an answer, gives some of them theirs, one after the other, and measures the memory
-/// of the workers and the time from an answer to the next step; then replaces all workers one by one, several times, while runs of ten steps are
-/// under way.
+/// Creates waiting sessions in the check's own PostgreSQL server, answers some of them one after
+/// the other, and measures the memory of the workers and the time from an answer to the next step;
+/// then replaces all workers one by one, several times, during runs of ten steps.
 ///
-/// Twice as many sessions as answers are made by runs, and the rest are copies of one of them. Exits with 1 if the memory of a worker grows by more than a
-/// fifth, if one of a hundred answers is taken up more than 50 ms later than when few sessions wait, if a run fails or does something twice while workers are replaced, or if one of a hundred steps is then late by 3 seconds or more.
+/// Runs create twice as many sessions as there are answers, and the rest are copies of one of them.
+/// Exits with 1 if the memory of a worker grows by more than a fifth, if the 99th percentile of the
+/// delay after an answer is more than 50 ms above that with few waiting sessions, if a run fails or
+/// repeats an effect while workers are replaced, or if the 99th percentile of the delay of a step
+/// then reaches 3 seconds.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Sessions that wait.
+    /// Number of waiting sessions.
     #[arg(long, default_value_t = 100_000)]
     sessions: u64,
-    /// Answers that are measured.
+    /// Number of measured answers.
     #[arg(long, default_value_t = 500)]
     answers: u64,
-    /// Worker processes.
+    /// Number of worker processes.
     #[arg(long, default_value_t = 2)]
     workers: usize,
-    /// Runs that are under way while workers are replaced.
+    /// Number of active runs while workers are replaced.
     #[arg(long, default_value_t = 200)]
     runs: u64,
-    /// How often all workers are replaced.
+    /// Number of times that all workers are replaced.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Be one of the workers: the directory of what is done outside.
+    /// Internal: run as a worker with this directory for external effects.
     #[arg(long, hide = true, requires = "url")]
     child: Option<PathBuf>,
-    /// Where the worker finds the database.
+    /// Internal: URL of the database for the worker.
     #[arg(long, hide = true)]
     url: Option<String>,
 }
 
-/// The name of the subcommand, by which a process starts another.
+/// Name of the subcommand, by which a process starts another.
 pub(crate) const NAME: &str = "worker-week";
 
-/// True if what is claimed holds.
+/// Returns true if the claims hold.
 pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     if let (Some(dir), Some(url)) = (&args.child, &args.url) {
         return Ok(worker::live(dir, url).await.map(|()| true)?);
@@ -64,7 +68,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool, BoxError> {
     Ok(waits && rolls)
 }
 
-/// How many jobs stand so.
+/// Counts the jobs with this status.
 fn count(database: &Database, standing: &str) -> Result<u64, BoxError> {
     let (port, sql) =
         (database.port().to_string(), format!("SELECT count(*) FROM agent_queue.job WHERE standing = '{standing}'"));
@@ -72,7 +76,7 @@ fn count(database: &Database, standing: &str) -> Result<u64, BoxError> {
     Ok(said.trim().parse()?)
 }
 
-/// Waits until no job is queued or under way, as long as it takes.
+/// Waits until no job is queued or running, without a timeout.
 async fn settles(database: &Database) -> Result<(), BoxError> {
     while count(database, "queued")? + count(database, "running")? > 0 {
         sleep(Duration::from_millis(200)).await;
@@ -80,7 +84,7 @@ async fn settles(database: &Database) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The value below which this part of all lies.
+/// Returns the quantile of sorted values.
 fn quantile(sorted: &[u64], part: f64) -> u64 {
     let at = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len().max(1));
     sorted.get(at - 1).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! All workers are replaced, one by one, while runs are under way.
+//! Rolling replacement of all workers during active runs.
 
 use agent::{
     PostgresQueue, RunRequest,
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{kill_test::counter::Counter, worker_kill::database::Database};
 
-/// How late 99 of 100 steps may be: microseconds.
+/// Maximum of the 99th percentile of a step's delay, in microseconds.
 const LATE: u64 = 3_000_000;
 
-/// True if nobody notices.
+/// Returns true if the replacement has no visible effect.
 pub(super) async fn measure(
     queue: &PostgresQueue,
     fleet: &mut Fleet,
@@ -46,12 +46,12 @@ pub(super) async fn measure(
     println!("runs meanwhile               {sent:>9}, failed {dead}");
     println!("effects                      {:>9} of {wanted}, twice {twice}", effects.len());
     println!("a step is late by            {:>9.1} ms, p99 {:.1} ms", ms(&delays, 0.5), ms(&delays, 0.99));
-    // A build without optimisation says nothing of time.
+    // Timings of a build without optimisation are meaningless.
     let in_time = quantile(&delays, 0.99) < LATE || cfg!(debug_assertions);
     Ok(dead == 0 && twice == 0 && effects.len() as u64 == wanted && in_time)
 }
 
-/// How much later than the model took each step began, in microseconds.
+/// Returns the delay of each step beyond the duration of its model call, in microseconds.
 fn delays(steps: &[(usize, u64)]) -> Vec<u64> {
     let mut steps = steps.to_vec();
     steps.sort_unstable_by_key(|(_, at)| *at);

@@ -1,4 +1,4 @@
-//! Sessions that wait for an answer, and some that get theirs.
+//! Sessions that wait for an answer, some of which get one.
 
 use std::{collections::BTreeMap, ops::RangeInclusive, time::Duration};
 
@@ -18,10 +18,11 @@ use super::{
 };
 use crate::worker_kill::database::Database;
 
-/// How much longer the slowest of 100 answers may take when all wait than when few do: microseconds.
+/// Maximum increase of the 99th percentile of the delay after an answer, from few to all waiting
+/// sessions, in microseconds.
 const OVER: u64 = 50_000;
 
-/// Copies of a session that waits, and of its job, as many as are wanted.
+/// Copies a waiting session, and its job, a given number of times.
 const COPY: &str = "
 WITH made AS (
     INSERT INTO agent_journal.session (name, head)
@@ -37,7 +38,8 @@ SELECT agent, convert_to('copy-' || n, 'UTF8'), convert_to('copy-' || n, 'UTF8')
     begun, worker, expires, created, changed
 FROM agent_queue.job CROSS JOIN generate_series(1, {number}) AS n WHERE run = 'waits-0'";
 
-/// True if the workers' memory and the time from an answer to the next step do not grow with the number of sessions.
+/// Returns true if the workers' memory and the time from an answer to the next step do not grow
+/// with the number of sessions.
 pub(super) async fn measure(
     queue: &PostgresQueue,
     fleet: &mut Fleet,
@@ -66,24 +68,25 @@ pub(super) async fn measure(
     println!("an answer to the next step   {:>9.1} ms, p99 {:.1} ms", ms(quantile(&delays, 0.5)), ms(late));
     println!("the same when {few:>5} waited   {:>9.1} ms, p99 {:.1} ms", ms(quantile(&floor, 0.5)), ms(usual));
     let is_flat = before.iter().zip(&after).all(|(before, after)| *after <= before + before / 5);
-    // A build without optimisation says nothing of time.
+    // Timings of a build without optimisation are meaningless.
     Ok(is_flat && (late <= usual + OVER || cfg!(debug_assertions)))
 }
 
-/// Sends so many runs that ask.
+/// Enqueues so many runs that ask.
 async fn send(queue: &PostgresQueue, runs: u64) -> Result<(), BoxError> {
     let send = async |run| queue.dispatch(job(run)?).await.map(drop).map_err(BoxError::from);
     stream::iter((0..runs).map(Ok)).try_for_each_concurrent(8, send).await
 }
 
-/// Copies the first session, and its job: workers would take an hour to make so many.
+/// Copies the first session, and its job: workers would take an hour to create so many.
 fn copy(database: &Database, number: u64) -> Result<(), BoxError> {
     let (port, sql) = (database.port().to_string(), COPY.replace("{number}", &number.to_string()));
     let to = ["-h", "127.0.0.1", "-p", &port, "-U", "tests", "-q", "-v", "ON_ERROR_STOP=1"];
     Ok(database.run("psql", &[&to[..], &["-c", &sql, "-c", "ANALYZE", "postgres"]].concat())?)
 }
 
-/// Answers these, one after the other; how long it took each time until the next step began, in microseconds, sorted.
+/// Answers these sessions, one after the other; returns the sorted delays until the next step in
+/// microseconds.
 async fn trickle(
     queue: &PostgresQueue,
     journal: &PostgresJournal,

@@ -1,4 +1,4 @@
-//! What a worker process does: it tells of each step, and counts what is done outside.
+//! Worker process: reports each step, and counts external effects.
 
 use std::{
     io::Write,
@@ -18,14 +18,14 @@ use serde_json::json;
 
 use crate::kill_test::counter::Counter;
 
-/// The agent's name.
+/// Name of the agent.
 pub(super) const AGENT: &str = "week";
-/// Steps of a run that does not wait.
+/// Number of steps of a run that does not wait.
 pub(super) const STEPS: usize = 10;
-/// What the model takes.
+/// Duration of a model call.
 pub(super) const MODEL: Duration = Duration::from_millis(20);
 
-/// Works until it is told to end; then brings its runs to a safe point.
+/// Works until it receives a shutdown signal; then brings its runs to a safe point.
 pub(super) async fn live(dir: &Path, url: &str) -> Result<()> {
     let counter = Counter::open(dir).map_err(|e| Error::config("no counter").with_source(e))?;
     let journal = PostgresJournal::builder(url).connect().await?;
@@ -36,12 +36,12 @@ pub(super) async fn live(dir: &Path, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Microseconds since 1970.
+/// Microseconds since the Unix epoch.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// A model that tells when it is called.
+/// Model that reports its calls.
 struct Steps;
 
 #[async_trait]
@@ -52,7 +52,7 @@ impl Model for Steps {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         let step = req.messages.iter().filter(|message| matches!(message, Message::Assistant(_))).count();
-        // One write, so that the parent reads a line whole or not at all.
+        // A single write, so that the parent reads all of the line or nothing.
         let line = format!("step {} {step} {}\n", req.cx.ids().run_id, now());
         let _ = std::io::stdout().lock().write_all(line.as_bytes());
         let waits = req.messages.iter().next().is_some_and(|message| message.text() == "wait");
@@ -65,7 +65,7 @@ impl Model for Steps {
     }
 }
 
-/// A tool that waits for an answer.
+/// Tool that waits for an answer.
 struct Asks;
 
 #[async_trait]
@@ -80,7 +80,7 @@ impl Tool for Asks {
     }
 }
 
-/// A tool that must not be repeated.
+/// Tool that must not be repeated.
 struct Does(Counter);
 
 #[async_trait]

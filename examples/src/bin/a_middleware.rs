@@ -1,4 +1,5 @@
-//! A middleware of one's own: it tells the model the time, keeps it away from a table, and measures what tools take.
+//! Custom middleware: it tells the model the time, blocks access to a table, and measures the
+//! duration of tools.
 
 use std::time::{Instant, SystemTime};
 
@@ -6,7 +7,8 @@ use agent::{core::ToolNext, prelude::*, testing::Turn};
 use agent_examples::{models, show};
 use serde_json::json;
 
-/// Every hook has a default: override what you need. One value serves all runs of the agent, also those at the same time.
+/// Every hook has a default: override those that you need. One value serves all runs of the agent,
+/// including concurrent ones.
 struct House;
 
 #[async_trait]
@@ -15,9 +17,9 @@ impl Middleware for House {
         "house"
     }
 
-    // `before_*` runs once for each call and decides: whether it goes on, and with what.
+    // `before_*` runs once per call and decides whether the call continues, and with which request.
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
-        // The request is this call's own: what is added to it does not become part of the conversation.
+        // The request belongs to this call: additions do not become part of the conversation.
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         req.messages.push(Message::user(format!("(Seconds since 1970: {time}. Step {}.)", cx.step())))?;
         Ok(Flow::Continue)
@@ -31,7 +33,8 @@ impl Middleware for House {
         })
     }
 
-    // `wrap_*` runs around each attempt, inside or outside of a retry: that is the order of registration.
+    // `wrap_*` runs around each attempt, inside or outside of a retry, depending on the order of
+    // registration.
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
         let (name, began) = (req.call.name.clone(), Instant::now());
         let output = next.run(req).await;
@@ -54,7 +57,7 @@ async fn main() -> Result<()> {
     ]);
     let agent = Agent::builder("analyst", model.await?).tool(count).middleware(House).build()?;
 
-    println!("{}", agent.explain()); // the order in which everything was put together
+    println!("{}", agent.explain()); // the order in which everything was composed
     let end = agent.run("How many orders and salaries are there?").await?;
     show::history(&end.finished().map_err(|_| Error::tool("the run was stopped"))?.history);
     Ok(())

@@ -1,4 +1,4 @@
-//! A tool: a function that the model may call. Its documentation is what the model reads.
+//! Tool: a function that the model may call. Its doc comment is the description for the model.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use agent::{Resource, prelude::*, testing::Turn};
 use agent_examples::{models, show};
 use serde_json::json;
 
-/// What the shop has. Tools get it from the agent, so that tests can give them another.
+/// Stock of the shop. Tools get it from the agent, so that tests can substitute another one.
 struct Stock {
     pieces: BTreeMap<&'static str, u32>,
 }
 
 /// Looks up how many pieces of an article are in stock.
-// `effect` says what is done if the process dies in the middle of a call: a pure one is made again. Without it a call counts as
-// one that must not be made twice, and a person is asked.
+// `effect` determines what happens if the process dies during a call: a pure call is repeated.
+// Without it, a call must not be repeated, and a person is asked.
 #[tool(effect = "pure", timeout = "5s")]
 async fn in_stock(
     /// The article, in the singular, such as `teapot`.
     article: String,
-    // Not an argument: filled in from the agent's resources, and the model does not know of it.
+    // Not an argument: injected from the agent's resources, and hidden from the model.
     stock: Resource<Stock>,
 ) -> Result<u32> {
-    // An error goes to the model as the call's result. It may try again, so say what would have been right.
+    // The model receives an error as the call's result. It may try again, so name the valid values.
     let known = || stock.pieces.keys().copied().collect::<Vec<_>>().join(", ");
     let count = stock.pieces.get(article.as_str()).copied();
     count.ok_or_else(|| Error::tool(format!("there is no article '{article}'; there are: {}", known())))

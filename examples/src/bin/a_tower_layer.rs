@@ -1,4 +1,4 @@
-//! tower layers around model calls and tool calls: stock ones as they are, and one of one's own.
+//! tower layers around model calls and tool calls: existing ones, and a custom one.
 
 use std::{
     task::{Context, Poll},
@@ -10,7 +10,7 @@ use agent_examples::{models, show};
 use serde_json::json;
 use tower::{Layer, Service, limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
 
-/// Signs what tools give. It knows nothing of agents but the types of a tool call.
+/// Signs tool results. It depends only on the types of a tool call.
 #[derive(Clone)]
 struct SignLayer(&'static str);
 
@@ -62,7 +62,8 @@ async fn main() -> Result<()> {
     ]);
     let agent = Agent::builder("guide", model.await?)
         .tool(height)
-        // The first is the outermost. Whoever waits for a place at the limit has not begun its minute.
+        // The first layer is the outermost. The timeout does not include the time that a call waits
+        // for the concurrency limit.
         .model_layer(ConcurrencyLimitLayer::new(4))
         .model_layer(TimeoutLayer::new(Duration::from_secs(60)))
         .tool_layer(TimeoutLayer::new(Duration::from_secs(5)))

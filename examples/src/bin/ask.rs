@@ -1,5 +1,6 @@
-//! Asks an agent about a directory, as `agent run` does: the guide of `examples/agents/repository-guide.yaml`, with the librarian below
-//! it, streamed to the terminal and kept in a journal. Then shows what happened, as `agent inspect` does.
+//! Asks an agent about a directory, as `agent run` does: the guide of
+//! `examples/agents/repository-guide.yaml`, with the librarian as a sub-agent, streamed to the
+//! terminal and recorded in a journal. Then shows the events, as `agent inspect` does.
 //!
 //! `cargo run` asks about this repository. See `--help`.
 
@@ -27,7 +28,7 @@ struct Args {
     /// The directory that the question is about. Default: this repository.
     #[arg(long, default_value = REPOSITORY, hide_default_value = true)]
     dir: PathBuf,
-    /// Where the journal is kept.
+    /// Journal file.
     #[arg(long, default_value = "ask.db")]
     journal: PathBuf,
     #[command(flatten)]
@@ -35,7 +36,8 @@ struct Args {
 }
 
 impl Args {
-    /// The words of `agent run`. Both agents only read; the librarian sees the `docs` folder alone, if there is one.
+    /// Arguments of `agent run`. Both agents only read; the librarian sees only the `docs` folder,
+    /// if there is one.
     fn run(&self, model: Option<String>, session: &str) -> Vec<OsString> {
         let dir = std::path::absolute(&self.dir).unwrap_or_else(|_| self.dir.clone());
         let docs = dir.join("docs");
@@ -51,7 +53,7 @@ impl Args {
         words
     }
 
-    /// The words of `agent inspect`.
+    /// Arguments of `agent inspect`.
     fn inspect(&self, session: &str) -> Vec<OsString> {
         let words = ["agent", "inspect", session, "--store"].map(OsString::from);
         words.into_iter().chain([self.journal.clone().into()]).collect()

@@ -38,7 +38,8 @@ fn subtraction(a: f64, b: f64) -> f64 {
     a - b
 }
 
-/// What a model would say in each role, in turn: as JSON, or as text in the form that models are trained on.
+/// Scripted responses of each role in turn: as JSON, or as text in the form that models are trained
+/// on.
 fn script() -> [Turn; 9] {
     [
         "Concise Summary: the difference of two lengths\nRequired Skills: looking up, subtracting",
@@ -58,7 +59,7 @@ fn script() -> [Turn; 9] {
 async fn main() -> Result<()> {
     let args = Args::parse();
     let model = args.model.or_script(script()).await?;
-    // Each role may have a model of its own: `Models::list([main, fixed, verifier, executor])`.
+    // Each role may have its own model: `Models::list([main, fixed, verifier, executor])`.
     let solver = Solver::builder(Models::all(model)).tool(wikipedia).tool(subtraction).max_steps(5).build()?;
 
     println!("? {}", args.question);

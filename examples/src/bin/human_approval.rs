@@ -1,4 +1,5 @@
-//! Haystack's human approval: of three tools, a person is asked about one each time, about one once, and about one never.
+//! Human approval as in Haystack: of three tools, a person approves one each time, one once, and
+//! one never.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +48,7 @@ fn addition(a: f64, b: f64) -> f64 {
     a + b
 }
 
-/// Which tool is confirmed, and when.
+/// Returns the approval rules: tools and frequency.
 fn confirmed_by(approver: &(impl Approver + Clone)) -> Approval {
     let asked = |policy| ConfirmationStrategy::blocking(policy, approver.clone());
     Approval::new()
@@ -56,7 +57,7 @@ fn confirmed_by(approver: &(impl Approver + Clone)) -> Approval {
         .confirm(["addition"], asked(ConfirmationPolicy::Never))
 }
 
-/// Somebody who was told beforehand what to answer.
+/// Returns an approver with scripted answers.
 fn instructed(answers: Vec<String>) -> impl Approver + Clone {
     let answers = Arc::new(Mutex::new(VecDeque::from(answers)));
     move |_: RunCx, request: ApprovalRequest| {

@@ -1,4 +1,5 @@
-//! Answers from documents: the book of this project is indexed in a file, and an agent searches it and names its sources.
+//! Answers from documents: the book of this project is indexed in a file, and an agent searches it
+//! and cites its sources.
 //!
 //!     cargo run --bin knowledge
 
@@ -14,7 +15,7 @@ use agent::{
 use agent_examples::models;
 use serde_json::json;
 
-/// The pages below a directory, by their paths.
+/// Collects the pages below a directory, with their paths.
 fn pages(directory: &Path, found: &mut Vec<Document>) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -34,8 +35,8 @@ async fn main() -> Result<()> {
     pages(Path::new("docs"), &mut book)
         .map_err(|e| Error::config("run it from the project's directory: there must be its docs").with_source(e))?;
 
-    // Run it again, and nothing is embedded that did not change. An embedder of a provider's finds more: `HashedEmbedder` needs no
-    // key, and knows words only.
+    // A second run embeds only changed documents. A provider's embedder finds more:
+    // `HashedEmbedder` needs no key, and compares words only.
     let path = env::temp_dir().join("agent-knowledge.db");
     let retriever = Retriever::new(SqliteVectorStore::open(path)?, "book").embedder(HashedEmbedder::new()).top_k(3);
     let report = retriever.index(book).await?;
@@ -47,7 +48,7 @@ async fn main() -> Result<()> {
     let passages = retriever.search(question).await?;
     println!("{question}\n\n{}\n", Passage::listed(&passages, 3_000));
 
-    // A model searches by itself, as often as it likes. Without one, a script stands in, which is content with what was found.
+    // A model searches as often as it needs. Without one, a script uses the passages found above.
     let sources: Vec<_> = passages.iter().map(Passage::source).collect();
     let model = models::or_script([
         Turn::call("c1", "search_knowledge", json!({"query": question, "top_k": 3})),

@@ -1,12 +1,12 @@
-//! What one conversation leaves behind for the next: memories of a user, beside the history of a session.
+//! Long-term memory of a user across conversations, beside the history of a session.
 
 use agent::{middleware::LongTermMemory, prelude::*, store::InMemoryMemoryStore, testing::Turn};
 use agent_examples::models;
 
-/// Asks for a user in a conversation of its own, and prints the answer.
+/// Asks for a user in a separate conversation, and prints the answer.
 async fn ask(waiter: &Agent, user: &str, question: &str) -> Result<()> {
     println!("{user}: {question}");
-    // Whose memories are looked up and kept is said by the request, never by the model.
+    // The request names the owner of the memories, never the model.
     let end = waiter.start(RunRequest::user(question).on_behalf_of(user)).await?;
     let end = end.finished().map_err(|_| Error::tool("the run was stopped"))?;
     println!("waiter: {}\n", end.answer);
@@ -20,12 +20,13 @@ async fn main() -> Result<()> {
         Turn::text("Take the apple cake: there are no nuts in it."),
         Turn::text("Take the walnut cake, it is our best."),
     ]);
-    // A store of yours implements `MemoryStore`: a database, a search index, a service.
+    // A custom store implements `MemoryStore`: a database, a search index, a service.
     let store = InMemoryMemoryStore::default();
     let waiter = Agent::builder("waiter", model.await?)
         .system("You are a waiter. Answer in one sentence.")
-        // What fits the question is shown to the model in each call, and never becomes part of the conversation. By default
-        // the exchange is kept; with `.facts_with(model)`, what a model finds worth remembering.
+        // Memories that match the question are shown to the model in each call, and never become
+        // part of the conversation. By default the exchange is stored; with `.facts_with(model)`,
+        // the facts that a model extracts.
         .middleware(LongTermMemory::new(store.clone()))
         .build()?;
 

@@ -1,4 +1,5 @@
-//! NexAU's patterns: an agent is initialised, a middleware registered, state accessed, and sub-agents called.
+//! NexAU's patterns: agent initialisation, middleware registration, state access, and sub-agent
+//! calls.
 
 use agent::{
     Event, GlobalStorage, Key, SessionId,
@@ -18,11 +19,11 @@ struct Args {
     model: ModelArgs,
 }
 
-/// What all agents of the tree share. It is kept with the session.
+/// State shared by all agents of the tree. It is stored with the session.
 const NOTES: Key<Vec<String>> = Key::new("notes");
 const MODEL_CALLS: Key<u32> = Key::new("model_calls");
 
-/// A middleware: counts the model calls of all agents together.
+/// Middleware that counts the model calls of all agents together.
 struct Count;
 
 #[async_trait]
@@ -71,7 +72,8 @@ async fn main() -> Result<()> {
     ];
     let model = Args::parse().model.or_script(script).await?;
 
-    // Initialisation: whatever the agents are called, the key that they are registered under is the name to use.
+    // Initialisation: the key of the registration is the name to use, whatever the agents' own
+    // names.
     let researcher = Agent::builder("r-1", model.clone()).system("Answer in one sentence.").build()?;
     let reviewer = Agent::builder("r-2", model.clone()).system("Say whether it is sound, and why.").build()?;
     let globals = GlobalStorage::default();
@@ -81,7 +83,7 @@ async fn main() -> Result<()> {
         .tool(review)
         .globals(globals.clone())
         .store(MemoryJournal::default())
-        // Middleware registration: outermost first. `for_all` covers the agents below, too.
+        // Middleware registration: outermost first. `for_all` covers sub-agents too.
         .middleware(Events::new().on(show))
         .middleware_for_all(Count)
         .middleware(Delegation::new().to("researcher", "Finds things out.", researcher))

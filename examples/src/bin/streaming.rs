@@ -1,4 +1,4 @@
-//! An answer on the terminal while the model is still writing it, and what the tools do in between.
+//! Streams an answer to the terminal, with the activity of tools.
 
 use std::{
     io::{Write, stdout},
@@ -21,7 +21,7 @@ async fn main() -> Result<()> {
     let answer = "It is a fine day in Bern: 21 degrees, with a light wind. Take a jacket for the evening.";
     let model = models::or_script([
         Turn::call("c1", "weather", json!({"city": "Bern"})),
-        Turn::text(answer).delay(Duration::from_millis(30)), // as if somebody were writing
+        Turn::text(answer).delay(Duration::from_millis(30)), // simulates typing speed
     ]);
     let agent = Agent::builder("forecaster", model.await?).tool(weather).streaming(true).build()?;
 
@@ -33,7 +33,7 @@ async fn main() -> Result<()> {
                 print!("{delta}");
                 stdout().flush().map_err(|e| Error::tool("the terminal is closed").with_source(e))?;
             }
-            // The model broke off and begins again: what was shown of this message does not count.
+            // The model call failed midway and restarts: discard the text of this message.
             EventKind::Chunk(Chunk::Restart) => println!("\n(once more)"),
             EventKind::ToolStarted { name, .. } => println!("[{name} ..]"),
             EventKind::ToolAnswered { name, output, .. } => println!("[{name}: {}]", output.to_text()),
@@ -42,7 +42,7 @@ async fn main() -> Result<()> {
     }
     println!();
 
-    // When the stream has ended, the run itself says how.
+    // When the stream has ended, the run returns its outcome.
     if let RunEnd::Finished(end) = run.await? {
         println!("({} steps, {} tokens)", end.steps, end.usage.total());
     }

@@ -1,4 +1,4 @@
-//! An answer that is a value of a Rust type, not a text to be searched.
+//! Answer as a value of a Rust type instead of text.
 
 use agent::{InvalidAnswer, Structured, prelude::*, testing::Turn};
 use agent_examples::models;
@@ -19,12 +19,13 @@ struct Ticket {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // The first answer breaks the rule below, so the model is told why and asked once more.
+    // The first answer violates the rule below, so the model receives the problem and answers
+    // again.
     let ticket = |urgency| json!({"summary": "The teapot came broken", "urgency": urgency, "order": "A-17"});
     let model =
         models::or_script([Turn::call("c1", "final_answer", ticket(50)), Turn::call("c2", "final_answer", ticket(4))]);
 
-    // What a schema cannot say is checked in code.
+    // Rules that a schema cannot express are checked in code.
     let tickets = Structured::<Ticket>::new()?.check(|ticket| match ticket.urgency {
         1..=5 => Ok(()),
         other => Err(format!("'urgency' must be from 1 to 5, not {other}")),

@@ -1,4 +1,5 @@
-//! Agents that a model calls as it calls tools: each has its own prompt, tools and history, and reports back.
+//! Sub-agents that a model calls like tools: each has its own prompt, tools and history, and
+//! returns its result.
 
 use agent::{Budget, Caps, middleware::Delegation, prelude::*, testing::Turn};
 use agent_examples::models;
@@ -13,7 +14,8 @@ async fn encyclopedia(city: String) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // One model plays both here. Yours may differ: a large one to plan, a small one to look things up.
+    // One model plays both roles here. Use different ones if you like: a large one to plan, a small
+    // one to look things up.
     let model = models::or_script([
         Turn::call("c1", "delegate", json!({"agent": "researcher", "message": "When was Bern founded, and where?"})),
         Turn::call("r1", "encyclopedia", json!({"city": "Bern"})), // the researcher
@@ -29,11 +31,11 @@ async fn main() -> Result<()> {
     let writer = Agent::builder("writer", model)
         .system("Write one sentence for a travel guide. Ask the researcher for facts.")
         .middleware(Delegation::new().to("researcher", "Finds things out.", researcher))
-        // Budgets, deadlines and cancellation hold for the whole tree.
+        // Budgets, deadlines and cancellation apply to the whole tree.
         .budget(Budget::new(Caps::default().tokens(100_000)))
         .build()?;
 
-    // So do events: each says whose it is.
+    // Events cover the whole tree too: each names its agent.
     let mut run = writer.start(RunRequest::user("Write about Bern."));
     while let Some(event) = run.next().await {
         match &event.kind {

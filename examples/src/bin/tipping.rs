@@ -1,5 +1,5 @@
-//! Haystack's tipping agent: a prompt with inputs, two tools, a result that is kept in the run's state, and a tool that ends
-//! the run.
+//! Haystack's tipping agent: a prompt with inputs, two tools, a result stored in the run's state,
+//! and a tool that ends the run.
 
 use agent::{Json, StateField, StateSchema, prelude::*, testing::Turn};
 use agent_examples::{models::ModelArgs, show};
@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Says what tip is right. Looks up what is usual, calculates, and ends with the calculation.
+/// Recommends a tip: looks up the custom, calculates, and ends with the calculation.
 #[derive(Parser, Debug)]
 struct Args {
-    /// What the meal costs, in euros.
+    /// Price of the meal in euros.
     #[arg(default_value_t = 85)]
     amount: u32,
-    /// Where it was.
+    /// Country of the restaurant.
     #[arg(default_value = "France")]
     country: String,
     #[command(flatten)]
@@ -41,7 +41,7 @@ enum Operation {
     Percentage,
 }
 
-/// What was calculated.
+/// Result of a calculation.
 #[derive(Serialize)]
 struct Calculated {
     result: f64,

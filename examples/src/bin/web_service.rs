@@ -1,7 +1,8 @@
-//! Conversations behind HTTP: an agent in axum, where each user has sessions that outlive the process.
+//! Conversations over HTTP: an agent in axum, where each user has sessions that outlive the
+//! process.
 //!
-//! `curl localhost:3000/chats/ada/garden -d 'What hums?'` says something in Ada's chat `garden`; the same address without `-d`
-//! reads the chat.
+//! `curl localhost:3000/chats/ada/garden -d 'What hums?'` sends a message to Ada's chat `garden`;
+//! the same address without `-d` reads the chat.
 
 use std::net::SocketAddr;
 
@@ -21,20 +22,20 @@ use tokio::net::TcpListener;
 /// Serves an agent over HTTP.
 #[derive(Parser, Debug)]
 struct Args {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:3000")]
     listen: SocketAddr,
-    /// Where the chats are kept.
+    /// Journal file.
     #[arg(long, default_value = "chats.db")]
     journal: std::path::PathBuf,
-    /// Listen on any port, make some requests, and end.
+    /// Listen on any port, make some requests, and exit.
     #[arg(long)]
     demo: bool,
     #[command(flatten)]
     model: ModelArgs,
 }
 
-/// What a request comes to: a text, or a status with the reason.
+/// Response to a request: a text, or a status with the reason.
 type Answer = Result<String, (StatusCode, String)>;
 
 fn refused(e: &Error) -> (StatusCode, String) {
@@ -46,7 +47,8 @@ fn refused(e: &Error) -> (StatusCode, String) {
     (status, e.message().to_owned())
 }
 
-/// The user would come from your authentication. Two users' chats of the same name are two sessions.
+/// In production, the user comes from your authentication. Two users' chats of the same name are
+/// two sessions.
 async fn say(State(agent): State<Agent>, Path((user, chat)): Path<(String, String)>, text: String) -> Answer {
     let request = RunRequest::user(text).session(SessionId::new(&user, chat)).on_behalf_of(user);
     match agent.start(request).await.map_err(|e| refused(&e))? {
@@ -61,7 +63,7 @@ async fn read(State(agent): State<Agent>, Path((user, chat)): Path<(String, Stri
     Ok(history.iter().map(|message| format!("{}: {}\n", message.role(), message.text())).collect())
 }
 
-/// What a user would do: say something twice, read what was said, and look into another's chat.
+/// Simulates a user: sends two messages, reads the chat, and tries to read another user's chat.
 async fn demo(address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::builder(TokioExecutor::new()).build_http::<Body>();
     for (path, said) in [("ada", Some("I am Ada.")), ("ada", Some("Who am I?")), ("ada", None), ("bob", None)] {
@@ -84,7 +86,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         false => Agent::builder("assistant", args.model.or_offline().await?).store(SqliteJournal::open(args.journal)?),
     };
-    // Whoever speaks in a chat in which an answer is under way waits for its end; the ninth in the queue is refused.
+    // A message to a chat with an active run waits for the end of that run; the ninth message in
+    // the queue is rejected.
     let agent = agent.when_busy(WhenBusy::Queue { limit: 8 }).build()?;
 
     let service = Router::new().route("/chats/{user}/{chat}", get(read).post(say)).with_state(agent);

@@ -1,7 +1,8 @@
-//! The agent work that benchmarks compare with a bare loop over the same requests: N concurrent conversations with the tools
-//! `echo`, `calculator` and `wait`, through the public API, against a scripted server.
+//! Agent workload that benchmarks compare with a bare loop over the same requests: N concurrent
+//! conversations with the tools `echo`, `calculator` and `wait`, through the public API, against a
+//! scripted server.
 //!
-//! Prints one JSON line with what it measured. See `--help`.
+//! Prints its measurements as one JSON line. See `--help`.
 
 mod measure;
 
@@ -23,43 +24,43 @@ use serde_json::json;
 
 use self::measure::{Mark, Report, Seen};
 
-/// Runs agents against a scripted model server and prints what it cost.
+/// Runs agents against a scripted model server and prints the cost.
 #[derive(Parser, Clone, Debug)]
 pub(crate) struct Args {
-    /// The server, up to and including `/v1`.
+    /// Base URL of the server, up to and including `/v1`.
     #[arg(long)]
     base_url: String,
-    /// The model's name; the server takes its script from it.
+    /// Name of the model, which selects the server's script.
     #[arg(long, default_value = "mock-tools-1x1")]
     model: String,
-    /// Conversations at once.
+    /// Number of concurrent conversations.
     #[arg(long, default_value_t = 1)]
     agents: usize,
-    /// 1 to stream the answers.
+    /// Stream the responses if 1.
     #[arg(long, default_value_t = 0)]
     stream: u8,
-    /// Measured batches.
+    /// Number of measured batches.
     #[arg(long, default_value_t = 1)]
     repeat: usize,
-    /// Single runs before the first batch.
+    /// Number of single runs before the first batch.
     #[arg(long, default_value_t = 1)]
     warmup: usize,
-    /// Where runs are kept.
+    /// Store for runs.
     #[arg(long, default_value = "none")]
     store: Store,
-    /// The file for `--store sqlite`.
+    /// File for `--store sqlite`.
     #[arg(long)]
     db: Option<PathBuf>,
-    /// User turns of one stored session.
+    /// Number of user turns in one stored session.
     #[arg(long, default_value_t = 1)]
     turns: usize,
-    /// Middlewares that override every hook and do nothing.
+    /// Number of middlewares that override every hook and do nothing.
     #[arg(long, default_value_t = 0)]
     middlewares: usize,
-    /// Ten built-ins, none of which has anything to do.
+    /// Add ten built-in middlewares, all idle.
     #[arg(long)]
     builtins: bool,
-    /// The form of the report.
+    /// Output format of the report.
     #[arg(long, default_value = "json")]
     out: String,
 }
@@ -71,11 +72,11 @@ enum Store {
     Sqlite,
 }
 
-/// Answers that the thread takes in at once. Runs that are ready take turns: of a thousand of them, none would find in the
-/// caches what it left there at its last turn.
+/// Maximum of responses processed concurrently by the thread. Ready runs take turns: with a
+/// thousand of them, none would find its data from the previous turn in the CPU caches.
 const ANSWERS_AT_ONCE: usize = 16;
 
-/// `echo`, `calculator` and `wait`: each returns its text, the last one after 10 ms.
+/// The tools `echo`, `calculator` and `wait`: each returns its text, the last one after 10 ms.
 struct Text(&'static str);
 
 #[agent::core::async_trait]
@@ -121,7 +122,7 @@ fn agent(args: &Args) -> Result<Agent> {
     .build()
 }
 
-/// One conversation until its final text.
+/// Runs one conversation until its final text.
 async fn converse(agent: Agent, request: RunRequest, stream: bool) -> Result<Seen> {
     let (start, mut seen) = (Instant::now(), Seen::default());
     let mut run = agent.start(request);
@@ -139,14 +140,14 @@ async fn converse(agent: Agent, request: RunRequest, stream: bool) -> Result<See
     }
 }
 
-/// `agents` conversations at once.
+/// Runs `agents` concurrent conversations.
 async fn batch(agent: &Agent, agents: usize, stream: bool) -> Result<Seen> {
     let runs = (0..agents).map(|_| tokio::spawn(converse(agent.clone(), RunRequest::user("go"), stream)));
     let ended = try_join_all(runs).await.map_err(|e| Error::tool("a run's task failed").with_source(e))?;
     ended.into_iter().try_fold(Seen::default(), |all, seen| Ok(all.and(&seen?)))
 }
 
-/// One conversation of several user turns in one stored session.
+/// Runs one conversation of several user turns in one stored session.
 async fn turns(agent: &Agent, args: &Args) -> Result<Vec<Mark>> {
     let (mut marks, session) = (Vec::new(), Arc::<str>::from("bench"));
     let start = Mark::now();

@@ -1,4 +1,4 @@
-//! What the driver reports: processor time, memory, deltas.
+//! Measurements of the driver: CPU time, memory, deltas.
 
 use std::{
     path::Path,
@@ -11,30 +11,31 @@ use serde_json::{Value, json};
 
 static TICKS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
-/// Notes the processor time used so far: once per tool call, so that the cost of single steps can be read.
+/// Records the CPU time so far: once per tool call, so that the cost of single steps can be
+/// derived.
 pub(crate) fn tick() {
     TICKS.lock().unwrap_or_else(PoisonError::into_inner).push(cpu());
 }
 
-/// User and system seconds of this process.
+/// Returns the user and system time of this process in seconds.
 fn cpu() -> f64 {
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_SELF).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// A line of a `/proc/self` file that begins with `key`, as a number.
+/// Returns the number on the line of a `/proc/self` file that begins with `key`.
 fn proc_number(file: &str, key: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(key));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// What was seen of runs.
+/// Observations of runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    /// Seconds to the first piece of text, of the first run.
+    /// Seconds until the first text delta of the first run.
     pub(crate) first_delta_s: Option<f64>,
-    /// Pieces of text, of all runs.
+    /// Number of text deltas of all runs.
     pub(crate) deltas: u64,
 }
 
@@ -44,7 +45,7 @@ impl Seen {
     }
 }
 
-/// A moment: wall and processor seconds, and bytes written.
+/// Point in time: wall and CPU seconds, and bytes written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     wall: Instant,
@@ -68,14 +69,14 @@ impl Mark {
     }
 }
 
-/// What stood before a batch.
+/// Measurements before a batch.
 #[derive(Debug)]
 pub(crate) struct Before {
     mark: Mark,
     rss: u64,
 }
 
-/// The driver's report.
+/// Report of the driver.
 #[derive(Debug)]
 pub(crate) struct Report {
     idle_rss: u64,

@@ -1,4 +1,4 @@
-//! Nothing is dropped, and what is understood is understood rightly.
+//! Check that a decoded response is complete and correct.
 
 use agent::{Block, Error, ErrorKind, ModelResponse, Retry, llm::conformance::json};
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
 
 fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
     let (turn, response) = match (subject.wire.turn(whole), subject.response()) {
-        // Something with a good status that is no answer.
+        // A body with a success status that is not a response.
         (None, Err(error)) => return Outcome::of(complaints_about(&error, "")),
         (None, Ok(response)) if response.message.is_empty() => return Outcome::Passed,
         (None, Ok(_)) => return Outcome::failed("there is no turn, and yet a message"),
@@ -49,7 +49,7 @@ fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
     Outcome::of(complaints)
 }
 
-/// Where the blocks say something else than the turn.
+/// Lists the differences between the blocks and the recorded turn.
 fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
     let mut read = Said::default();
     for block in response.message.blocks() {
@@ -77,7 +77,8 @@ fn misread(said: &Said, response: &ModelResponse) -> Vec<String> {
     out
 }
 
-/// What is wrong with an error: it must be of a class that layers act on, and say what the provider said.
+/// Lists the faults of an error: its kind must be one that layers act on, and its message must
+/// contain the provider's text.
 pub(crate) fn complaints_about(error: &Error, body: &str) -> Vec<String> {
     let mut out = Vec::new();
     if matches!(error.kind(), ErrorKind::Unexpected) {
@@ -92,9 +93,9 @@ pub(crate) fn complaints_about(error: &Error, body: &str) -> Vec<String> {
     out
 }
 
-/// Everything that is kept of an answer.
+/// Serialises everything that is stored of a response.
 pub(crate) fn to_json(response: &ModelResponse) -> Value {
-    // By way of text: raw JSON is looked into.
+    // Via text, since raw JSON is compared too.
     let json = serde_json::to_string(response).expect("a response can be kept");
     serde_json::from_str(&json).expect("it is JSON")
 }

@@ -1,4 +1,4 @@
-//! Streamed or whole: the same answer.
+//! Check that a stream and a whole body yield the same response.
 
 use agent::{
     Block, ModelResponse,
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
     Outcome::of(complaints)
 }
 
-/// Where the streamed answer is not the whole one.
+/// Lists the differences between the streamed and the whole response.
 fn other_answer(subject: &Subject<'_>, whole: &ModelResponse, streamed: &ModelResponse) -> Vec<String> {
     let [left, right] = [whole, streamed].map(|response| {
         let mut blocks: Vec<&Block> = response.message.blocks().iter().collect();
@@ -61,7 +61,7 @@ fn other_answer(subject: &Subject<'_>, whole: &ModelResponse, streamed: &ModelRe
     out
 }
 
-/// Puts the value of a call's arguments in the place of their text.
+/// Replaces the text of a call's arguments by their value.
 fn read_arguments(block: &mut Value) {
     let Some(arguments) = block.pointer_mut("/tool_call/arguments") else { return };
     if let Some(value) = arguments.as_str().and_then(|text| serde_json::from_str(text).ok()) {
@@ -69,7 +69,7 @@ fn read_arguments(block: &mut Value) {
     }
 }
 
-/// Reasoning, text, calls, and then what else there is.
+/// Returns the sort rank: reasoning, text, calls, others.
 fn rank(block: &Block) -> u8 {
     match block {
         Block::Reasoning(_) => 0,
@@ -79,7 +79,7 @@ fn rank(block: &Block) -> u8 {
     }
 }
 
-/// Where the chunks tell listeners something else than the message.
+/// Lists the differences between the chunks for listeners and the message.
 fn other_blocks(chunks: &[Chunk], blocks: &[Block]) -> Vec<String> {
     let mut heard = MessageBuilder::default();
     chunks.iter().for_each(|chunk| heard.push(chunk));

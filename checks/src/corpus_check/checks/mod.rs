@@ -1,15 +1,18 @@
 //! The four checks.
 //!
-//! * **decode**: a body with a good status becomes a response, an error a typed error, and nothing panics. Every text and
-//!   number of the assistant's turn is in the response; text, reasoning and calls in its blocks are those of an independent
-//!   reading; the tokens add up to the provider's own total.
-//! * **fold**: the response that a stream makes is the response that the equivalent whole body makes, where that body is put
-//!   together without the codec. `MessageBuilder` makes the same blocks of the chunks, and each block ends once.
-//! * **replay**: the turn, unedited and followed by results of its calls, goes back to its provider as it came: every key
-//!   and item, numbers by value, texts byte for byte. Marked as edited but unchanged, it still says the same.
-//! * **request**: a recorded request that is read and encoded again *keeps* every field: the same fields with equal values,
-//!   list items in the same order, nothing added. At the top of the request alone, a field that is `null` and
-//!   `"stream": false` may be left out: leaving them out says the same.
+//! * **decode**: a body with a success status becomes a response, an error a typed error, and
+//!   nothing panics. Every text and number of the assistant's turn is in the response; text,
+//!   reasoning and calls in its blocks equal those of an independent parser; the tokens add up to
+//!   the provider's own total.
+//! * **fold**: a stream yields the same response as the equivalent whole body, where that body is
+//!   assembled without the codec. `MessageBuilder` builds the same blocks from the chunks, and each
+//!   block ends once.
+//! * **replay**: the turn, unedited and followed by results of its calls, is sent back to its
+//!   provider unchanged: every key and item, numbers by value, texts byte for byte. Marked as
+//!   edited but unchanged, it still has the same content.
+//! * **request**: a recorded request that is decoded and encoded again *keeps* every field: the
+//!   same fields with equal values, list items in the same order, nothing added. Only at the top
+//!   level, a field that is `null` and `"stream": false` may be omitted, which is equivalent.
 
 mod decode;
 mod fold;
@@ -26,7 +29,7 @@ pub(crate) use self::{
 };
 use crate::recordings::{Exchange, Recording, Wire};
 
-/// The checks, in the order in which they run and are reported.
+/// Checks in execution and report order.
 pub(crate) const CHECKS: [Check; 4] = [Check::Decode, Check::Fold, Check::Replay, Check::Request];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,20 +51,20 @@ impl Check {
     }
 }
 
-/// What became of one check of one exchange.
+/// Outcome of one check of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
-    /// What is wrong, one line each.
+    /// Faults, one line each.
     Failed(Vec<String>),
     /// The recording does not allow the check.
     NotCheckable(&'static str),
-    /// The check is not about such an exchange.
+    /// The check does not apply to this exchange.
     NotMeant,
 }
 
 impl Outcome {
-    /// Passed if there are no complaints.
+    /// Passes if there are no complaints.
     pub(crate) fn of(complaints: Vec<String>) -> Self {
         if complaints.is_empty() { Self::Passed } else { Self::Failed(complaints) }
     }
@@ -71,7 +74,7 @@ impl Outcome {
     }
 }
 
-/// One exchange, ready to be checked.
+/// Exchange to be checked.
 pub(crate) struct Subject<'a> {
     pub(crate) wire: &'a dyn Wire,
     pub(crate) exchange: &'a Exchange,
@@ -86,7 +89,7 @@ impl<'a> Subject<'a> {
         Ok(Self { wire, exchange, recording: exchange.recording(wire), codec: wire.codec(exchange)? })
     }
 
-    /// What the codec makes of the answer, whole or streamed.
+    /// Decodes the response, whole or streamed.
     pub(crate) fn response(&self) -> Result<ModelResponse> {
         if self.exchange.stream {
             self.streamed(true).map(|(response, _)| response)
@@ -95,7 +98,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What the codec makes of the stream, with its chunks if they are wanted.
+    /// Decodes the stream, with its chunks if requested.
     fn streamed(&self, chunks: bool) -> Result<(ModelResponse, Vec<Chunk>)> {
         let (mut decoder, mut heard) = (self.codec.decoder(chunks), Vec::new());
         let mut splitter = self.codec.framing().splitter();

@@ -1,4 +1,4 @@
-//! What a provider said goes back to it as it came.
+//! Check that a provider's response is sent back unchanged.
 
 use agent::{
     AssistantMessage, Message,
@@ -43,7 +43,7 @@ fn sent_back(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, 
     subject.wire.sent_back(&encoded(subject, message)?).ok_or_else(|| "the turn is not in the request".to_owned())
 }
 
-/// The request that goes on after `message`.
+/// Encodes the request that follows `message`.
 pub(crate) fn encoded(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, String> {
     let results = message.calls().map(|call| ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));
     let results: Vec<_> = results.map(Message::Tool).collect();

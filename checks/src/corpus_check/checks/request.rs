@@ -1,4 +1,4 @@
-//! A request that is read and encoded again keeps every field.
+//! Check that a request keeps every field when it is decoded and encoded again.
 
 use agent::{core::History, llm::conformance::json, testing::detached_run};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
     }
 }
 
-/// The request that the codec makes of what it read of `sent`.
+/// Decodes `sent` and encodes it again.
 fn read_and_encoded(subject: &Subject<'_>, sent: &Value) -> Result<Value, String> {
     let read = subject.codec.decode_request(sent.to_string().as_bytes());
     let read = read.map_err(|error| format!("the request was not read: {error:?}"))?;
@@ -27,7 +27,7 @@ fn read_and_encoded(subject: &Subject<'_>, sent: &Value) -> Result<Value, String
     serde_json::from_slice(request.body()).map_err(|error| format!("the request is not JSON: {error}"))
 }
 
-/// The request in which what means the same on this wire has the same form.
+/// Normalises equivalent forms of a request on this wire.
 fn normalised(subject: &Subject<'_>, request: &Value) -> Value {
     let mut request = request.clone();
     subject.wire.normalise_request(&mut request);

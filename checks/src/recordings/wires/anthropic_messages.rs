@@ -108,7 +108,7 @@ impl Wire for AnthropicMessages {
             .collect()
     }
 
-    /// What a compaction used is not in the sums, another model's advice not of this model.
+    /// The sums exclude the usage of a compaction, and advice from another model.
     fn tokens(&self, whole: &Value) -> Option<u64> {
         let usage = whole.get("usage")?;
         let compactions = items(usage, "/iterations").iter().filter(|part| part["type"] == "compaction");
@@ -123,7 +123,7 @@ impl Wire for AnthropicMessages {
 
 const COUNTS: [&str; 4] = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
 
-/// Lays what `more` says over what is known: `usage` field by field.
+/// Overlays `more` on the known fields: `usage` field by field.
 fn join(whole: &mut Map<String, Value>, more: &Value) {
     for (name, value) in
         more.as_object().into_iter().flatten().filter(|(name, value)| *name != "type" && !value.is_null())

@@ -1,4 +1,4 @@
-//! Amazon Bedrock's Converse.
+//! Amazon Bedrock Converse.
 
 use agent::{
     Result,
@@ -59,7 +59,7 @@ impl Wire for BedrockConverse {
         Value::Object(whole)
     }
 
-    /// Without empty texts: the API sends them, and refuses them.
+    /// Removes empty texts: the API sends them, and rejects them in requests.
     fn turn(&self, whole: &Value) -> Option<Value> {
         let mut turn = whole.pointer("/output/message")?.clone();
         let content = turn.get_mut("content").and_then(Value::as_array_mut).into_iter();
@@ -104,7 +104,7 @@ impl Wire for BedrockConverse {
     }
 }
 
-/// Adds what a delta says of a block, whose arguments are text until it ends.
+/// Adds a delta to a block, whose arguments are text until it ends.
 fn add(block: &mut Value, input: &mut String, delta: &Value) {
     for (kind, more) in delta.as_object().into_iter().flatten() {
         match kind.as_str() {

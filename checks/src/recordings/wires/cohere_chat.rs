@@ -89,7 +89,7 @@ impl Wire for CohereChat {
         items(request, "/messages").get(1).cloned()
     }
 
-    /// What the model was given to cite must be in the response.
+    /// Citation sources given to the model must be in the response.
     fn beside(&self, whole: &Value) -> Value {
         let beside: Map<_, _> = ["usage", "logprobs"]
             .into_iter()
@@ -109,7 +109,7 @@ impl Wire for CohereChat {
     }
 }
 
-/// Adds the texts of `more` at these places to those of `known`.
+/// Appends the texts of `more` at these paths to those of `known`.
 fn grow(known: Option<&mut Value>, more: &Value, places: &[&str]) {
     let Some(known) = known else { return };
     for place in places {

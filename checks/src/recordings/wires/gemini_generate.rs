@@ -24,7 +24,7 @@ impl Wire for GeminiGenerate {
         Ok(Box::new(GeminiCodec::new(exchange.model(), profile)?))
     }
 
-    /// A prompt that was refused has no candidates.
+    /// A rejected prompt has no candidates.
     fn is_error(&self, json: &Value) -> bool {
         let is_refused = !text(json, "/promptFeedback/blockReason").is_empty() && items(json, "/candidates").is_empty();
         json.get("error").is_some_and(|error| !error.is_null()) || is_refused
@@ -75,7 +75,7 @@ impl Wire for GeminiGenerate {
         items(request, "/contents").get(1).cloned()
     }
 
-    /// Everything but why and where it ended.
+    /// Everything except the reason and position of the end.
     fn beside(&self, whole: &Value) -> Value {
         let mut whole = whole.clone();
         for candidate in whole.get_mut("candidates").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -90,12 +90,12 @@ impl Wire for GeminiGenerate {
     }
 }
 
-/// Candidate 0, which may have no number.
+/// Returns candidate 0, whose index may be missing.
 fn first(whole: &Value) -> Option<&Value> {
     items(whole, "/candidates").iter().find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0)
 }
 
-/// Keeps the last word of each field that says something.
+/// Keeps the last non-empty value of each field.
 fn keep_last(known: &mut Map<String, Value>, said: &Value) {
     for (name, value) in said.as_object().into_iter().flatten() {
         if !value.is_null() && *value != json!({}) && *value != json!([]) {
@@ -104,7 +104,7 @@ fn keep_last(known: &mut Map<String, Value>, said: &Value) {
     }
 }
 
-/// Adds a part. Words go on with words of their kind if neither is more than words.
+/// Adds a part. A text part extends the previous one of the same kind if neither has other fields.
 fn add(parts: &mut Vec<Value>, part: &Value) {
     let words = |part: &Value| {
         let only_words = part.as_object()?.keys().all(|name| matches!(name.as_str(), "text" | "thought"));

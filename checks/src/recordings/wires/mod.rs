@@ -1,4 +1,5 @@
-//! What the checks must know of a wire: one file each, written without a look at its codec.
+//! Knowledge about each wire that the checks need: one file each, written independently of its
+//! codec.
 
 mod anthropic_messages;
 mod bedrock_converse;
@@ -30,105 +31,110 @@ pub(crate) const WIRES: &[&dyn Wire] = &[
     &ollama_chat::OllamaChat,
 ];
 
-/// An independent reading of one wire. Nothing here may ask the codec.
+/// Independent parser of one wire, which must not use the codec.
 pub(crate) trait Wire: Sync {
-    /// The wire's name, as recordings have it.
+    /// Returns the wire's name in recordings.
     fn api(&self) -> &'static str;
 
-    /// The codec under test, set as the client of this exchange was.
+    /// Returns the codec under test, configured like the client of this exchange.
     ///
     /// # Errors
     /// If there is no such codec.
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>>;
 
-    /// Why an exchange that was recorded under this wire's name is none of it. Default: it is.
+    /// Returns the reason why an exchange recorded under this wire's name belongs to another.
+    /// Default: `None`.
     fn foreign(&self, exchange: &Exchange) -> Option<&'static str> {
         let _ = exchange;
         None
     }
 
-    /// True if this body, or this event, is an error.
+    /// Returns true if this body, or this event, is an error.
     fn is_error(&self, json: &Value) -> bool;
 
-    /// True if a stream has an event on each line. Default: its events are server-sent.
+    /// Returns true if a stream has one event per line. Default: server-sent events.
     fn has_lines(&self) -> bool {
         false
     }
 
-    /// True if nothing is missing at the end of the stream.
+    /// Returns true if the stream is complete.
     fn is_complete(&self, frames: &Frames) -> bool;
 
-    /// The naive fold: the body that would have come whole.
+    /// Folds the stream naively to the equivalent whole body.
     fn whole(&self, frames: &[Value]) -> Value;
 
-    /// The assistant's turn in a whole body, in the form in which it goes back. None if there is none.
+    /// Returns the assistant's turn in a whole body, in the form in which it is sent back. `None`
+    /// if there is none.
     fn turn(&self, whole: &Value) -> Option<Value>;
 
-    /// What the turn says.
+    /// Returns the content of the turn.
     fn said(&self, turn: &Value) -> Said;
 
-    /// The turn in a request that holds a user's message, the turn, and the results of its calls. None if there is none.
+    /// Returns the turn in a request that holds a user's message, the turn, and the results of its
+    /// calls. `None` if there is none.
     fn sent_back(&self, request: &Value) -> Option<Value>;
 
-    /// What else of a whole body must be in the response: log probabilities, further candidates, sources. Default: nothing.
+    /// Returns other parts of a whole body that the response must contain: log probabilities,
+    /// further candidates, sources. Default: nothing.
     fn beside(&self, whole: &Value) -> Value {
         let _ = whole;
         Value::Null
     }
 
-    /// All tokens of the call by the body's own account. Default: it gives none.
+    /// Returns the total tokens of the call as the body reports them. Default: `None`.
     fn tokens(&self, whole: &Value) -> Option<u64> {
         let _ = whole;
         None
     }
 
-    /// Where the turn `back` is not the turn `sent`. Default: wherever they are not equal.
+    /// Lists the differences between the turns `back` and `sent`. Default: all differences.
     fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {
         json::differences(sent, back)
     }
 
-    /// True if a whole turn says in which order the model thought, spoke and called. Default: it does.
+    /// Returns true if a whole turn records the order of reasoning, text and calls. Default: true.
     fn has_order(&self) -> bool {
         true
     }
 
-    /// True if a whole body holds the arguments of a call as JSON, so that only their value matters. Default: they are text.
+    /// Returns true if a whole body holds the arguments of a call as JSON, so that only their value
+    /// matters. Default: they are text.
     fn arguments_are_json(&self) -> bool {
         false
     }
 
-    /// Brings what means the same to the same form, in the recorded request as in the encoded one. Default: nothing.
+    /// Normalises equivalent forms, in the recorded and the encoded request. Default: no change.
     fn normalise_request(&self, request: &mut Value) {
         let _ = request;
     }
 }
 
-/// What a turn says, read independently.
+/// Content of a turn, parsed independently.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// All text for the user, run together.
+    /// All text for the user, concatenated.
     pub(crate) text: String,
-    /// All readable reasoning, run together.
+    /// All readable reasoning, concatenated.
     pub(crate) reasoning: String,
-    /// The calls, in order.
+    /// Calls, in order.
     pub(crate) calls: Vec<Called>,
-    /// Something else is said.
+    /// True if there is other content.
     pub(crate) more: bool,
 }
 
-/// A call of a tool.
+/// Tool call.
 #[derive(Debug)]
 pub(crate) struct Called {
-    /// Its id; empty if it has none.
+    /// Id; empty if there is none.
     pub(crate) id: String,
-    /// The tool.
+    /// Name of the tool.
     pub(crate) name: String,
-    /// A text must be kept byte for byte; of JSON, only the value matters.
+    /// Arguments: text must be kept byte for byte; of JSON, only the value matters.
     pub(crate) arguments: Value,
 }
 
 impl Said {
-    /// Where `other` says something else.
+    /// Lists the differences from `other`.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
         for (what, said, other) in [("text", &self.text, &other.text), ("reasoning", &self.reasoning, &other.reasoning)]
@@ -146,14 +152,14 @@ impl Said {
         out
     }
 
-    /// True if nothing is said.
+    /// Returns true if there is no content.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty() && !self.more
     }
 }
 
 impl Called {
-    /// True if `other` is this call. One that has no id may be given one.
+    /// Returns true if `other` is this call. A call without an id may get one.
     fn is_same(&self, other: &Self) -> bool {
         let same_arguments = match (&self.arguments, &other.arguments) {
             (Value::String(said), Value::String(other)) => said == other,

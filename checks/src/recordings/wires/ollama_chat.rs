@@ -1,4 +1,4 @@
-//! Ollama's own chat.
+//! Ollama's native chat API.
 
 use agent::{
     Result,
@@ -21,7 +21,7 @@ impl Wire for OllamaChat {
         let of_table = provider_of(exchange).and_then(|known| known.ollama);
         let mut profile =
             of_table.unwrap_or_else(|| OllamaProfile::compatible(&exchange.provider, "http://server.test"));
-        // Whoever was recorded left it to the server whether it cuts what is too long.
+        // The recorded clients left truncation of long prompts to the server.
         profile.truncate = None;
         Ok(Box::new(OllamaCodec::new(exchange.model(), profile)?))
     }
@@ -76,7 +76,7 @@ impl Wire for OllamaChat {
         items(request, "/messages").get(1).cloned()
     }
 
-    /// How long it took, and when it was made.
+    /// Durations and creation time.
     fn beside(&self, whole: &Value) -> Value {
         let is_beside = |name: &str| name.ends_with("_duration") || matches!(name, "created_at" | "logprobs");
         let fields = whole.as_object().into_iter().flatten().filter(|(name, _)| is_beside(name));
@@ -87,7 +87,7 @@ impl Wire for OllamaChat {
         Some(whole["prompt_eval_count"].as_u64()? + whole["eval_count"].as_u64()?)
     }
 
-    /// What it thought, what it said and its calls are fields of one object.
+    /// Reasoning, text and calls are fields of one object.
     fn has_order(&self) -> bool {
         false
     }

@@ -20,7 +20,8 @@ impl Wire for OpenAiChat {
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let of_table = provider_of(exchange).and_then(|known| known.openai);
         let mut profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
-        // What a profile leaves out on purpose, since its server refuses it, is no loss: what the codec keeps is what is compared.
+        // Fields that a profile omits on purpose, since its server rejects them, are no loss:
+        // compare what the codec keeps.
         profile.verbatim = true;
         Ok(Box::new(OpenAiChatCodec::new(exchange.model(), profile)?))
     }
@@ -106,7 +107,7 @@ impl Wire for OpenAiChat {
         items(request, "/messages").get(1).cloned()
     }
 
-    /// None as well if the parts that are named do not add up to the total.
+    /// Returns `None` also if the reported parts do not add up to the total.
     fn tokens(&self, whole: &Value) -> Option<u64> {
         let count = |name: &str| whole.pointer(&format!("/usage/{name}")).and_then(Value::as_u64);
         let (total, sum) = (count("total_tokens")?, count("prompt_tokens")? + count("completion_tokens")?);
@@ -114,7 +115,7 @@ impl Wire for OpenAiChat {
         (total == sum || total == sum + reasoning).then_some(total)
     }
 
-    /// Calls without ids are given some: their results must name them.
+    /// Calls without ids get some: their results must refer to them.
     fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {
         let mut sent = sent.clone();
         for (at, call) in sent.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
@@ -133,7 +134,7 @@ impl Wire for OpenAiChat {
 
 const FUNCTION: (&str, &str) = ("/function/name", "/function/arguments");
 
-/// Choice 0: servers that number nothing mean the first.
+/// Returns choice 0: servers without numbering mean the first.
 fn first(choices: &[Value]) -> Option<&Value> {
     choices.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0)
 }

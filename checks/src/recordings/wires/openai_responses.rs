@@ -17,7 +17,7 @@ impl Wire for OpenAiResponses {
         "openai-responses"
     }
 
-    /// What a client asked about storage stands in its request: the codec adds nothing.
+    /// The request carries the client's storage setting: the codec adds nothing.
     fn codec(&self, exchange: &Exchange) -> Result<Box<dyn RequestReader>> {
         let of_table = provider_of(exchange).and_then(|known| known.openai);
         let mut profile = of_table.unwrap_or_else(|| Profile::compatible(&exchange.provider, "http://server.test/v1"));
@@ -38,7 +38,8 @@ impl Wire for OpenAiResponses {
         frames.data.iter().any(is_last)
     }
 
-    /// The last event holds the response; where its list of items is empty, the items are those that ended one by one.
+    /// The last event holds the response; if its list of items is empty, the items are those that
+    /// ended individually.
     fn whole(&self, frames: &[Value]) -> Value {
         let last = frames.iter().find(|frame| is_last(frame)).cloned().unwrap_or_default();
         let mut whole = last["response"].clone();
@@ -114,9 +115,8 @@ impl Wire for OpenAiResponses {
     }
 }
 
-/// The fields of an object but for these.
-/// The turn without sources that have no address and log probabilities that are none, which do not go back on purpose: the
-/// API's own types refuse them.
+/// Removes sources without an address and empty log probabilities, which are not sent back on
+/// purpose: the API's own types reject them.
 fn as_taken(turn: &Value) -> Value {
     let mut turn = turn.clone();
     for item in turn.as_array_mut().into_iter().flatten() {
@@ -136,14 +136,14 @@ fn without(json: &Value, names: &[&str]) -> Map<String, Value> {
     fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What is counted, as [`tokens`](Wire::tokens) checks.
+/// Token counts that [`tokens`](Wire::tokens) checks.
 const COUNTS: [&str; 3] = ["input_tokens", "output_tokens", "total_tokens"];
 
 fn is_last(frame: &Value) -> bool {
     matches!(text(frame, "/type"), "response.completed" | "response.incomplete")
 }
 
-/// What a response repeats of its request or of its items, and what says only that it is one.
+/// Fields that repeat the request or the items, or only mark the object as a response.
 const REPEATED: [&str; 30] = [
     "background",
     "frequency_penalty",

@@ -1,4 +1,4 @@
-//! Tools that were written in Python for LangChain, and in JavaScript: an agent has them as servers of the Model Context Protocol.
+//! Tools written in Python for LangChain, and in JavaScript, used by an agent as MCP servers.
 //!
 //! ```sh
 //! python3 -m venv target/mcp && target/mcp/bin/pip install mcp langchain-core
@@ -6,7 +6,7 @@
 //! cargo run --bin foreign_tools -- --python target/mcp/bin/python --node-modules target/mcp/node_modules
 //! ```
 //!
-//! What is not installed is skipped, and said so.
+//! Servers that are not installed are skipped, with a message.
 
 use std::path::{Path, PathBuf};
 
@@ -44,14 +44,14 @@ async fn main() -> Result<()> {
     call("typescript", node, "reverse", json!({"text": "stressed"})).await
 }
 
-/// Runs an agent that has the server's tools, and calls one.
+/// Runs an agent with the server's tools, and calls one.
 async fn call(server: &str, program: Stdio, tool: &str, args: Value) -> Result<()> {
     let client = Client::builder(server, program).required().build()?;
     if let Err(error) = client.warm_up().await {
         println!("{server}: skipped, since its packages are not installed ({})", error.message());
         return Ok(());
     }
-    // A real model decides by itself.
+    // A real model chooses the tool itself.
     let model =
         ScriptedModel::new([Turn::calls([("1", format!("{server}_{tool}").as_str(), args)]), Turn::text("Done.")]);
     let agent = Agent::builder("caller", model.clone()).toolset(client.clone()).build()?;
