@@ -37,12 +37,12 @@ impl Active<'_> {
         answered
     }
 
-    /// True if the model returned neither content nor calls, although it has tools.
+    /// True if the model returned neither content nor calls.
     pub(super) fn is_silent(&self, response: &ModelResponse) -> bool {
         let ModelResponse { message, finish, verdict, .. } = response;
         let is_part = matches!(finish, FinishReason::Length | FinishReason::ContentFilter | FinishReason::Paused);
         let says_something = message.has_content() || message.has_calls();
-        *verdict == Verdict::Proceed && !is_part && !says_something && !self.table.specs().is_empty()
+        *verdict == Verdict::Proceed && !is_part && !says_something
     }
 
     /// Discards an empty response before the model is called once more. Some models return one now
@@ -61,6 +61,7 @@ impl Active<'_> {
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::engine::unique_ids(&mut message);
+        self.clean_names(&mut message);
         let truncated = self.mend_arguments(&mut message, &finish);
         if message.has_calls() && verdict != Verdict::Finish {
             self.cx().engine().log().record_accepted(step, &message, None);
@@ -75,7 +76,8 @@ impl Active<'_> {
             (Verdict::Proceed, _) if is_silent => Some(ExitReason::Empty),
             (Verdict::Proceed, _) => Some(ExitReason::Text),
         };
-        let exit = reason.map(|reason| Exit::new(reason, message.text()));
+        let answer = || if message.has_text() { message.text() } else { message.refusal().unwrap_or_default() };
+        let exit = reason.map(|reason| Exit::new(reason, answer()));
         if message.has_calls() {
             self.cx().engine().log().record_accepted(step, &message, None);
             self.refuse_calls(step, &message, exit.clone());
@@ -110,6 +112,26 @@ impl Active<'_> {
         let keeps = cx.engine().log().steps().keeps();
         let has_more = (keeps || !cx.engine().inbox().close_if_empty()) && self.take_steering().await?;
         Ok((!has_more).then_some(Stop::Finished(exit.reason, exit.answer)))
+    }
+
+    /// Removes control tokens and prefixes of a model's own format from names of tools, such as
+    /// `name<|channel|>commentary` and `functions.name`, if the remaining name is on offer.
+    fn clean_names(&self, message: &mut AssistantMessage) {
+        const PREFIXES: [&str; 3] = ["functions.", "functions:", "default_api."];
+        let clean = |name: &str| {
+            let plain = name.split("<|").next().unwrap_or_default().trim();
+            let plain = PREFIXES.iter().find_map(|prefix| plain.strip_prefix(prefix)).unwrap_or(plain);
+            (plain != name && self.table.get(name).is_none() && self.table.get(plain).is_some()).then(|| plain.into())
+        };
+        if message.calls().any(|call| clean(&call.name).is_some()) {
+            for block in message.blocks_mut() {
+                if let Block::ToolCall(call) = block
+                    && let Some(name) = clean(&call.name)
+                {
+                    (call.name, call.raw) = (name, None);
+                }
+            }
+        }
     }
 
     /// Replaces arguments that are not a JSON object with their repaired form. Providers would

@@ -143,6 +143,21 @@ async fn an_integer_reaches_the_tool_as_the_model_wrote_it_or_not_at_all() {
     assert_eq!(log.seen(), [r#"{"n":"12345678901234567890123"}"#]);
 }
 
+#[tokio::test]
+async fn a_name_with_tokens_or_a_prefix_of_the_models_own_format_calls_the_tool_that_is_meant() {
+    for name in
+        ["echo<|channel|>commentary", "functions.echo", "functions.echo<|channel|>commentary", "default_api.echo"]
+    {
+        let log = Log::default();
+        let model = ScriptedModel::new([Turn::raw_call("1", name, r#"{"q":1}"#), Turn::text("done")]);
+        let end = finished(Agent::builder("a", model).tool(echo(&log)).build().expect("builds").run("go").await);
+        assert_eq!((log.seen(), end.tool_calls["echo"]), (vec![r#"{"q":1}"#.to_owned()], 1), "{name}");
+    }
+    let model = ScriptedModel::new([Turn::raw_call("1", "functions.ghost", "{}"), Turn::text("done")]);
+    let end = finished(Agent::builder("a", model).tool(double("f")).build().expect("builds").run("go").await);
+    assert!(told(&end).0.contains("Tool 'functions.ghost' not found"), "{}", told(&end).0);
+}
+
 // NexAU 17
 #[tokio::test]
 async fn what_is_no_object_is_wrapped_so_that_a_tool_always_gets_one() {

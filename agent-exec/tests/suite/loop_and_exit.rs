@@ -158,9 +158,24 @@ async fn a_run_that_is_cut_off_between_two_empty_answers_does_not_ask_a_third_ti
 }
 
 #[tokio::test]
-async fn a_message_that_says_nothing_ends_the_run_if_there_are_no_tools() {
-    let end = run(Agent::builder("a", ScriptedModel::new([Turn::text("")]))).await;
-    assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("", 1, &ExitReason::Text));
+async fn a_message_that_says_nothing_is_asked_for_once_more_without_tools_too() {
+    let thinking = || Turn::message(agent_core::AssistantMessage::new(vec![agent_core::Block::reasoning("hm")]));
+    for silent in [Turn::text(""), thinking()] {
+        let end = run(Agent::builder("a", ScriptedModel::new([silent.clone(), Turn::text("Four.")]))).await;
+        assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("Four.", 1, &ExitReason::Text));
+        let end = run(Agent::builder("a", ScriptedModel::new([silent.clone(), silent]))).await;
+        assert_eq!((end.answer.as_str(), end.steps, &end.reason), ("", 1, &ExitReason::Empty));
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_refusal_are_the_answer_of_the_run() {
+    let origin = agent_core::message::Origin::new("w", "p", "m");
+    let refusal = serde_json::json!({"type": "refusal", "refusal": "I cannot help with that."});
+    let raw = agent_core::message::Raw::from_value(origin, &refusal);
+    let refuses = Turn::message(agent_core::AssistantMessage::new(vec![agent_core::Block::Other(raw)]));
+    let end = run(Agent::builder("a", ScriptedModel::new([refuses.finish(FinishReason::ContentFilter)]))).await;
+    assert_eq!((end.answer.as_str(), end.reason), ("I cannot help with that.", ExitReason::ContentFilter));
 }
 
 // Haystack 9

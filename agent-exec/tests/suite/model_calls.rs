@@ -82,7 +82,7 @@ async fn told(id: &str, params: ModelParams) -> Vec<Value> {
         "content": [{"type": "text", "text": "hi"}], "usage": {"input_tokens": 1, "output_tokens": 1}}"#;
     let gemini =
         r#"{"candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}]}"#;
-    let other = agent_llm::model("openai:m").base_url("http://acme.test/v1").transport(provider(chat)).tell_session();
+    let other = agent_llm::model("vllm:m").base_url("http://acme.test/v1").transport(provider(chat)).tell_session();
     let models: [Arc<dyn Model>; 5] = [
         Arc::new(agent_llm::model("openai:m").transport(provider(chat)).tell_session().build().expect("builds")),
         Arc::new(other.build().expect("builds")),

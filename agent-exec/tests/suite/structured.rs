@@ -86,7 +86,7 @@ async fn a_provider_that_enforces_forms_is_told_of_it_and_for_another_it_is_a_to
     let gemini = asked(|t| agent_llm::model("gemini:gemini-3-pro-preview").transport(t).retries(0).build()).await;
     assert!(gemini["generationConfig"]["responseJsonSchema"].is_object(), "{gemini}");
 
-    let ours = asked(|t| agent_llm::model("openai:m").base_url("http://ours/v1").transport(t).retries(0).build()).await;
+    let ours = asked(|t| agent_llm::model("vllm:m").base_url("http://ours/v1").transport(t).retries(0).build()).await;
     let tools = [&ours["tools"][0]["function"]["name"], &ours["tools"][1]["function"]["name"]];
     assert_eq!((&ours["response_format"], tools), (&Value::Null, [&json!("double"), &json!("final_answer")]));
     let older = asked(|t| agent_llm::model("gemini:gemini-2.5-pro").transport(t).retries(0).build()).await;
