@@ -6,7 +6,7 @@ use crate::arguments::DEEPEST;
 
 /// Parses JSON incrementally, and has a value of the known part at any time.
 ///
-/// * A text is present as far as it was received. A number or a literal is present once it is
+/// * A text holds the characters received so far. A number or a literal is present once it is
 ///   complete, a field once its value begins.
 /// * Text around the value is skipped: prose, a code fence. If there are several values, the newest
 ///   counts.

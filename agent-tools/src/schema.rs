@@ -13,7 +13,7 @@ pub(crate) fn of_arguments<A: JsonSchema>() -> Value {
     of_type::<A>().0
 }
 
-/// Returns the schema of a tool's output, as it is serialised.
+/// Returns the schema of a tool's serialised output.
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).for_serialize();
     let mut schema = generator.into_generator().into_root_schema_for::<T>();

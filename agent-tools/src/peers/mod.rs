@@ -17,7 +17,7 @@
 //!
 //! # After a crash
 //!
-//! The journal records a message before it is sent, and the peer's task id as soon as it is known.
+//! The journal records a message before it is sent, and the peer's task id once it is known.
 //! A resumed run finds the task by its id. If the task cannot be found, it is unknown whether the
 //! peer received the message, which is not silently sent twice: a person is asked, as for every
 //! call [in doubt](agent_core::tool::Doubt).

@@ -97,7 +97,7 @@ pub(super) struct Using<'a> {
 }
 
 impl Using<'_> {
-    /// Returns the session's tool of this name; creates the sandbox if there is none.
+    /// Returns the session's tool of this name; creates the sandbox on the first call.
     pub(super) async fn tool(&self, name: &str) -> Result<&dyn Tool> {
         let made = self.place.made.get_or_try_init(|| self.make()).await?;
         let tool = made.tools.get(name).map(|tool| &**tool);

@@ -10,7 +10,7 @@ use agent_core::run::new_id;
 pub(super) const READY: u8 = 1;
 pub(super) const NO_DIRECTORY: u8 = 2;
 
-/// Kills the processes with a mark, except this one, until there is none: each round may find
+/// Kills the processes with a mark, except this one, until none is left: each round may find
 /// processes started during the previous one. Processes of another user are unreadable, and do not
 /// belong to the command. The mark is matched as a pattern, since BusyBox's `grep -F` searches only
 /// as far as the first variable.

@@ -1,4 +1,4 @@
-//! HTML DOM, parsed and traversed without recursion, since a page may be as deep as it is long.
+//! HTML DOM, parsed and traversed without recursion, since the depth of a page is unbounded.
 
 use std::{rc::Rc, time::Instant};
 

@@ -32,7 +32,7 @@ struct Does {
     moments: Moments,
 }
 
-/// Returns the result of a tool for these arguments, whoever executed the call.
+/// Returns the result of a tool for these arguments, in every process.
 pub(crate) fn given(arguments: &Value) -> Value {
     json!({"content": format!("done: {}", arguments["note"]), "entry": [arguments["note"]]})
 }

@@ -76,7 +76,7 @@ const MOST_COUNTS: usize = 20;
 const LONGEST_NAME: usize = 40;
 
 impl Prompted {
-    /// Returns the usage counters of the turn; `None` if there are none. The data is untrusted, so
+    /// Returns the usage counters of the turn; `None` if the agent reports none. The data is untrusted, so
     /// only numbers are taken, up to a maximum.
     pub(super) fn used(&self) -> Option<Value> {
         let told = self.usage.as_object()?.iter();

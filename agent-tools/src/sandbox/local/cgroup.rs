@@ -83,7 +83,7 @@ impl Cgroup {
             .collect()
     }
 
-    /// Kills the current members. Returns true if there were none.
+    /// Kills the current members. Returns true if the group was empty.
     pub(super) fn kill(&self) -> bool {
         let mut was_empty = true;
         for group in &self.0 {

@@ -63,15 +63,15 @@ pub(crate) trait Wire: Sync {
     /// Folds the stream naively to the equivalent whole body.
     fn whole(&self, frames: &[Value]) -> Value;
 
-    /// Returns the assistant's turn in a whole body, in the form in which it is sent back. `None`
-    /// if there is none.
+    /// Returns the assistant's turn in a whole body, in the form in which it is sent back, or `None`
+    /// if the body has no turn.
     fn turn(&self, whole: &Value) -> Option<Value>;
 
     /// Returns the content of the turn.
     fn said(&self, turn: &Value) -> Said;
 
     /// Returns the turn in a request that holds a user's message, the turn, and the results of its
-    /// calls. `None` if there is none.
+    /// calls; `None` for any other request.
     fn sent_back(&self, request: &Value) -> Option<Value>;
 
     /// Returns other parts of a whole body that the response must contain: log probabilities,
@@ -125,7 +125,7 @@ pub(crate) struct Said {
 /// Tool call.
 #[derive(Debug)]
 pub(crate) struct Called {
-    /// Id; empty if there is none.
+    /// Id; empty if missing.
     pub(crate) id: String,
     /// Name of the tool.
     pub(crate) name: String,
