@@ -1,6 +1,6 @@
-//! Reading and checking the arguments of tool calls.
+//! Parsing and validation of tool call arguments.
 
-// Helpers take `json!(..)` as it stands.
+// Helpers take `json!(..)` values directly.
 #![allow(clippy::needless_pass_by_value)]
 
 use agent_core::{ErrorKind, StateField, StateSchema, ToolSpec};
@@ -12,7 +12,7 @@ fn compile(parameters: Value) -> ArgumentSchema {
     ArgumentSchema::compile(&ToolSpec::new("x", "", parameters)).expect("a valid schema")
 }
 
-/// A tool that takes anything.
+/// Tool that accepts any argument.
 fn open() -> ArgumentSchema {
     compile(json!({"type": "object", "additionalProperties": true}))
 }

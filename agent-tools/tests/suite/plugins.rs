@@ -1,4 +1,4 @@
-//! Plugins: what is read, what is refused, and what a trusted one brings.
+//! Plugins: loading, rejection, and the parts of a trusted plugin.
 
 #![cfg(target_os = "linux")]
 
@@ -18,7 +18,7 @@ use crate::support::{call_in, run};
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/plugins/library");
 const HEAD: &str = "name: p\nversion: 1.0.0\nframework: '*'\n";
 
-/// A plugin with this manifest after the three keys that each has.
+/// Creates a plugin folder with this manifest after the three required keys.
 fn folder(manifest: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("plugin.yaml"), format!("{HEAD}{manifest}")).expect("is written");
@@ -38,7 +38,8 @@ fn trust(plugin: &Plugin, config: &Value) -> agent_core::Result<Parts> {
     plugin.trust(plugin.digest(), config, &(Arc::new(MemorySandbox::new()) as _))
 }
 
-/// A plugin of one script, which runs this line with a secret in its environment; the tool's output for `{}`.
+/// Returns the output for `{}` of a plugin's script tool, which runs this line with a secret in its
+/// environment.
 async fn script(line: &str) -> agent_core::ToolOutput {
     let dir = folder(&format!(
         "config: {{key: {{type: string, secret: true}}}}\nscripts:\n  t:\n    description: d\n    command: [sh, -c, {line:?}]\n    env: {{KEY: '${{config.key}}'}}\n    parameters: {{type: object}}\n"
@@ -86,7 +87,7 @@ async fn the_example_is_shown_trusted_and_run() {
     assert_eq!(parts.ask, ["library_*"]);
     let [finder] = &parts.agents[..] else { panic!("one agent") };
     assert_eq!((finder.name.as_str(), finder.tools.names()), ("library_finder", vec!["library_find_shelf".to_owned()]));
-    drop(plugin); // what its parts need is there all the same
+    drop(plugin); // the parts keep their resources alive
     let skill = parts.skills.tools().into_tools().expect("one").remove(0);
     let lending = call_in(run(Resources::default()).cx(), &skill, json!({"name": "lending"})).await.expect("is loaded");
     assert!(!lending.is_error(), "{}", lending.to_text());
@@ -167,7 +168,7 @@ fn a_plugin_brings_no_tool_that_it_denies_and_skills_of_two_go_together() {
     assert_eq!(skills.iter().map(Skill::name).collect::<Vec<_>>(), ["brewing", "lending"]);
 }
 
-/// A server of tools by hand: what a plugin's own program is.
+/// Hand-written MCP server, as a plugin's own program.
 const SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:

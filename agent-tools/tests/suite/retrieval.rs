@@ -1,4 +1,4 @@
-//! Documents that are indexed, found and searched by an agent.
+//! Documents that are indexed, retrieved and searched by an agent.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::support::call;
 
-/// Knows two subjects, and notes what it is asked.
+/// Embedder that knows two subjects, and records its inputs.
 #[derive(Clone, Default)]
 struct Subjects(Arc<Mutex<Vec<String>>>);
 
@@ -161,7 +161,7 @@ async fn an_embedder_that_comes_later_embeds_what_was_found_by_words_alone() {
     assert!(near[0].similarity.is_some());
 }
 
-/// Thinks that the shortest text is the best.
+/// Reranker that prefers the shortest text.
 struct Shortest;
 
 #[async_trait]
@@ -176,7 +176,7 @@ impl Reranker for Shortest {
     }
 }
 
-/// Names a text that it was not given.
+/// Reranker that returns an index it was not given.
 struct Confused;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Tool sets, tools from closures, and changes to what is said of a tool.
+//! Tool sets, tools from closures, and changed tool specifications.
 
 use std::time::Duration;
 

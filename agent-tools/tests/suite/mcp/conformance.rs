@@ -1,5 +1,6 @@
-//! The client and the server of the protocol's own conformance suite, which is run by hand: the suite starts the client with the
-//! address of a server in `MCP_SERVER_URL`, and judges what it does there; it speaks to the server itself.
+//! Client and server for the protocol's own conformance suite, which is run manually: the suite
+//! starts the client with the address of a server in `MCP_SERVER_URL`, and judges its behaviour; it
+//! connects to the server itself.
 
 use std::{env, time::Duration};
 
@@ -24,7 +25,7 @@ async fn client() {
     let url = env::var("MCP_SERVER_URL").expect("an address");
     let client = Client::builder("suite", Http::new(url).oauth(access()))
         .prefix("")
-        // Whatever is asked is accepted as it stands.
+        // Accepts every elicitation with an empty object.
         .elicitation_by(async |_| Ok(Some(json!({}))))
         .timeout(Duration::from_secs(20))
         .required()
@@ -38,7 +39,7 @@ async fn client() {
     }
 }
 
-/// Access as the scenario wants it.
+/// Returns the OAuth flow that the scenario requires.
 fn access() -> OAuth {
     let context: Value = env::var("MCP_CONFORMANCE_CONTEXT")
         .map_or(Value::Null, |context| serde_json::from_str(&context).expect("JSON"));
@@ -54,7 +55,8 @@ fn access() -> OAuth {
     }
 }
 
-/// A user that lets every client in at once: the suite's authorization server sends the browser straight back.
+/// User that authorises every client immediately: the suite's authorization server redirects the
+/// browser straight back.
 struct Redirected;
 
 #[agent_core::async_trait]
@@ -73,7 +75,7 @@ impl Authorizer for Redirected {
     }
 }
 
-/// A tool that asks for these fields.
+/// Tool that elicits these fields.
 fn asks(name: &str, fields: &Value) -> impl Tool + use<> {
     let schema = json!({"type": "object", "properties": fields});
     let takes = json!({"type": "object", "properties": {"message": {"type": "string"}}});
@@ -91,7 +93,7 @@ fn resource(uri: &str) -> Part {
     Part::Document(Media::base64("aGVsbG8=", "text/plain").with_name(uri))
 }
 
-/// The resources and prompts that the suite names.
+/// Adds the resources and prompts that the suite names.
 fn with_resources_and_prompts(server: ServerBuilder) -> ServerBuilder {
     let resource = |uri: &str, mime: &str| Resource::new(uri, uri).with_description("Of the suite.").with_mime(mime);
     let prompt = |name: &str| Prompt::new(name).with_description("Of the suite.");
@@ -127,7 +129,7 @@ fn with_resources_and_prompts(server: ServerBuilder) -> ServerBuilder {
         })
 }
 
-/// The tools of the suite that speak to its client.
+/// Adds the tools of the suite that send requests to its client.
 fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
     let any = || json!({"type": "object", "properties": {}});
     let logs = from_schema("test_tool_with_logging", "Logs.", any(), async |_: Value, req: ToolRequest| {

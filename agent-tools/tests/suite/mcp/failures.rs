@@ -1,4 +1,4 @@
-//! Servers that die, hang and talk nonsense.
+//! Servers that crash, hang and send invalid data.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{double::Double, support::*, wild};
 
-/// Every method that a client of these tests asks for.
+/// Every method that a client of these tests calls.
 const METHODS: [&str; 3] = ["initialize", "tools/list", "tools/call"];
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Which tools there are.
+//! Tool listing.
 
 use std::{sync::Arc, time::Duration};
 

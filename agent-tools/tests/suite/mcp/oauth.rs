@@ -1,4 +1,4 @@
-//! Servers that ask for OAuth, with an authorization server in this process.
+//! Servers that require OAuth, with an authorization server in this process.
 
 use std::{
     collections::HashMap,
@@ -27,19 +27,19 @@ struct Guarded(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     at: String,
-    /// What was asked for at the authorization server, such as `authorization_code`.
+    /// Grant types of token requests, such as `authorization_code`.
     grants: Vec<String>,
     challenge: String,
-    /// The number of the token that is taken now.
+    /// Number of the valid token.
     token: usize,
-    /// The scope without which nothing is done.
+    /// Required scope.
     scope: String,
     granted: String,
-    /// The secret that a client gets when it is registered, and that each request for a token must bring then.
+    /// Secret that a client gets at registration, required in each of its token requests.
     secret: Option<String>,
-    /// Another issuer than this address.
+    /// Issuer that differs from this address.
     issuer: Option<String>,
-    /// The server does not say which authorization server is its own.
+    /// True if the server does not name its authorization server.
     names_none: bool,
 }
 
@@ -70,7 +70,7 @@ impl Guarded {
         Http::new(format!("{}/mcp", self.state().at))
     }
 
-    /// A client whose user lets it in at once.
+    /// Returns a client whose user authorises it immediately.
     async fn builder(&self, tokens: impl TokenStore) -> ClientBuilder {
         let browser = Loopback::bind(|url| {
             let url = url.to_owned();

@@ -1,4 +1,4 @@
-//! Resources, prompts, completions and logs that are served, over streams and HTTP.
+//! Served resources, prompts, completions and logs, over streams and HTTP.
 
 use std::{
     sync::{Arc, Mutex},
@@ -48,7 +48,7 @@ fn server() -> ServerBuilder {
         .completion("zoo://{animal}/food", "animal", async |_| vec!["lion".to_owned()])
 }
 
-/// Every claim holds over streams and over HTTP.
+/// Runs a test over streams and over HTTP.
 async fn both(test: impl AsyncFn(Client, Server)) {
     let over = server().build().expect("builds");
     test(Client::builder("z", over_streams(over.clone())).build().expect("builds"), over).await;
@@ -147,7 +147,7 @@ async fn a_list_of_many_resources_comes_whole_and_page_by_page() {
     assert_eq!(all, (0..600).map(|n| n.to_string()).collect::<Vec<_>>());
 }
 
-/// What a client of the library heard.
+/// Notifications that a client of the library received.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<String>>>);
 
@@ -198,7 +198,7 @@ impl rmcp::ClientHandler for Heard {
     }
 }
 
-/// A client of the library at the other end of two streams.
+/// Returns a client of the library at the other end of two streams.
 async fn raw(server: Server, heard: Heard) -> rmcp::service::RunningService<rmcp::RoleClient, Heard> {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(far);

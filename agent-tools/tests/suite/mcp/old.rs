@@ -1,4 +1,4 @@
-//! Servers from before streamable HTTP: messages come as events, and go as requests.
+//! Servers with the HTTP+SSE transport: messages arrive as events, and are sent as requests.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{support::*, wild::Wild};
 
-/// What the server says where messages go.
+/// Starts a server that announces `endpoint` as its message endpoint.
 async fn server(how: &str, endpoint: &str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

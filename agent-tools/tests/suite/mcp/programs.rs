@@ -1,4 +1,4 @@
-//! Servers that are programs: this test itself, as another process.
+//! Servers in child processes: this test binary itself.
 
 use std::{env, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{support::*, wild::Wild};
 
-/// The variable that says what the program does wrong.
+/// Environment variable that selects the server's misbehaviour.
 const HOW: &str = "MCP_TEST_SERVER";
 
 /// The program. A test harness writes to its standard output too: garbage, which is left out.

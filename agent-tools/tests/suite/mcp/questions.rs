@@ -1,4 +1,4 @@
-//! What a server asks: people, a model, where to work.
+//! Requests of a server: elicitation, sampling, roots.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{double::Double, support::*, wild};
 
-/// A call that waits for an answer: its run and its question.
+/// Makes a call that waits for an answer; returns its run and its question.
 async fn asked(client: &Client) -> (RunDriver, Question) {
     let run = run(|_| {});
     let error = call_in(run.cx(), client, "double_ask", json!({})).await.expect_err("waits");
@@ -28,7 +28,7 @@ async fn asked(client: &Client) -> (RunDriver, Question) {
     (run, question.clone())
 }
 
-/// What comes of the call when its run goes on with the answer.
+/// Returns the result of the call when its run resumes with the answer.
 async fn goes_on(client: &Client, (before, question): (RunDriver, Question), value: Value) -> ToolOutput {
     let mut answer = Answer::from(value);
     answer.digest = question.digest;
@@ -95,7 +95,7 @@ async fn what_was_answered_at_once_is_kept_and_not_asked_again_when_the_run_goes
     });
     let (client, run) = (client.build().expect("builds"), run(|_| {}));
     let first = call_in(run.cx(), &client, "double_ask", json!({})).await.expect("answered").to_text();
-    // The same step of the run, driven again with what it kept.
+    // The same step of the run, resumed with its journalled results.
     let stood = run.engine().log().at_rest();
     let again = run_as((**run.cx().ids()).clone(), |_| {});
     again.engine().log().adopt(&stood);

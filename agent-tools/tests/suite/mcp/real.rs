@@ -1,4 +1,4 @@
-//! Servers that others wrote, from npm: `checks/mcp_servers.sh` fetches them and runs these tests.
+//! Third-party servers from npm: `checks/mcp_servers.sh` installs them and runs these tests.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::support::*;
 
-/// Where the servers' programs are.
+/// Returns the path of a server's program.
 fn program(name: &str) -> String {
     let dir = std::env::var("MCP_SERVERS").expect("the folder of the servers: checks/mcp_servers.sh sets it");
     Path::new(&dir).join(format!("mcp-server-{name}")).display().to_string()
@@ -41,7 +41,7 @@ fn pid(file: &Path) -> Pid {
     Pid::from_raw(text.trim().parse().expect("a number"))
 }
 
-/// What calls of the tools of a server give, by their names; of an error, its message.
+/// Returns the outputs of calls of a server's tools, by tool name; for an error, its message.
 async fn called(client: &Client, args: &[(&str, Value)]) -> BTreeMap<String, ToolOutput> {
     let mut came = BTreeMap::new();
     for (name, args) in args {
@@ -51,7 +51,7 @@ async fn called(client: &Client, args: &[(&str, Value)]) -> BTreeMap<String, Too
     came
 }
 
-/// The client, with all that the server may ask for.
+/// Returns the client, with every capability that the server may request.
 fn asked(builder: ClientBuilder) -> Client {
     let model = ScriptedModel::new([Turn::text("42")]);
     let answer = async |asked: Elicitation| {
@@ -73,7 +73,7 @@ async fn has_everything(client: &Client) {
     client.close().await.expect("closes");
 }
 
-/// What the tools of that server are called with.
+/// Arguments for the tools of that server.
 fn arguments() -> Vec<(&'static str, Value)> {
     let data = "data:text/plain;base64,bGlvbg==";
     vec![
@@ -178,7 +178,7 @@ async fn everything_over_standard_input_and_output() {
     has_everything(&asked(stdio("everything", &[]))).await;
 }
 
-/// Ends a program with all that it started.
+/// Kills a program with its descendants when dropped.
 struct Group(u32);
 
 impl Drop for Group {
@@ -188,7 +188,7 @@ impl Drop for Group {
     }
 }
 
-/// Starts the server over HTTP in this form, and waits until it listens.
+/// Starts the server with this HTTP transport, and waits until it listens.
 async fn served(form: &str) -> (Group, String) {
     loop {
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();

@@ -1,4 +1,4 @@
-//! What becomes of results, progress and errors.
+//! Results, progress and errors.
 
 use agent_core::{ErrorKind, Part, message::MediaSource};
 use serde_json::json;
@@ -59,7 +59,7 @@ async fn a_result_that_is_too_large_is_an_error_that_says_so() {
     let error = call(&client, "double_big", json!({"size": 2000})).await.expect_err("too large");
     assert_eq!(error.kind(), ErrorKind::Tool);
     assert!(error.message().contains("the limit is 1000"), "{error}");
-    // More than a message may have: it is not even read whole.
+    // Exceeds the message limit: the message is not even read completely.
     let error = call(&client, "double_big", json!({"size": 20 * 1024 * 1024})).await.expect_err("much too large");
     assert!(error.message().contains("and the limit is"), "{error}");
     assert!(call(&client, "double_echo", json!({"text": "a"})).await.is_ok(), "the connection lives");

@@ -1,4 +1,4 @@
-//! Servers over HTTP that forget their sessions.
+//! HTTP servers that lose their sessions.
 
 use std::sync::{
     Arc,

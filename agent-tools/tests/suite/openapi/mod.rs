@@ -11,7 +11,7 @@ mod building;
 mod calls;
 mod schemas;
 
-/// What the tool says, or its error's message.
+/// Returns the tool's output, or its error's message.
 async fn api(tool: &dyn Tool, args: Value) -> Result<String, String> {
     support::call(tool, args).await.map(|output| output.to_text()).map_err(|e| e.message().to_owned())
 }

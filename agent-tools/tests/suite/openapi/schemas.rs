@@ -38,7 +38,7 @@ fn references_are_written_out_and_circles_end() {
 
 #[test]
 fn a_small_document_does_not_make_a_large_tool() {
-    // Each names the next twice: written out, the last would be there a million times.
+    // Each refers to the next one twice: inlined, the last one would occur a million times.
     let mut schemas = json!({"S0": {"type": "string"}});
     for n in 1..20 {
         let before = named(&format!("S{}", n - 1));
@@ -71,7 +71,7 @@ fn a_body_that_is_no_plain_object_is_one_argument() {
     }
 }
 
-/// What documents hold, and what they should not.
+/// Generates schemas, including invalid ones.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![prop::sample::select(vec![
         json!({"type": "string"}),

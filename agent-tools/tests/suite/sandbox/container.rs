@@ -1,4 +1,4 @@
-//! Containers, where an engine is there.
+//! Containers, if an engine is available.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -159,14 +159,15 @@ async fn a_container_ends_with_an_application_that_is_killed_and_one_that_was_pa
         }
         let stays = exists(&id);
         assert!(role == "paused" || !stays, "it stays");
-        // What others have left may go, too; none that is used. How many is not told: an engine that is told to remove one may say that it is gone.
+        // Sweeping may remove containers of other dead owners, but none in use. The number is not
+        // asserted: an engine may report a container as already gone.
         ContainerSandbox::builder("").sweep().await.expect("is told");
         assert!(!exists(&id), "{role}");
     }
     assert_eq!(run(&here, Command::shell("echo well")).await.0, "well\n");
 }
 
-/// Asks the engine itself, which must listen at a socket.
+/// Queries the engine directly, which must listen on a socket.
 fn exists(id: &str) -> bool {
     let address = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
     let mut engine = UnixStream::connect(address.trim_start_matches("unix://")).expect("connects");

@@ -1,4 +1,4 @@
-//! Sandboxes of a service, which is played by a server that runs programs for real.
+//! Sandboxes of a service, simulated by a server that runs programs for real.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use super::{
     suite,
 };
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -141,7 +141,7 @@ async fn one_that_is_kept_is_paused_in_the_end_and_another_application_goes_on_w
     let mut left = first.start(Command::shell(line)).await.expect("starts");
     left.output().await.expect("writes");
     let (id, root) = (first.id().to_owned(), first.root().to_owned());
-    // As if its application were killed, and nobody renewed it.
+    // As if its application were killed, and nothing renewed the lease.
     service.end_lease(&id);
     until("it is paused", || service.is_paused(&id) == Some(true)).await;
     let second = build().root(&root).attach(&id).await.expect("is there");

@@ -1,4 +1,5 @@
-//! Attempts to get out, to look out, to harm the host and to stay. None may have any effect, whichever way it fails.
+//! Attempts to escape, to read, to harm the host and to persist. None may have any effect, however
+//! it fails.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +23,7 @@ use agent_tools::sandbox::{Command, Isolation, Limits, LocalSandbox, Sandbox};
 
 use super::{Place, isolations, rests};
 
-/// What must be seen by nobody inside.
+/// Secret that no program inside may see.
 pub(crate) const SECRET: &str = "SECRET-4711";
 
 /// Lines of shell. `{host}` is a directory of the host, `{pid}` one of its processes, `{port}` a port that it listens at, `{name}` a name that is new.
@@ -189,7 +190,7 @@ pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The host, with what attempts may harm.
+/// Host, with the objects that attempts may harm.
 pub(crate) struct Host {
     dir: PathBuf,
     tcp: TcpListener,
@@ -226,7 +227,7 @@ impl Host {
         host
     }
 
-    /// What can be harmed in the folder around the sandbox, but for the sandbox's own directory.
+    /// Records the state of the folder around the sandbox, except for the sandbox's own directory.
     fn seen(&self) -> BTreeMap<PathBuf, (u32, u32, i64, String)> {
         let above = self.dir.parent().expect("a folder");
         let listed = [above, &self.dir].into_iter().flat_map(|dir| fs::read_dir(dir).expect("is there"));
@@ -251,7 +252,7 @@ impl Host {
             .replace("{name}", &self.name)
     }
 
-    /// Nothing happened to it.
+    /// Asserts that the host is unchanged.
     pub(crate) fn is_unharmed(&mut self, what: &str) {
         assert_eq!(self.seen(), self.before, "{what}");
         let late = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock, "{what}: somebody called");
@@ -325,7 +326,7 @@ async fn the_same_files_are_read_and_written_where_the_sandbox_is_given_them() {
     }
 }
 
-/// What may be read may not be changed, though its owner may do much with an open descriptor.
+/// Read-only files must not be changed, although their owner can do much with an open descriptor.
 #[tokio::test]
 async fn what_may_only_be_read_stays_as_it_is() {
     for isolation in isolations() {
@@ -349,7 +350,7 @@ async fn what_may_only_be_read_stays_as_it_is() {
     }
 }
 
-/// Lines that take more than they are given, and must not have it.
+/// Commands that try to exceed their resource limits.
 const GREEDY: &[(&str, &str)] = &[
     ("the processor", "while :; do :; done"),
     ("the processor, in a signal's handler", "trap '' XCPU; while :; do :; done"),
@@ -404,7 +405,7 @@ async fn a_fork_bomb_stays_small_and_is_gone_with_its_command() {
     }
 }
 
-/// Lines that leave something running, which writes to `beat`.
+/// Commands that leave a process running, which writes to `beat`.
 const STAYING: &[(&str, &str)] = &[
     ("in the background", "(while :; do date +%N > beat; sleep 0.01; done) &"),
     ("deaf", "nohup sh -c 'trap \"\" HUP TERM INT; while :; do date +%N > beat; sleep 0.01; done' > /dev/null 2>&1 &"),
@@ -433,10 +434,10 @@ async fn a_kill_at_any_moment_of_the_start_leaves_nothing() {
         for delay in 0..60 {
             let beat = "while :; do date +%N > beat; sleep 0.01; done";
             let start = place.sandbox.start(Command::shell(beat));
-            // The start is given up in the middle, or what it gave is dropped.
+            // The start is cancelled midway, or the started process is dropped.
             drop(tokio::time::timeout(Duration::from_micros(500 * delay), start).await);
         }
-        // What is under way when its start is given up ends as soon as it has come so far.
+        // A process whose start was cancelled ends as soon as it has started.
         rests(&place.host().join("root/beat"), &format!("{isolation:?}"));
     }
 }

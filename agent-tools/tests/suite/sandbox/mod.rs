@@ -27,10 +27,10 @@ use agent_tools::sandbox::{Command, Exit, Isolation, LocalSandbox, LocalSandboxB
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Longer than any program of the tests takes on a machine that is busy.
+/// Upper bound of the run time of the tests' programs on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A sandbox `root` beside a directory `host` that is not in it.
+/// Sandbox `root` beside a directory `host` outside it.
 struct Place {
     dir: TempDir,
     sandbox: LocalSandbox,
@@ -51,7 +51,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// What a line of shell writes, and how it ends.
+    /// Runs a line of shell; returns its output and exit status.
     async fn run(&self, line: &str) -> (String, Exit) {
         run(&self.sandbox, Command::shell(line)).await
     }
@@ -84,7 +84,7 @@ async fn run(sandbox: &dyn Sandbox, command: Command) -> (String, Exit) {
     timeout(LONGEST, running).await.expect("ends in time")
 }
 
-/// Those that work on this machine.
+/// Returns the isolation backends that work on this machine.
 fn isolations() -> Vec<Isolation> {
     let dir = tempfile::tempdir().expect("a directory");
     let works = |isolation: &Isolation| match LocalSandbox::builder(dir.path()).isolation(*isolation).build() {

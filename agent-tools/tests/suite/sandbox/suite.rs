@@ -1,4 +1,4 @@
-//! What holds of every sandbox; some of it, of those that are elsewhere alone.
+//! Properties of every sandbox; some are specific to remote ones.
 
 #![cfg_attr(
     not(all(feature = "container", feature = "e2b")),
@@ -87,7 +87,7 @@ pub(crate) async fn a_kill_and_an_end_leave_nothing_running(sandbox: &dyn Sandbo
     assert!(began.elapsed() < Duration::from_secs(40));
     let (before, after) = still().await;
     assert_eq!(before, after, "it still beats");
-    // One that kills what watches it is found all the same.
+    // A command that kills its wrapper is found nevertheless.
     let line = format!("{beats} echo on; kill -9 $PPID; sleep 50");
     let mut orphan = sandbox.start(Command::shell(line)).await.expect("starts");
     assert_eq!(orphan.output().await.expect("writes"), "on\n");
@@ -107,7 +107,7 @@ pub(crate) async fn what_is_paused_halts_and_goes_on(sandbox: &dyn Sandbox) {
     beats.output().await.expect("writes");
     sandbox.pause().await.expect("pauses");
     assert!(sandbox.start(Command::new("true")).await.is_err(), "nothing starts meanwhile");
-    // What was on its way still comes.
+    // Output in transit still arrives.
     let quiet = async { while timeout(Duration::from_millis(500), beats.output()).await.is_ok() {} };
     timeout(Duration::from_secs(20), quiet).await.expect("it halts");
     sandbox.resume().await.expect("resumes");
@@ -120,7 +120,7 @@ pub(crate) async fn what_is_paused_halts_and_goes_on(sandbox: &dyn Sandbox) {
     assert!(echo.exit().await.expect("ends").is_success());
 }
 
-/// Where the sandbox keeps modes: a sandbox in memory does not.
+/// Parameter `keeps_modes`: a sandbox in memory has no file modes.
 pub(crate) async fn folders_are_copied_in_and_out(sandbox: &dyn Sandbox, keeps_modes: bool) {
     let host = tempfile::tempdir().expect("a directory");
     let (from, to) = (host.path().join("from"), host.path().join("to"));

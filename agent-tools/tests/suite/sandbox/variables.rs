@@ -1,4 +1,5 @@
-//! Environment variables of programs: no shell outside the sandbox sees one, and programs get each as it was given.
+//! Environment variables of programs: no shell outside the sandbox sees one, and programs get each
+//! value unchanged.
 
 use std::{
     collections::BTreeMap,

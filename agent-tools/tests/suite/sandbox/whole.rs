@@ -1,4 +1,4 @@
-//! What is done to a sandbox as a whole: it is paused, and filled and emptied.
+//! Operations on a whole sandbox: pausing, bulk copies.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn programs_of_this_machine_are_paused_and_go_on() {
         println!("{isolation:?}");
         let place = Place::new(isolation, |b| b);
         suite::what_is_paused_halts_and_goes_on(&place.sandbox).await;
-        // Files are the application's all the time.
+        // The application can access files at any time.
         place.sandbox.pause().await.expect("pauses");
         place.sandbox.write("file", "1".into()).await.expect("writes");
         place.sandbox.resume().await.expect("resumes");

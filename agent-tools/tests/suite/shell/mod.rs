@@ -39,7 +39,7 @@ struct Called {
     _service: Option<service::Service>,
 }
 
-/// Where the suite runs.
+/// Sandbox that the suite runs in.
 #[derive(Clone, Copy)]
 enum Place {
     Here,

@@ -1,4 +1,4 @@
-//! A sandbox for each session.
+//! One sandbox per session.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-// What holds of the tools over every sandbox with a shell: it is included for each, which `PLACE` is.
+// Properties of the tools over every sandbox with a shell: included once per `PLACE`.
 
 #[tokio::test]
 async fn a_command_gives_what_it_writes_and_how_it_ended() {

@@ -1,4 +1,4 @@
-//! How a model is asked, and how its answer is heard.
+//! Requests for structured output, and their streamed answers.
 
 use agent_core::{
     AssistantMessage, Block, Chunk, ErrorKind, FinishReason, ModelParams, ToolChoice, ToolSpec,

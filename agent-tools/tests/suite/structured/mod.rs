@@ -1,4 +1,4 @@
-//! Answers of a form, without an agent.
+//! Structured output, without an agent.
 
 mod asking;
 mod partial;

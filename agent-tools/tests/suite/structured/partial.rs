@@ -1,4 +1,4 @@
-//! JSON that is still being written.
+//! Incremental JSON parsing.
 
 use agent_tools::PartialJson;
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ fn pieces<'a>(text: &'a str, places: &[prop::sample::Index]) -> Vec<&'a str> {
     starts.zip(ends.clone()).map(|(start, end)| &text[start..end]).collect()
 }
 
-/// Whether `whole` can still come of `part`.
+/// Returns true if `part` can still become `whole`.
 fn leads_to(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),

@@ -1,4 +1,4 @@
-//! Answers that do not fit.
+//! Invalid answers.
 
 use agent_core::{Chunk, ErrorKind, FinishReason, Usage, testing::Turn};
 use agent_tools::{AnswerMode, InvalidAnswer};

@@ -75,7 +75,7 @@ async fn comes_back<T: Serialize + DeserializeOwned + JsonSchema + Debug + Parti
             let model = model([Turn::text(said.clone())], info());
             match structured.clone().repair(false).call(&model, ask()).await {
                 Ok(answer) => assert_eq!(answer.value, value, "{mode:?}: {said}"),
-                // What is an object itself is not wrapped.
+                // A value that is an object is not wrapped.
                 Err(e) => assert!(bare.is_object() && said != bare_text, "{mode:?}: {said}: {e}"),
             }
         }

@@ -1,4 +1,4 @@
-//! Containers for tests, where an engine and an image are there.
+//! Containers for tests, if an engine and an image are available.
 
 use agent_tools::sandbox::{ContainerSandbox, ContainerSandboxBuilder};
 

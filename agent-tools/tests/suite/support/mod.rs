@@ -1,4 +1,4 @@
-//! Calls tools as an executor does, without one.
+//! Calls tools like an executor, without one.
 
 #![allow(dead_code, reason = "some features use a part of it")]
 

@@ -1,4 +1,4 @@
-//! A server on loopback that a test writes.
+//! Loopback server with scripted responses.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,12 +7,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// What is answered: bytes, and then perhaps others for ever.
+/// Response: bytes, possibly followed by an endless repetition of others.
 #[derive(Clone, Default)]
 pub(crate) struct Answer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) endless: Option<Vec<u8>>,
-    /// Never says that it is at its end.
+    /// True if the response never ends.
     pub(crate) hangs: bool,
 }
 
@@ -55,12 +55,12 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// What was asked: the heads of requests with their bodies.
+    /// Returns the recorded requests: heads with bodies.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().expect("no panic").clone()
     }
 
-    /// The paths that were asked for.
+    /// Returns the requested paths.
     pub(crate) fn paths(&self) -> Vec<String> {
         self.seen().iter().map(|head| head.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
     }

@@ -1,4 +1,4 @@
-//! What pages become for a model.
+//! Conversion of pages for a model.
 
 use agent_core::{Effect, Part, Tool};
 use serde_json::json;

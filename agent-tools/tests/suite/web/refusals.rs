@@ -1,4 +1,4 @@
-//! What is not read.
+//! Refused addresses and contents.
 
 use std::{net::Ipv4Addr, time::Duration};
 
@@ -52,7 +52,7 @@ async fn nothing_that_is_not_of_the_public_internet_is_connected_to() {
         "[ff02::1]",
         "[2001:db8::1]",
     ];
-    // The port is one that may be read, so that it is the address that is refused.
+    // The port is allowed, so that the address is the reason of the refusal.
     let web = Web::builder().ignore_robots().allow(format!("*:{port}")).build().expect("builds");
     for host in hosts {
         let e = fetch(&web, &format!("http://{host}:{port}/")).await.expect_err(host);

@@ -1,4 +1,4 @@
-//! Engines, each with an answer of the shape that it has.
+//! Search engines, each with a response in its own format.
 
 use agent_core::{ErrorKind, Result, async_trait};
 use agent_store::InMemoryVectorStore;

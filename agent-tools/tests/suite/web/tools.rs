@@ -1,4 +1,4 @@
-//! Tools that may reach a server of a test.
+//! Web tools that may reach a test's server.
 
 use std::{
     collections::HashMap,
@@ -17,18 +17,18 @@ use super::{
     support::call,
 };
 
-/// A server that gives each path its page, and 404 for others.
+/// Starts a server with a page per path, and 404 for others.
 pub(crate) async fn site(pages: impl IntoIterator<Item = (&'static str, Answer)>) -> Server {
     let pages: HashMap<_, _> = pages.into_iter().collect();
     Server::start(move |path, _| pages.get(path).cloned().unwrap_or_else(|| answer("404 Not Found", "", ""))).await
 }
 
-/// Tools that may reach this server, and ask nothing of robots.
+/// Returns tools that may reach this server, and ignore `robots.txt`.
 pub(crate) fn builder(server: &Server) -> WebBuilder {
     Web::builder().allow_private(format!("127.0.0.1:{}", server.port)).ignore_robots().apart(Duration::ZERO)
 }
 
-/// Resolves names as the test says; the last answer stands.
+/// Resolver with scripted answers; the last answer is repeated.
 pub(crate) struct Names(pub(crate) Mutex<HashMap<&'static str, Vec<Vec<IpAddr>>>>);
 
 impl Names {
@@ -50,7 +50,7 @@ impl Resolver for Names {
     }
 }
 
-/// What `web_fetch` of these tools says, or its error's message.
+/// Returns the output of `web_fetch` of these tools, or its error's message.
 pub(crate) async fn fetch(web: &Web, url: &str) -> Result<String, String> {
     fetch_with(web, json!({"url": url})).await
 }
@@ -64,7 +64,7 @@ pub(crate) fn tool(web: &Web, name: &str) -> Arc<dyn Tool> {
     web.tools().into_iter().find(|tool| tool.spec().name == name).expect("the tool is there")
 }
 
-/// What stands between the delimiters of an output.
+/// Returns the text between the delimiters of an output.
 pub(crate) fn inside(output: &str) -> &str {
     let (_, rest) = output.split_once("<untrusted id=").expect("a beginning");
     let (_, rest) = rest.split_once(">\n").expect("a line");

@@ -1,4 +1,4 @@
-//! Nothing leads out of the directory.
+//! No path leads out of the directory.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{Fixture, fixture};
 
-/// Every way to a file outside that a path can name.
+/// Returns every kind of path to a file outside.
 fn escapes(fixture: &Fixture) -> Vec<String> {
     let (root, outside) = (fixture.root(), fixture.dir.path().join("secret"));
     fs::create_dir(root.join("sub")).expect("creates");

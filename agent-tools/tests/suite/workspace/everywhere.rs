@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::support::{call_in, run};
 
-/// A sandbox that can start programs and no more: its files are those that its shell gives.
+/// Sandbox that only implements starting programs: file operations use its shell.
 #[derive(Debug)]
 struct StartsOnly(LocalSandbox);
 
@@ -74,7 +74,7 @@ async fn places() -> Vec<Tried> {
     }
     #[cfg(feature = "e2b")]
     {
-        // It goes on as long as it is asked.
+        // The sandbox continues while it is in use.
         let far: Arc<dyn Sandbox> = Arc::new(super::service::Service::start().await.sandbox().await);
         all.push(tried("a service", &|_| over(far.clone())));
     }

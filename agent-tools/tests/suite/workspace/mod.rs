@@ -30,7 +30,7 @@ use tempfile::TempDir;
 
 use crate::support::{call_in, run};
 
-/// A workspace `root` beside a file `secret` that is not in it.
+/// Workspace `root` beside a file `secret` outside it.
 struct Fixture {
     dir: TempDir,
     workspace: Workspace,
@@ -66,7 +66,7 @@ impl Fixture {
         self.workspace.tools().named(&[name]).expect("exists").into_iter().next().expect("one")
     }
 
-    /// What the model is shown, be it a result or an error. All calls are one agent's.
+    /// Returns the output for the model, a result or an error. All calls are from one agent.
     async fn call(&self, tool: &str, args: Value) -> String {
         match call_in(self.run.cx(), &self.tool(tool), args).await {
             Ok(output) => output.to_text(),
@@ -74,7 +74,7 @@ impl Fixture {
         }
     }
 
-    /// The model has seen the results so far.
+    /// Ends the step: the model has seen the results so far.
     fn next_step(&self) {
         self.run.next_step();
     }

@@ -108,7 +108,7 @@ async fn what_became_of_a_patch_is_read_from_the_files() {
     assert!(matches!(became(&fixture, "apply_patch", patch(body)).await, Reconciled::Happened(_)));
     let fixture = fixture.with("c", "3\n");
     assert_eq!(became(&fixture, "apply_patch", patch(body)).await, Reconciled::Unknown, "a part of it");
-    // What is added beside a line that stays looks as if it could be added again.
+    // A line added beside an unchanged line could apparently be added again.
     let body = "*** Update File: a\n 1\n+new\n*** Update File: b\n-1\n+2";
     let fixture = fixture.with("a", "1\nnew\n").with("b", "1\n");
     assert_eq!(became(&fixture, "apply_patch", patch(body)).await, Reconciled::Unknown, "the first half");

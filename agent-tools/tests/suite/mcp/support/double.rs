@@ -1,4 +1,4 @@
-//! A well-behaved server in this process, which notes what it sees.
+//! Well-behaved server in this process that records its observations.
 #![expect(
     deprecated,
     reason = "roots, sampling and logging are on their way out of the protocol, and servers have them"
@@ -31,7 +31,7 @@ impl Double {
         Self::default()
     }
 
-    /// A client of it.
+    /// Returns a client of the server.
     pub(crate) fn client(&self) -> Client {
         self.builder().build().expect("builds")
     }
@@ -64,7 +64,7 @@ impl Double {
         })
     }
 
-    /// Cuts every connection.
+    /// Closes every connection.
     pub(crate) fn kill(&self) {
         self.0.connections.lock().expect("free").drain(..).for_each(|wire| wire.abort());
     }
@@ -77,7 +77,7 @@ impl Double {
         self.0.seen.lock().expect("free").push(what.into());
     }
 
-    /// How often it saw this.
+    /// Returns the number of recorded observations of this kind.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.0.seen.lock().expect("free").iter().filter(|seen| *seen == what).count()
     }

@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 
 pub(crate) mod double;
 pub(crate) mod wild;
@@ -17,12 +17,12 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A run, made with what `change` says.
+/// Creates a run; `change` adjusts its parts.
 pub(crate) fn run(change: impl FnOnce(&mut RunParts)) -> RunDriver {
     run_as(RunIds::root("test", "test"), change)
 }
 
-/// The run of these ids, once more.
+/// Creates another run with these ids.
 pub(crate) fn run_as(ids: RunIds, change: impl FnOnce(&mut RunParts)) -> RunDriver {
     let detached = detached_run_as(ids, History::default());
     let cx = detached.cx();
@@ -61,7 +61,7 @@ pub(crate) async fn names(client: &Client) -> Vec<String> {
     client.tools(run.cx()).await.expect("tools").iter().map(|tool| tool.spec().name).collect()
 }
 
-/// What tools tell of their progress in the run.
+/// Records the progress events of tools in the run.
 pub(crate) fn progress(cx: &RunCx) -> Arc<Mutex<Vec<Value>>> {
     let told = Arc::<Mutex<Vec<Value>>>::default();
     let notes = told.clone();
@@ -73,7 +73,7 @@ pub(crate) fn progress(cx: &RunCx) -> Arc<Mutex<Vec<Value>>> {
     told
 }
 
-/// The head and the body of the answer to a plain request.
+/// Returns the head and the body of the response to a plain request.
 pub(crate) async fn get(host: &str, path: &str) -> std::io::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(host).await?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn get(host: &str, path: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// The head of a request, in small letters but for its first line, and its body.
+/// Reads the head of a request, in lower case except for its first line, and its body.
 pub(crate) async fn read(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).await? > 0 {}
@@ -93,7 +93,7 @@ pub(crate) async fn read(stream: &mut TcpStream) -> std::io::Result<(String, Vec
     Ok((head, body))
 }
 
-/// Lets everything that is under way go on until `done` holds.
+/// Lets all running tasks proceed until `done` holds.
 pub(crate) async fn until(done: impl Fn() -> bool) {
     for _ in 0..1000 {
         if done() {

@@ -1,17 +1,18 @@
-//! Servers that misbehave, written by hand.
+//! Hand-written servers that misbehave.
 
 use agent_tools::mcp::{Client, ClientBuilder, Reader, Streams, Writer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// What a server does wrong, in words such as `hang tools/call`, `die initialize`, `large 1000`, `garbage` and `nonsense`.
+/// Misbehaviours of a server, in words such as `hang tools/call`, `die initialize`, `large 1000`,
+/// `garbage` and `nonsense`.
 ///
 /// One that `asks` asks a person in each call. One that is `late` never answers its first call, and asks for it in the middle of the
 /// next one. One that `relists` says in each call that its tools changed, and then never lists them. `pages` is a list without end.
 #[derive(Clone)]
 pub(crate) struct Wild(pub(crate) String);
 
-/// A client of one.
+/// Returns a client builder for such a server.
 pub(crate) fn builder(how: &str) -> ClientBuilder {
     let wild = Wild(how.to_owned());
     let streams = Streams::new(move || {

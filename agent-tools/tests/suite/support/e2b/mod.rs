@@ -1,5 +1,5 @@
-//! A service with E2B's interface, over real sockets, whose sandboxes are directories of this machine and whose programs run for real. Nothing keeps
-//! them in: it is for tests of the interface.
+//! Service with E2B's API, over real sockets, whose sandboxes are directories of this machine and
+//! whose programs run for real. Nothing is isolated: it is for tests of the API only.
 
 mod daemon;
 pub(crate) mod programs;
@@ -34,7 +34,7 @@ pub(crate) const KEY: &str = "e2b_0123456789abcdef";
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 
-/// What a request is answered in place of what is right.
+/// Replaces the regular response to a request.
 pub(crate) type Trouble = dyn Fn(&str) -> Option<Answer> + Send + Sync;
 
 /// The service. Cheap to clone; its files go with the last clone.
@@ -108,12 +108,12 @@ impl Service {
         self.builder("base").build().await.expect("starts")
     }
 
-    /// Answers those requests so for which it gives something.
+    /// Responds with `trouble`'s response where it returns one.
     pub(crate) fn trouble(&self, trouble: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) {
         self.state().trouble = Some(Box::new(trouble));
     }
 
-    /// How often somebody has connected.
+    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.state().connections
     }
@@ -127,7 +127,7 @@ impl Service {
         self.state().machines.get_mut(id).expect("is there").ends = Instant::now();
     }
 
-    /// Whether there is such a sandbox, and whether it is paused.
+    /// Returns whether a sandbox is paused; `None` if it does not exist.
     pub(crate) fn is_paused(&self, id: &str) -> Option<bool> {
         let mut state = self.state();
         state.expire();

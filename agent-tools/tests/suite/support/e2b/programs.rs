@@ -25,7 +25,7 @@ type Follower = mpsc::Sender<Bytes>;
 pub(super) struct Program {
     pid: u32,
     input: Held<Option<ChildStdin>>,
-    /// Who reads what it writes. Without one, it waits.
+    /// Subscriber of the program's output. Without one, the program waits.
     follower: Mutex<Option<Follower>>,
     followed: Notify,
 }
@@ -49,7 +49,7 @@ impl Program {
         stream(told)
     }
 
-    /// Gives a message to who follows, as soon as somebody does.
+    /// Sends a message to the subscriber, and waits until there is one.
     async fn tell(&self, message: Bytes) {
         loop {
             let follower = self.follower.lock().expect("no panic").clone();
