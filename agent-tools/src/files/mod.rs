@@ -1,4 +1,4 @@
-//! [`Files`]: the files of one place, for tools and for sandboxes.
+//! [`Files`]: file access within one storage, for tools and for sandboxes.
 
 mod directory;
 mod nearest;
@@ -23,7 +23,7 @@ use self::{
     seen::Known,
 };
 
-/// The files of one place. Cheap to clone.
+/// Files of one storage. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Files {
     root: Arc<Root>,
@@ -32,11 +32,11 @@ pub(crate) struct Files {
 
 struct Root {
     place: Box<dyn Place>,
-    /// What it is, in error messages.
+    /// Name of the storage in error messages.
     what: &'static str,
-    /// Held while a file is changed, so that two edits of one file do not undo each other.
+    /// Held while a file is changed, so that concurrent edits of a file do not undo each other.
     changing: Mutex<()>,
-    /// What agents have seen of the files.
+    /// File contents that agents know.
     known: Known,
 }
 
@@ -65,7 +65,7 @@ impl Limits {
 }
 
 impl Files {
-    /// The files below `dir`, which error messages call `what`.
+    /// Opens the files below `dir`, which error messages call `what`.
     pub(crate) fn open_root(dir: &Path, what: &'static str) -> Result<Self> {
         Ok(Self::of(Directory::open(dir, what)?, what))
     }
@@ -75,7 +75,7 @@ impl Files {
         Self { root: Arc::new(root), limits: Limits::default() }
     }
 
-    /// Sets the size in bytes up to which files are read and written.
+    /// Sets the maximum size in bytes of files that are read and written.
     #[cfg(feature = "sandbox")]
     pub(crate) fn up_to(mut self, bytes: u64) -> Self {
         self.limits.file_bytes = bytes;
@@ -86,51 +86,52 @@ impl Files {
         self.root.place.root()
     }
 
-    /// The path below the root that a model means. Whether it stays below is decided when it is opened.
+    /// Resolves a path from a model, relative to the root. Opening the path decides whether it
+    /// stays below the root.
     pub(crate) fn relative(&self, path: &str) -> Result<PathBuf> {
         let path = Path::new(path.trim());
         self.root.place.relative(path).ok_or_else(|| self.outside(path))
     }
 
-    /// The path without the links on its way; the path itself where they cannot be seen.
+    /// Resolves the symbolic links of a path; returns the path unchanged if they cannot be read.
     pub(crate) fn real(&self, path: &Path) -> PathBuf {
         self.root.place.real(path).unwrap_or_else(|_| path.to_owned())
     }
 
-    /// The path without the links on its way.
+    /// Resolves the symbolic links of a path.
     pub(crate) fn followed(&self, path: &Path) -> Result<PathBuf> {
         self.root.place.real(path).map_err(|e| self.explain(path, &e))
     }
 
-    /// What has this path, where a link is a link; none if nothing has.
+    /// Returns the entry at a path without following a link; `None` if the path does not exist.
     pub(crate) fn stat(&self, path: &Path) -> Result<Option<Entry>> {
         self.root.place.stat(path).map_err(|e| self.explain(path, &e))
     }
 
-    /// True if the path leads to a regular file, or to a link of which no more is known.
+    /// Returns true if the path leads to a regular file, or to a link whose target is unknown.
     pub(crate) fn is_file(&self, path: &Path) -> bool {
         let found = self.root.place.real(path).and_then(|real| self.root.place.stat(&real));
         matches!(found, Ok(Some(entry)) if matches!(entry.kind, EntryKind::File | EntryKind::Link))
     }
 
-    /// What a folder holds, by name; a link is none.
+    /// Lists a folder by name; a link to a folder is not a folder.
     pub(crate) fn list(&self, path: &Path) -> Result<Vec<Entry>> {
         let mut entries = self.root.place.list(path).map_err(|e| self.explain(path, &e))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    /// The content of a regular file.
+    /// Reads a regular file.
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>> {
         self.root.place.read(path, &self.limits).map_err(|e| self.explain(path, &e))
     }
 
-    /// As [`read`](Self::read), where nobody is told why there is nothing.
+    /// Like [`read`](Self::read), with the plain I/O error instead of one that advises the model.
     pub(crate) fn read_quietly(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.root.place.read(path, &self.limits)
     }
 
-    /// The content of a regular file; none if there is no such file.
+    /// Reads a regular file; `None` if it does not exist.
     pub(crate) fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>> {
         match self.root.place.stat(path) {
             Ok(None) => Ok(None),
@@ -139,7 +140,7 @@ impl Files {
         }
     }
 
-    /// The content of a regular file that is text.
+    /// Reads a regular text file.
     pub(crate) fn read_text(&self, path: &Path) -> Result<String> {
         let not_text = |_| Error::tool(format!("'{}' is not UTF-8 text: it cannot be edited", shown(path)));
         String::from_utf8(self.read(path)?).map_err(not_text)
@@ -150,12 +151,12 @@ impl Files {
         self.root.place.remove(path, &self.limits).map_err(|e| self.explain(path, &e))
     }
 
-    /// Refuses a content of the file at `path` that has more bytes than files may have.
+    /// Rejects content that exceeds the maximum file size.
     pub(crate) fn allow_size(&self, path: &Path, bytes: u64) -> Result<()> {
         self.limits.check_size(bytes).map_err(|e| self.explain(path, &e))
     }
 
-    /// Refuses a file that is there and must not be replaced or removed.
+    /// Rejects a change of an existing file that must not be replaced or removed.
     pub(crate) fn allow_change(&self, path: &Path) -> Result<()> {
         let is_fixed = matches!(self.root.place.stat(&self.real(path)), Ok(Some(found)) if found.read_only);
         let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
@@ -166,12 +167,13 @@ impl Files {
         &self.root.known
     }
 
-    /// Held while a file is changed.
+    /// Returns the lock that is held while a file is changed.
     pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
         self.root.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes `content` the content of a file, at once and as a whole; folders on the way are made. True if it is new.
+    /// Replaces the content of a file atomically; missing folders are created. Returns true if the
+    /// file is new.
     pub(crate) fn replace(&self, path: &Path, content: &[u8]) -> Result<bool> {
         self.replace_like(path, content, None)
     }
@@ -182,13 +184,13 @@ impl Files {
         self.root.place.replace(path, content, like).map_err(|e| self.explain(path, &e))
     }
 
-    /// What a model can do about an error.
+    /// Converts an error, with advice for the model.
     fn explain(&self, path: &Path, error: &io::Error) -> Error {
-        // An error of the operating system has a number; the one for a path that leads out has none.
+        // An operating system error has a code; the error for a path that leaves the root has none.
         if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
             return self.outside(path);
         }
-        // A sandbox has said it in words of its own.
+        // An error of a sandbox already has a message.
         if let Some(said) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
             return Error::new(said.kind(), said.message().to_owned()).with_retry(said.retry());
         }
@@ -207,7 +209,7 @@ impl Files {
     }
 }
 
-/// A path below the root, as a model is shown it.
+/// Returns a path below the root in the form that models see.
 pub(crate) fn shown(path: &Path) -> String {
     if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() }
 }

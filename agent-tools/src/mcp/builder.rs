@@ -1,4 +1,4 @@
-//! Building a client.
+//! Client builder.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Client, Elicitation, Endpoint, settings::Settings};
 
-/// What a [`Client`] is to be; made by [`Client::builder`].
+/// Builds a [`Client`]; made by [`Client::builder`].
 #[derive(Debug)]
 #[must_use]
 pub struct ClientBuilder(Settings);
@@ -18,26 +18,26 @@ impl ClientBuilder {
         Self(Settings::new(name, endpoint))
     }
 
-    /// Sets what stands before the name of each tool. Default: the name of the server and `_`.
+    /// Sets the prefix of each tool name. Default: the name of the server and `_`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.0.prefix = prefix.into();
         self
     }
 
-    /// Offers the tools that this pattern fits, and no others but those that are allowed too. `*` stands for anything; names are
-    /// the server's own, without the prefix.
+    /// Offers only the tools that match this pattern, or another allowed one. `*` matches anything;
+    /// names are the server's own, without the prefix.
     pub fn allow(mut self, tool: impl Into<String>) -> Self {
         self.0.allowed.push(tool.into());
         self
     }
 
-    /// Offers no tool that this pattern fits, even if it is allowed.
+    /// Excludes the tools that match this pattern, even if they are allowed.
     pub fn deny(mut self, tool: impl Into<String>) -> Self {
         self.0.denied.push(tool.into());
         self
     }
 
-    /// Keeps something as long as the client is there.
+    /// Keeps a resource alive as long as the client.
     #[cfg(feature = "plugins")]
     pub(crate) fn keep(mut self, what: impl std::any::Any + Send + Sync) -> Self {
         self.0.keeps = Some(std::sync::Arc::new(what));
@@ -51,32 +51,35 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the longest time of a call of one tool, by the server's own name of it.
+    /// Sets the timeout of one tool's calls, by the server's name of the tool.
     pub fn timeout_of(mut self, tool: impl Into<String>, most: Duration) -> Self {
         self.0.timeouts.insert(tool.into(), most);
         self
     }
 
-    /// Sets the longest time until the server is started, reached and has said what it has. Default: 30 seconds.
+    /// Sets the timeout for starting or reaching the server and its initialisation. Default: 30
+    /// seconds.
     pub fn connect_timeout(mut self, most: Duration) -> Self {
         self.0.connect_timeout = most;
         self
     }
 
-    /// Sets how long a server that cannot be reached is left alone before it is tried again. Default: a second that doubles up to
-    /// a minute, without end.
+    /// Sets the delays between attempts to reach an unavailable server. Default: a second that
+    /// doubles up to a minute, without a maximum of attempts.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
-    /// Sets the most bytes of a result. The model is shown an error in place of a larger one. Default: 1 MiB.
+    /// Sets the maximum size of a result in bytes. The model sees an error in place of a larger
+    /// result. Default: 1 MiB.
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.0.limit = bytes;
         self
     }
 
-    /// Has runs fail if the server cannot be reached. Default: its tools are left out, with a warning in the log.
+    /// Makes runs fail if the server is unreachable. Default: its tools are omitted, with a warning
+    /// in the log.
     pub fn required(mut self) -> Self {
         self.0.required = true;
         self
@@ -89,36 +92,40 @@ impl ClientBuilder {
         self
     }
 
-    /// Never runs a tool of the server beside another call of the same message. Default: calls run together.
+    /// Never runs a tool of the server concurrently with another call of the same message. Default:
+    /// calls run concurrently.
     pub fn serial(mut self) -> Self {
         self.0.serial = true;
         self
     }
 
-    /// Takes structured content as it is, also where it does not fit the output schema of its tool: for a server whose schemas are
-    /// wrong. Default: the model is shown an error that says where it does not fit.
+    /// Accepts structured content that violates the tool's output schema: for a server with wrong
+    /// schemas. Default: the model sees an error that names the violation.
     pub fn unchecked_output(mut self) -> Self {
         self.0.checks_output = false;
         self
     }
 
-    /// Offers two tools more, to list and to read the server's resources. Default: the model does not see resources.
+    /// Adds two tools that list and read the server's resources. Default: the model does not see
+    /// resources.
     pub fn resource_tools(mut self) -> Self {
         self.0.resource_tools = true;
         self
     }
 
-    /// Lets the server ask people while a call is under way: see [elicitation](super#questions-of-a-server). Over streams that do
-    /// not say which call asks, calls run one at a time then. Default: the server is told that nobody can be asked.
+    /// Allows the server to ask people during a call: see
+    /// [elicitation](super#questions-of-a-server). Over streams, which do not identify the call
+    /// that asks, calls then run one at a time. Default: the capability is not declared.
     pub fn elicitation(mut self) -> Self {
         self.0.asks = true;
         self
     }
 
-    /// Lets the server ask people while a call is under way, whom `answer` asks at once: the person before the terminal, say. It gives the
-    /// content that the server's schema asks for, without what has a default there, or none if the person declines. In place of
-    /// [`elicitation`](Self::elicitation), so that the run does not wait and the tool is not called again; the call's
-    /// [timeout](Self::timeout) holds for the person, too.
+    /// Allows the server to ask people during a call; `answer` asks them immediately, for example
+    /// at the terminal. It returns the content that the server's schema requests, without fields
+    /// that keep their default, or `None` if the person declines. Use it instead of
+    /// [`elicitation`](Self::elicitation) if the run must not be suspended and the tool not called
+    /// again; the call's [timeout](Self::timeout) includes the person's time.
     ///
     /// ```
     /// use agent_tools::mcp::{Client, Elicitation, Stdio};
@@ -141,31 +148,33 @@ impl ClientBuilder {
         self
     }
 
-    /// Lets the server ask this model while a call is under way. It is asked as a part of the run, from the run's budget; over
-    /// streams that do not say which call asks, calls run one at a time then. Default: the server is told that there is no model.
+    /// Allows the server to call this model during a call. The model call is part of the run and
+    /// counts against its budget; over streams, which do not identify the call that asks, calls
+    /// then run one at a time. Default: the capability is not declared.
     pub fn sampling(mut self, model: impl Model) -> Self {
         self.0.model = Some(Arc::new(model));
         self
     }
 
-    /// Sets the most tokens of what [the model](Self::sampling) says to the server at a time, whatever the server asks for. Default: what it asks
-    /// for.
+    /// Sets the maximum of output tokens of a [sampling](Self::sampling) call, whatever the server
+    /// requests. Default: the server's request.
     pub fn max_sampled_tokens(mut self, most: u64) -> Self {
         self.0.sampled_tokens = Some(most);
         self
     }
 
-    /// Tells the server of a root, by its URI such as `file:///srv/files`: where it is to work. It is a hint and no boundary.
+    /// Announces a root to the server, by its URI such as `file:///srv/files`: the place for its
+    /// work. It is a hint and no boundary.
     pub fn root(mut self, uri: impl Into<String>) -> Self {
         self.0.roots.push(uri.into());
         self
     }
 
-    /// The client. The server is not started or reached yet.
+    /// Builds the client. The server is not started or reached yet.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it cannot work: a name that is none, an address or a header that is
-    /// not valid, a variable of the environment that is not set.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid name, address or header,
+    /// or an environment variable that is not set.
     pub fn build(self) -> Result<Client> {
         let settings = self.0;
         let is_name = |text: &str| text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'));

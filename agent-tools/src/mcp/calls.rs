@@ -1,4 +1,4 @@
-//! The calls that are under way at one server, so that what the server sends finds the call that it is about.
+//! Running calls at one server, to route the server's requests and notifications to their call.
 
 use std::{
     collections::BTreeMap,
@@ -22,15 +22,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Mutex<Vec<(RequestId, ProgressToken, Arc<Call>)>>,
-    /// Held while a call is sent and noted, so that nothing that it causes comes before it is known.
+    /// Held while a call is sent and registered, so that the server's reactions always find it.
     pub(super) sending: tokio::sync::Mutex<()>,
-    /// True once a call was given up: the server may ask for it still.
+    /// Set once a call was cancelled: a late server request may still belong to it.
     given_up: AtomicBool,
-    /// True once a question came that did not say which call asks.
+    /// True once a request arrived that did not identify its call.
     unnamed: AtomicBool,
 }
 
-/// The most questions and requests to a model of one call.
+/// Maximum of elicitation and sampling requests per call.
 const QUESTIONS: u32 = 100;
 
 /// The most notes of progress of one call that are passed on.
@@ -40,7 +40,7 @@ const PROGRESS: u32 = 10_000;
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) req: ToolRequest,
-    /// How often the server asked each thing.
+    /// Number of times that the server made each request.
     asked: Mutex<BTreeMap<String, u32>>,
     /// How often the server told how far it is.
     told: AtomicU32,
@@ -51,7 +51,7 @@ pub(super) struct Call {
     pub(super) stop: CancellationToken,
 }
 
-/// Notes a call for as long as it lives.
+/// Registers a call while it lives.
 #[derive(Debug)]
 pub(super) struct Noted<'a> {
     calls: &'a Calls,
@@ -69,7 +69,7 @@ impl Call {
     /// in whatever order questions come then.
     ///
     /// # Errors
-    /// If the server asks without end.
+    /// If the server exceeds the maximum of requests.
     pub(super) fn name_of(&self, asks: &impl Serialize) -> Result<String> {
         let text =
             serde_json::to_vec(asks).map_err(|e| Error::tool("A question of the server is none.").with_source(e))?;
@@ -90,7 +90,7 @@ impl Call {
         }
     }
 
-    /// Why the call was ended.
+    /// Returns the reason why the call was ended.
     pub(super) fn why(&self) -> Error {
         let why = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
         why.unwrap_or_else(|| Error::tool("The call was ended."))
@@ -109,25 +109,26 @@ impl Calls {
         Noted { calls: self, id, _over: call.over.clone().drop_guard() }
     }
 
-    /// The call that this is the progress of.
+    /// Returns the call that a progress token belongs to.
     pub(super) async fn of_token(&self, token: &ProgressToken) -> Option<Arc<Call>> {
         let _sent = self.sending.lock().await;
         let calls = self.lock();
         calls.iter().find(|(_, of, _)| of == token).map(|(_, _, call)| call.clone())
     }
 
-    /// Notes that a call was given up.
+    /// Records that a call was cancelled.
     pub(super) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// True if a question may be of a call that was given up, since the server does not say which call asks: it `never` does, or
-    /// did not once.
+    /// Returns true if a request may belong to a cancelled call, since the server does not identify
+    /// calls: it `never` does, or omitted it once.
     pub(super) fn may_be_confused(&self, never: bool) -> bool {
         self.given_up.load(Ordering::Acquire) && (never || self.unnamed.load(Ordering::Acquire))
     }
 
-    /// The call that the server asks about: the one that its connection names, or the only one there ever was.
+    /// Returns the call that the server's request belongs to: the one that its connection
+    /// identifies, or the only one so far.
     pub(super) async fn that_asks(&self, extensions: &Extensions) -> Option<Arc<Call>> {
         let _sent = self.sending.lock().await;
         let calls = self.lock();

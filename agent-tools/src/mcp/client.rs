@@ -21,11 +21,12 @@ const INSTRUCTIONS: usize = 64_000;
 /// How long a ping may take.
 const PING: Duration = Duration::from_secs(5);
 
-/// A client of one server of the Model Context Protocol: a [`Toolset`] for an agent, and the server's resources and prompts for
+/// Client of one MCP server: a [`Toolset`] for an agent, and the server's resources and prompts for
 /// programs. Cheap to clone: clones share the connection.
 ///
-/// Nothing is connected when it is built. The first run of an agent that has it connects, as do [`warm_up`](Toolset::warm_up) and
-/// every method that asks something. See the [module](super) for what becomes of what a server does.
+/// Building the client connects nothing. The first run of an agent with this client connects, as do
+/// [`warm_up`](Toolset::warm_up) and every method that sends a request. See the [module](super) for
+/// the mapping to runs.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -50,7 +51,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server `name`, which is at `endpoint`. Tools, logs and errors have the name: letters, digits, `_` and `-`.
+    /// Returns a builder for a client of the server `name` at `endpoint`. Tools, logs and errors
+    /// use the name: letters, digits, `_` and `-`.
     pub fn builder(name: impl Into<String>, endpoint: impl Into<Endpoint>) -> ClientBuilder {
         ClientBuilder::new(name.into(), endpoint.into())
     }
@@ -69,19 +71,19 @@ impl Client {
         &self.link.settings.name
     }
 
-    /// The tools on offer now, for programs. An agent asks by itself.
+    /// Returns the tools on offer now, for programs. An agent fetches them itself.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached and never was.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server is unreachable and always was.
     pub async fn offered(&self) -> Result<Vec<Arc<dyn Tool>>> {
         self.known(None).await
     }
 
-    /// What the server says of itself for models, if it says something and can be reached: a part of a system prompt, for who
-    /// trusts the server. No more than 64,000 characters of it.
+    /// Returns the server's instructions for models, if there are any: a part of a system prompt,
+    /// if the server is trusted. At most 64,000 characters.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server is unreachable.
     pub async fn instructions(&self) -> Result<Option<String>> {
         let told = async |connection: &Connection| {
             let info = connection.peer.peer_info();
@@ -90,8 +92,8 @@ impl Client {
         self.link.ask(None, self.link.settings.reach_timeout(), told).await
     }
 
-    /// True if the server answers a ping within five seconds. A server that is away is tried again for it, unless it is left alone
-    /// for now.
+    /// Returns true if the server answers a ping within five seconds. Tries to reconnect, except
+    /// during the back-off delay.
     pub async fn is_healthy(&self) -> bool {
         let ping = async |connection: &Connection| {
             connection.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await

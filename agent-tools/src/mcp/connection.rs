@@ -1,4 +1,4 @@
-//! One connection to a server.
+//! Connection to a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,24 +26,24 @@ use super::{
 };
 use crate::program::Process;
 
-/// How long the server has to take the notice that a request is not wanted any more.
+/// Timeout for sending a cancellation notice.
 const NOTICE: Duration = Duration::from_secs(5);
 
-/// One connection to a server. It ends when this is dropped.
+/// Connection to a server. It is closed when dropped.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) since: Instant,
     pub(super) settings: Arc<Settings>,
     calls: Arc<Calls>,
-    /// Held during a call, if the server may ask and the connection does not say which call asks.
+    /// Held during a call, if the server may send requests that do not identify their call.
     turn: Option<Mutex<()>>,
     gone: CancellationToken,
     stop: CancellationToken,
 }
 
 impl Connection {
-    /// Reaches the server, and says hello.
+    /// Connects to the server, and initialises the session.
     pub(super) async fn open(settings: &Arc<Settings>, news: &Arc<News>) -> Result<Self> {
         let calls = Arc::<Calls>::default();
         let handler = Handler { settings: settings.clone(), calls: calls.clone(), news: news.clone() };
@@ -67,7 +67,8 @@ impl Connection {
                 let streamable = http::transport(server, access, limit)?;
                 match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
                     Err(error) if !failure::wants_to_know_who_asks(&error) => {
-                        // An old server does not know that form. What went wrong is told of the new one, if it is none.
+                        // An older server does not support streamable HTTP. If it is not an SSE
+                        // server either, the first error is reported.
                         match Sse::open(name, server, limit).await {
                             Some(sse) => serve_client_with_ct(handler, sse, stop.clone()).await,
                             None => Err(error),
@@ -84,7 +85,7 @@ impl Connection {
         let (peer, gone) = (service.peer().clone(), CancellationToken::new());
         let ended = gone.clone().drop_guard();
         tokio::spawn(async move {
-            // What it ended with does not matter: what was asked of it failed with that.
+            // The result is irrelevant: pending requests failed with it.
             let _ = service.waiting().await;
             drop(ended);
         });
@@ -92,17 +93,18 @@ impl Connection {
         Ok(Self { peer, since: Instant::now(), settings: settings.clone(), calls, turn, gone, stop })
     }
 
-    /// True if nothing can be asked of it any more.
+    /// Returns true if the connection is closed.
     pub(super) fn is_gone(&self) -> bool {
         self.gone.is_cancelled() || self.peer.is_transport_closed()
     }
 
-    /// True if it is for no further call: a question may come yet of a call that was given up, and would not say so.
+    /// Returns true if the connection must not be used for further calls: a late request of a
+    /// cancelled call could not be told from theirs.
     pub(super) fn is_spent(&self) -> bool {
         self.calls.may_be_confused(self.turn.is_some())
     }
 
-    /// Ends it, and waits for that.
+    /// Closes the connection, and waits for its end.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         let _ = tokio::time::timeout(NOTICE, self.gone.cancelled()).await;
@@ -131,11 +133,11 @@ impl Connection {
             () = call.stop.cancelled() => return Err(call.why()),
         };
         unwanted.0 = None;
-        // What stopped the call wins over what the server made of it.
+        // The reason of an ended call takes precedence over the server's response.
         if call.stop.is_cancelled() { Err(call.why()) } else { answer.map(Some) }
     }
 
-    /// What a request failed with, in words.
+    /// Describes the failure of a request.
     pub(super) fn failed(&self, error: ServiceError) -> Error {
         failure::of_request(&self.settings, error)
     }
@@ -147,7 +149,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request that is not answered yet. If this is dropped before, the server is told that nobody wants the answer.
+/// Unanswered request. Dropping it sends a cancellation notice to the server.
 struct Unwanted(Option<(Peer<RoleClient>, RequestId, Arc<Calls>)>);
 
 impl Drop for Unwanted {

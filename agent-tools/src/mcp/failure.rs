@@ -1,4 +1,4 @@
-//! What went wrong with a server, in words that hold no secret.
+//! Errors of a server, with secrets redacted.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{endpoint::Kind, settings::Settings};
 /// The most characters that are taken from a server's error.
 const LONGEST: usize = 2000;
 
-/// A request that failed.
+/// Converts the error of a request.
 pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
     let name = &settings.name;
     let failed = match error {
@@ -19,7 +19,7 @@ pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
             "The server '{name}' went away before it answered. Whether it did what was asked is not known."
         )),
         ServiceError::TransportSend(cause) => {
-            // Over HTTP, that is also an answer that was lost on its way.
+            // Over HTTP, this includes a response that was lost in transit.
             let failed = Error::tool(format!(
                 "The server '{name}' could not be asked, or its answer was lost. Whether it did what was asked is not known."
             ));
@@ -33,7 +33,7 @@ pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
     failed.with_context("server", &**name)
 }
 
-/// A connection that failed.
+/// Converts the error of a connection attempt.
 pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) -> Error {
     let message = match error {
         ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
@@ -46,19 +46,19 @@ pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) 
     Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None))
 }
 
-/// True if the server refused since it does not know who asks.
+/// Returns true if the server requires authentication.
 pub(super) fn wants_to_know_who_asks(error: &ClientInitializeError) -> bool {
     error.is_authorization_required() || error.auth_challenge().is_some()
 }
 
-/// A server that is away: an error that the model is told of.
+/// Returns the error of an unavailable server, for the model.
 pub(super) fn away(settings: &Settings, why: &str, left: Option<Duration>) -> Error {
     let again = left.map(|left| format!(" It is tried again in {} seconds.", left.as_secs() + 1)).unwrap_or_default();
     let message = format!("The server '{}' cannot be reached: {why}.{again}", settings.name);
     Error::tool(message).with_context("server", &*settings.name).with_retry(Retry::Temporary(left))
 }
 
-/// A request of `most` that is given up in time, and when the run is cancelled or over.
+/// Runs a request with the timeout `most`, until the run is cancelled or past its deadline.
 pub(super) async fn within<T>(
     settings: &Settings,
     cx: Option<&RunCx>,
@@ -83,7 +83,7 @@ pub(super) async fn within<T>(
     }
 }
 
-/// An error with what caused it, without what the address of the server holds beside its place.
+/// Formats an error with its causes, without the secret parts of the server's address.
 fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
     let (mut text, mut next) = (error.to_string(), error.source());
     while let Some(error) = next {
@@ -102,12 +102,12 @@ fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
     short(&text)
 }
 
-/// The text, or what it begins with.
+/// Truncates a text.
 pub(super) fn short(text: &str) -> String {
     cut(text, LONGEST)
 }
 
-/// The first `most` characters of a text.
+/// Returns the first `most` characters of a text.
 pub(super) fn cut(text: &str, most: usize) -> String {
     text.char_indices().nth(most).map_or_else(|| text.to_owned(), |(end, _)| format!("{}..", &text[..end]))
 }

@@ -1,4 +1,4 @@
-//! What a server may ask and tell its client.
+//! Handler of a server's requests and notifications.
 #![expect(
     deprecated,
     reason = "roots, sampling and logging are on their way out of the protocol, and servers have them"
@@ -36,7 +36,7 @@ use super::{
     settings::Settings,
 };
 
-/// The most bytes of a question to a person.
+/// Maximum size of an elicitation request, in bytes.
 const QUESTION: usize = 64 * 1024;
 
 /// The most characters of the URI of a resource that changed.
@@ -45,7 +45,7 @@ const URI: usize = 4096;
 /// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// One end of a connection: what the server asks and tells.
+/// Client side of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
     pub(super) settings: Arc<Settings>,
@@ -53,7 +53,7 @@ pub(super) struct Handler {
     pub(super) news: Arc<News>,
 }
 
-/// What changed at a server, over all connections to it.
+/// Change notifications of a server, across connections.
 #[derive(Debug)]
 pub(super) struct News {
     /// Counts the changes of its list of tools.
@@ -76,26 +76,26 @@ impl News {
         self.tools.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How often the tools changed so far.
+    /// Returns the number of tool list changes so far.
     pub(super) fn tool_changes(&self) -> u64 {
         self.tools.load(Ordering::Acquire)
     }
 }
 
 impl Handler {
-    /// The call that the server asks about.
+    /// Returns the call that the server's request belongs to.
     async fn asking(&self, context: &RequestContext<RoleClient>) -> Result<Arc<Call>, ErrorData> {
         let call = self.calls.that_asks(&context.extensions).await;
         call.ok_or_else(|| ErrorData::invalid_request("no call is under way that this could be asked about", None))
     }
 }
 
-/// Refuses a question that is too long.
+/// Rejects a request that is too long.
 fn check_size(asks: &impl Serialize, limit: usize) -> Result<(), ErrorData> {
     content::check_size(asks, limit).map_err(|error| ErrorData::invalid_params(error.message().to_owned(), None))
 }
 
-/// What the server is told of an answer that is found for it, unless the call is over before.
+/// Returns the response to the server's request, unless the call ends before.
 async fn answered<T>(call: &Call, answer: impl Future<Output = Result<T, Error>>) -> Result<T, ErrorData> {
     let answer = tokio::select! {
         answer = answer => answer,
@@ -103,7 +103,8 @@ async fn answered<T>(call: &Call, answer: impl Future<Output = Result<T, Error>>
     };
     answer.map_err(|error| {
         let message = error.message().to_owned();
-        // A budget that is used up and the like end the run, whatever the server makes of the error.
+        // An exhausted budget and similar errors end the run, whatever the server does with the
+        // error.
         if !error.kind().is_told() || error.kind() == ErrorKind::Interrupted {
             call.end(error);
         }
@@ -121,7 +122,7 @@ impl ClientHandler for Handler {
             capabilities.elicitation = Some(asks);
         }
         let name = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-        // The newest version whose connections begin with a handshake, which every server knows.
+        // Latest version whose connections begin with a handshake, which every server supports.
         ClientConfig::new(capabilities, name).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
@@ -139,8 +140,9 @@ impl ClientHandler for Handler {
         }
         match asked.ask(&call) {
             Ok(answer) => Ok(answer),
-            // The run waits, and the call is made again when there is an answer. The server is told first that the call is given
-            // up, and a question that it does not give up then has no answer: nobody has decided anything.
+            // The run is suspended, and the call is repeated when there is an answer. The server
+            // first receives the cancellation of the call; a request that it does not cancel then
+            // gets an error, since nobody has decided anything.
             Err(error) => {
                 call.end(error);
                 let _ = tokio::time::timeout(LINGER, context.ct.cancelled()).await;
@@ -196,7 +198,7 @@ impl ClientHandler for Handler {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.news.tools_changed();
-        // Without a subscriber nobody is told: of this, and of what follows.
+        // Without subscribers, sending fails; likewise below.
         let _ = self.news.lists.send(ListChange::Tools);
     }
 

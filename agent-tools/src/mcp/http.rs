@@ -1,4 +1,4 @@
-//! Servers at a URL: streamable HTTP.
+//! Streamable HTTP transport.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -27,7 +27,7 @@ type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 /// How often a request is made again with another token.
 const RENEWALS: usize = 3;
 
-/// A connection over streamable HTTP. Nothing is sent yet.
+/// Creates a streamable HTTP transport. Sends nothing yet.
 pub(super) fn transport(
     server: &Http,
     access: Option<Arc<Access>>,
@@ -58,7 +58,8 @@ pub(super) struct Web {
 }
 
 impl Web {
-    /// Makes a request with the token there is, and again with another one that the server takes.
+    /// Sends a request with the current token, and again with a renewed one if the server rejects
+    /// it.
     async fn with_token<T, F>(&self, request: impl Fn(Option<String>) -> F + Send) -> Outcome<T>
     where
         F: Future<Output = Outcome<T>> + Send,
@@ -75,7 +76,7 @@ impl Web {
                     let more = why.required_scope.as_deref().unwrap_or_default();
                     access.renew(token.as_deref(), Some(&why.www_authenticate_header), Some(more)).await
                 }
-                // A server may refuse without a word of where to ask.
+                // A server may reject a request without naming its metadata.
                 Err(StreamableHttpError::UnexpectedServerResponse(said)) if said.starts_with("HTTP 401") => {
                     access.renew(token.as_deref(), None, None).await
                 }
@@ -87,8 +88,8 @@ impl Web {
     }
 }
 
-/// A server that was started again does not know the session. Some say that with status 400, and with an error of no request:
-/// what was asked was not done then, and is asked again in a new session.
+/// Handles a restarted server, which does not know the session. Some respond with status 400 and a
+/// JSON-RPC error without id: the request was not executed then, and is repeated in a new session.
 fn of_session(answer: Outcome<StreamableHttpPostResponse>, is_in_session: bool) -> Outcome<StreamableHttpPostResponse> {
     let is_unknown = match &answer {
         Err(StreamableHttpError::UnexpectedServerResponse(said)) => said.starts_with("HTTP 400"),
@@ -137,7 +138,7 @@ impl StreamableHttpClient for Web {
         _: Option<String>,
         headers: Headers,
     ) -> Outcome<()> {
-        // Nobody is asked to let the client in so that it can go.
+        // Nobody is asked for access merely to close a session.
         let token = match &self.access {
             Some(access) => access.token().await?,
             None => None,

@@ -1,4 +1,4 @@
-//! Messages as lines: the form of standard input and output, read with a bound.
+//! Line-delimited messages: the stdio transport, with a length limit.
 
 use std::{io, sync::Arc};
 
@@ -16,17 +16,17 @@ use crate::{
     program::{Process, Reader, Writer},
 };
 
-/// A server's lines. A line that is too long, or no message, costs its own request an error and nobody else anything.
+/// Message stream of a server. An overlong or invalid line fails only its own request.
 pub(super) struct Lines {
     server: Arc<str>,
     lines: LineReader,
     writer: Arc<Mutex<Option<Writer>>>,
-    /// What is to be ended with the connection.
+    /// Process that ends with the connection.
     process: Option<Process>,
 }
 
 impl Line {
-    /// The message in the line, or why there is none.
+    /// Parses the message in the line; the error describes why it is invalid.
     pub(super) fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
         let (id, why) = match &self.over {
             None => match serde_json::from_slice(&self.bytes) {
@@ -49,19 +49,19 @@ impl Line {
     }
 }
 
-/// Why an answer of `length` bytes is not taken.
+/// Describes why a response of `length` bytes is rejected.
 pub(super) fn too_large(length: usize, limit: usize) -> String {
     format!("The answer has {length} bytes, and the limit is {limit}. Ask for less of it.")
 }
 
-/// The id in the beginning of an answer, before its result.
+/// Finds the id at the beginning of a response, before its result.
 fn id_at_the_beginning(bytes: &[u8]) -> Option<i64> {
     let text = String::from_utf8_lossy(bytes);
     let head = &text[..text.find("\"result\"").or_else(|| text.find("\"error\""))?];
     number(&head[head.find("\"id\"")? + 4..]).map(|(id, _)| id)
 }
 
-/// The id at the end of an answer, after its result.
+/// Finds the id at the end of a response, after its result.
 fn id_at_the_end(bytes: &[u8]) -> Option<i64> {
     let text = String::from_utf8_lossy(bytes);
     let (id, rest) = number(&text[text.rfind("\"id\"")? + 4..])?;
@@ -69,7 +69,7 @@ fn id_at_the_end(bytes: &[u8]) -> Option<i64> {
     matches!(&*rest, "}" | r#","jsonrpc":"2.0"}"#).then_some(id)
 }
 
-/// A colon and a number, and what comes after it.
+/// Parses a colon and a number; returns the rest.
 fn number(text: &str) -> Option<(i64, &str)> {
     let text = text.trim_start().strip_prefix(':')?.trim_start();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

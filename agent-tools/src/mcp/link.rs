@@ -1,4 +1,4 @@
-//! The way to a server: connected when it is needed, and again when the server went away.
+//! Lazily connected, automatically reconnecting session with one MCP server.
 
 use std::{
     collections::BTreeSet,
@@ -23,16 +23,17 @@ use super::{
     settings::Settings,
 };
 
-/// A connection that lived for less counts as one that failed, so that a server that dies at once is not started without end.
+/// Minimum lifetime of a successful connection: a shorter one counts as failed, so that a crashing
+/// server is not restarted in a loop.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// The way to a server.
+/// Lazily connected, automatically reconnecting session.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) settings: Arc<Settings>,
     pub(super) news: Arc<News>,
     slot: Arc<Mutex<Slot>>,
-    /// The resources that somebody wants to hear of, over all connections.
+    /// Subscribed resources, across connections.
     subscribed: StdMutex<BTreeSet<String>>,
 }
 
@@ -41,7 +42,7 @@ struct Slot {
     connection: Option<Arc<Connection>>,
     failed: u32,
     why: String,
-    /// Until when the server is left alone.
+    /// End of the back-off delay.
     until: Option<Instant>,
 }
 
@@ -51,10 +52,11 @@ impl Link {
         Arc::new(Self { settings, news, slot: Arc::default(), subscribed: StdMutex::default() })
     }
 
-    /// The connection there is, or a new one. Whoever has `patience` waits that long for a server that is left alone.
+    /// Returns the current connection, or a new one. Waits up to `patience` for the end of a
+    /// back-off delay.
     ///
     /// # Errors
-    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached.
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server is unreachable.
     pub(super) async fn connection(self: &Arc<Self>, patience: Duration) -> Result<Arc<Connection>> {
         let mut slot = self.slot.clone().lock_owned().await;
         if let Some(connection) = slot.connection.take() {
@@ -73,7 +75,8 @@ impl Link {
             }
             tokio::time::sleep(left).await;
         }
-        // Whoever asked may give up before a server that is slow to start is there: the next one finds it.
+        // The caller may be cancelled before a slow server has started: the next caller then finds
+        // the connection.
         let opened = tokio::spawn(self.clone().open(slot)).await;
         opened.unwrap_or_else(|panic| Err(Error::tool("The server cannot be reached.").with_source(panic)))
     }
@@ -98,7 +101,7 @@ impl Link {
         }
     }
 
-    /// Asks the server something, in the time that `most` and the run allow.
+    /// Sends a request, with a timeout of `most` within the run's deadline.
     pub(super) async fn ask<T>(
         self: &Arc<Self>,
         cx: Option<&RunCx>,
@@ -112,7 +115,7 @@ impl Link {
         within(&self.settings, cx, most, asked).await
     }
 
-    /// Makes a call of a tool, on a connection on which a question of the server finds this call and no other.
+    /// Calls a tool, on a connection on which the server's requests can be attributed to this call.
     pub(super) async fn call(
         self: &Arc<Self>,
         patience: Duration,
@@ -127,7 +130,7 @@ impl Link {
         }
     }
 
-    /// Ends the connection, if there is one.
+    /// Closes the connection, if there is one.
     pub(super) async fn close(&self) {
         let connection = std::mem::take(&mut *self.slot.lock().await).connection;
         if let Some(connection) = connection {
@@ -135,17 +138,17 @@ impl Link {
         }
     }
 
-    /// Notes that somebody wants to hear of the resource.
+    /// Records a subscription.
     pub(super) fn note(&self, uri: &str) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
     }
 
-    /// Notes that nobody wants to hear of the resource any more.
+    /// Removes a subscription.
     pub(super) fn forget(&self, uri: &str) {
         self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
     }
 
-    /// Tells a new connection of what somebody wants to hear.
+    /// Renews all subscriptions on a new connection.
     #[expect(deprecated, reason = "servers of today know no other way")]
     fn subscribe_again(&self, connection: &Connection) {
         let subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -161,7 +164,7 @@ impl Link {
 }
 
 impl Slot {
-    /// Leaves the server alone for a while, if it failed.
+    /// Starts a back-off delay after a failure.
     fn leave_alone(&mut self, settings: &Settings, why: &str) {
         why.clone_into(&mut self.why);
         self.until = settings.leave_until(self.failed);

@@ -26,10 +26,10 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The most characters of a description.
 const DESCRIPTION: usize = 16_000;
 
-/// The most bytes of a tool, with its schemas.
+/// Maximum size of a tool with its schemas, in bytes.
 const TOOL: usize = 256 * 1024;
 
-/// The tools that are known.
+/// Cached tool list.
 #[derive(Default)]
 pub(super) struct List {
     /// How often the server's tools had changed when these were listed; unset before they were.
@@ -38,17 +38,18 @@ pub(super) struct List {
     /// The tools to look at resources, once the server had some.
     resource_tools: Vec<Arc<dyn Tool>>,
     tools: Vec<Arc<dyn Tool>>,
-    /// How often in a row the server could be reached and not list its tools.
+    /// Number of consecutive failures to list the tools of a reachable server.
     failed: u32,
-    /// Until when it is not asked again.
+    /// Time until which listing is not retried.
     until: Option<Instant>,
 }
 
 impl List {
-    /// The tools, listed anew if the server is new or says that they changed.
+    /// Returns the tools; lists them again if the server is new or announced a change.
     ///
     /// # Errors
-    /// If none were listed yet. Tools that were there are offered still: a server that is back is found by the next call.
+    /// If no tools were ever listed. Otherwise a failure keeps the known tools: a recovered server
+    /// is found by the next call.
     pub(super) async fn current(&mut self, client: &Client) -> Result<Vec<Arc<dyn Tool>>> {
         let is_current = self.changes == Some(client.link.news.tool_changes());
         if !is_current && let Err(error) = self.anew(client).await {
@@ -107,7 +108,7 @@ impl List {
         self.tools = remote.iter().map(|(.., tool)| tool.clone()).collect();
         if settings.resource_tools && has_resources(connection) {
             let taken: BTreeSet<&str> = remote.iter().map(|(_, name, _)| &**name).collect();
-            // The server may have taken a name of theirs since.
+            // The server may have taken a name of theirs meanwhile.
             let is_taken = |tool: &Arc<dyn Tool>| taken.contains(&*tool.spec().name);
             if self.resource_tools.is_empty() || self.resource_tools.iter().any(is_taken) {
                 self.resource_tools = resource_tools::of(client, |name| taken.contains(name));
@@ -119,9 +120,9 @@ impl List {
 }
 
 impl Settings {
-    /// Until when a server that failed so often in a row is left alone.
+    /// Returns the time until which a server with so many consecutive failures is not retried.
     pub(super) fn leave_until(&self, failed: u32) -> Option<Instant> {
-        // Once all attempts are used up, it is left alone for good.
+        // After the maximum of attempts, the server is not retried.
         const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
         (failed > 0).then(|| Instant::now() + self.backoff.delay(failed, None).unwrap_or(FOR_GOOD))
     }
@@ -142,12 +143,13 @@ fn bounded(mut tool: RemoteTool) -> RemoteTool {
     tool
 }
 
-/// True if the server says that it has resources.
+/// Returns true if the server declares resources.
 fn has_resources(connection: &Connection) -> bool {
     connection.peer.peer_info().is_some_and(|info| info.capabilities.resources.is_some())
 }
 
-/// All tools of the server, in its order, one of each name. A list that goes on without end is cut.
+/// Lists all tools of the server, in its order, without duplicate names. A list beyond the limits
+/// is truncated.
 async fn remote_tools(connection: &Connection) -> Result<Vec<RemoteTool>, ServiceError> {
     if connection.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(Vec::new());

@@ -1,7 +1,8 @@
-//! Tools of servers of the Model Context Protocol.
+//! Model Context Protocol (MCP): tools of servers, and a server for tools.
 //!
-//! A [`Client`] is a tool set of one server: a program that it starts ([`Stdio`]), a server at a URL ([`Http`]), or one at the end
-//! of two [`Streams`]. An agent may have any number of them; nothing is shared between clients.
+//! A [`Client`] is the tool set of one server: a program that it starts ([`Stdio`]), a server at a
+//! URL ([`Http`]), or one behind two [`Streams`]. An agent may have any number of clients, which
+//! share nothing.
 //!
 //! # What becomes of what a server does
 //!
@@ -24,16 +25,18 @@
 //!
 //! # Questions of a server
 //!
-//! With [`elicitation`](ClientBuilder::elicitation), a server may ask a person while one of its tools is at work. That is a question
-//! of the run, of kind [`ELICITATION`], with `server`, `message` and `schema` or `url`; it is answered with
-//! `{"action": "accept", "content": {..}}`, or an action `decline` or `cancel`. Since a run may wait for days, and go on in another
-//! process, the call is given up while it waits. When there is an answer, **the tool is called again from its beginning**, and the
-//! server's question is answered at once. So a tool that does something before it asks does that twice. A connection that does not
-//! say which call asks is for no further call after one was given up, since a late question would find another run: the next call
-//! connects anew, and a server that is a program is started again.
+//! With [`elicitation`](ClientBuilder::elicitation), a server may ask a person during a call of one
+//! of its tools. The request becomes a question of the run, of kind [`ELICITATION`], with `server`,
+//! `message` and `schema` or `url`; its answer is `{"action": "accept", "content": {..}}`, or an
+//! action `decline` or `cancel`. Since a run may be suspended for days, and resumed in another
+//! process, the call is cancelled meanwhile. When there is an answer, **the tool is called again
+//! from its beginning**, and the server's request is answered immediately. So a tool with a side
+//! effect before its request repeats that effect. A connection without identification of the asking
+//! call is not reused after a cancelled call, since a late request could reach another run: the
+//! next call reconnects, and a server that is a program is restarted.
 //!
-//! With [`sampling`](ClientBuilder::sampling), it may ask a model in the same way; what the model said is kept for a call that is
-//! made again. A server that asks outside of a call is refused.
+//! With [`sampling`](ClientBuilder::sampling), the server may call a model in the same manner; the
+//! model's answer is journalled for a repeated call. A request outside of a call is rejected.
 
 mod builder;
 mod calls;

@@ -1,4 +1,4 @@
-//! What a client was told when it was built.
+//! Settings of a client.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use rmcp::model::{Tool as RemoteTool, ToolAnnotations};
 use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access, question::Answerer};
 use crate::wildcard::fits;
 
-/// What a client was told when it was built.
+/// Settings of a client.
 pub(super) struct Settings {
     pub(super) name: Arc<str>,
     pub(super) endpoint: Endpoint,
@@ -30,22 +30,22 @@ pub(super) struct Settings {
     pub(super) serial: bool,
     pub(super) checks_output: bool,
     pub(super) resource_tools: bool,
-    /// A run that asks a person waits for the answer.
+    /// True if elicitation suspends the run until a person answers.
     pub(super) asks: bool,
-    /// Who answers at once in place of that.
+    /// Callback that answers elicitation immediately instead.
     pub(super) answers: Option<Arc<Answerer>>,
     pub(super) model: Option<Arc<dyn Model>>,
-    /// The most tokens that the model says at a time.
+    /// Maximum of output tokens per sampling call.
     pub(super) sampled_tokens: Option<u64>,
     pub(super) roots: Vec<String>,
-    /// What must be there as long as the client is.
+    /// Resource that must live as long as the client.
     #[cfg(feature = "plugins")]
     pub(super) keeps: Option<Arc<dyn std::any::Any + Send + Sync>>,
-    /// Access to the server, for all connections to it.
+    /// OAuth access to the server, for all its connections.
     pub(super) access: OnceLock<Arc<Access>>,
 }
 
-/// The most of one message, unless results may be larger: what a list of many tools needs.
+/// Default maximum size of a message in bytes, enough for a list of many tools.
 const MESSAGE: usize = 16 * 1024 * 1024;
 
 impl Settings {
@@ -77,34 +77,36 @@ impl Settings {
         }
     }
 
-    /// The most bytes of one message. A result becomes longer when it is written as JSON, so there is room for that.
+    /// Returns the maximum size of a message in bytes. JSON encoding enlarges a result, so the
+    /// limit includes a margin.
     pub(super) fn message_limit(&self) -> usize {
         MESSAGE.max(self.limit.saturating_mul(2))
     }
 
-    /// The longest time until the server is reached, with what a user needs to let this client in.
+    /// Returns the timeout for reaching the server, including the time for a user to authorise this
+    /// client.
     pub(super) fn reach_timeout(&self) -> Duration {
         let oauth = if let Kind::Http(server) = &self.endpoint.0 { server.oauth.as_ref() } else { None };
         self.connect_timeout + oauth.map(OAuth::longest).unwrap_or_default()
     }
 
-    /// True if the server may ask people.
+    /// Returns true if the server may ask people.
     pub(super) fn may_ask_people(&self) -> bool {
         self.asks || self.answers.is_some()
     }
 
-    /// True if the server may ask something while a call is under way.
+    /// Returns true if the server may send requests during a call.
     pub(super) fn may_ask(&self) -> bool {
         self.may_ask_people() || self.model.is_some()
     }
 
-    /// True if the server's tool of this name is on offer.
+    /// Returns true if the server's tool of this name is on offer.
     pub(super) fn offers(&self, tool: &str) -> bool {
         let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
         (self.allowed.is_empty() || named(&self.allowed)) && !named(&self.denied)
     }
 
-    /// The longest time of a call of the server's tool of this name.
+    /// Returns the timeout of calls of the server's tool of this name.
     pub(super) fn timeout_of(&self, tool: &str) -> Duration {
         self.timeouts.get(tool).copied().unwrap_or(self.timeout)
     }

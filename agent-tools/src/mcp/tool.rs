@@ -1,4 +1,4 @@
-//! A tool of a server.
+//! Tool of a server.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{ArgumentSchema, check_value};
 
-/// A tool of a server.
+/// Tool of a server.
 #[derive(Debug)]
 pub(super) struct ServerTool {
     link: Arc<Link>,
     spec: ToolSpec,
-    /// The server's own name of it.
+    /// The server's name of the tool.
     name: String,
     effect: Effect,
     hints: ToolHints,
@@ -31,7 +31,7 @@ pub(super) struct ServerTool {
 
 type Check = dyn Fn(&Value) -> Result<(), String> + Send + Sync;
 
-/// A check of structured content against the tool's output schema.
+/// Check of structured content against the tool's output schema.
 #[derive(Clone)]
 struct Output(Option<Arc<Check>>);
 
@@ -54,7 +54,7 @@ impl Output {
         }))
     }
 
-    /// Refuses a result that is not as the tool said that it would be. A call that failed has no such result.
+    /// Rejects a result that violates the tool's output schema. Error results are exempt.
     fn check(&self, result: &CallToolResult, tool: &str) -> Result<()> {
         let Some(check) = self.0.as_ref().filter(|_| result.is_error != Some(true)) else { return Ok(()) };
         let checked = match &result.structured_content {
@@ -70,7 +70,7 @@ impl Output {
 }
 
 impl ServerTool {
-    /// The server's tool under the name `name`.
+    /// Creates the server's tool under the name `name`.
     ///
     /// # Errors
     /// If its schema is none.

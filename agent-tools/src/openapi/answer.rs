@@ -1,4 +1,4 @@
-//! What an API answers, for a model.
+//! Conversion of an API's response for a model.
 
 use agent_core::{Error, Part, Result, Retry, ToolOutput};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use crate::{
     text::cut,
 };
 
-/// Most bytes of an answer that the model is shown.
+/// Maximum of response bytes that the model sees.
 const SHOWN: usize = 24_000;
-/// Most bytes of an error that the model is shown.
+/// Maximum of error bytes that the model sees.
 const ERROR: usize = 1_500;
 
 /// # Errors
@@ -53,7 +53,7 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
             cut(&mime, 80)
         )));
     };
-    // Of JSON, what it says is looked at: an escape may spell a secret otherwise.
+    // JSON is redacted after parsing, since an escape may spell a secret differently.
     let value = mime.contains("json").then(|| serde_json::from_str::<Value>(&body).ok()).flatten();
     let value = value.map(|value| cleaned(value, &clean));
     let mut shown = value.as_ref().map_or_else(|| clean(body.trim()), Value::to_string);
@@ -64,14 +64,14 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
             cut(&shown, SHOWN)
         );
     }
-    // Cleaned before it is cut, so that no part of a secret is left.
+    // Redacted before truncation, so that no part of a secret is left.
     let link = link.map(|link| clean(&link)).unwrap_or_default();
     shown.push_str(&next(&link).map(|next| format!("\n[there is a next page: {next}]")).unwrap_or_default());
     let shown = vec![Part::text(shown)];
     Ok(value.map_or_else(|| ToolOutput::parts(shown.clone()), |value| ToolOutput::value(value).shown_as(shown.clone())))
 }
 
-/// The value with all of its texts and names cleaned.
+/// Redacts all texts and names of the value.
 fn cleaned(value: Value, clean: &dyn Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => clean(&text).into(),
@@ -81,7 +81,7 @@ fn cleaned(value: Value, clean: &dyn Fn(&str) -> String) -> Value {
     }
 }
 
-/// What a model can do about a status.
+/// Returns advice for the model on a status.
 fn advice(status: u16) -> &'static str {
     match status {
         400 | 422 => "\n[change the arguments]",
@@ -94,7 +94,8 @@ fn advice(status: u16) -> &'static str {
     }
 }
 
-/// The words of an error: those of a problem (RFC 9457) or of the usual fields, or else all of it.
+/// Returns the message of an error: of a problem document (RFC 9457) or of the usual fields,
+/// otherwise the whole body.
 fn problem(body: &str, clean: &dyn Fn(&str) -> String) -> String {
     let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Ok(value) = serde_json::from_str::<Value>(body) else { return one_line(body) };
@@ -110,9 +111,9 @@ fn problem(body: &str, clean: &dyn Fn(&str) -> String) -> String {
     said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// The address of a `Link` to the next page.
+/// Returns the address of a `Link` to the next page.
 fn next(link: &str) -> Option<&str> {
-    // An address may hold commas, so each is taken before its parameters are looked at.
+    // An address may contain commas, so each is parsed before its parameters.
     let mut rest = link;
     loop {
         let (address, after) = rest.split_once('<')?.1.split_once('>')?;

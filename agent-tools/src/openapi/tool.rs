@@ -1,4 +1,4 @@
-//! An operation as a tool.
+//! Operation as a tool.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use reqwest::Method;
 use super::{answer, operation::Operation};
 use crate::http::{Call, Exchange, Http, Redirects, bounded};
 
-/// What the tools of one API have in common.
+/// State shared by the tools of one API.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) http: Http,

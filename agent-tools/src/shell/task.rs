@@ -1,4 +1,4 @@
-//! [`Tasks`]: commands in the background.
+//! [`Tasks`]: background commands.
 
 use std::{
     collections::BTreeMap,
@@ -21,24 +21,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<ByName>);
 
-/// Names are those within a session. None is a place that is taken for a command that is about to start.
+/// Names are unique within a session. `None` reserves a name for a command that is about to start.
 type ByName = BTreeMap<(Arc<str>, String), Option<Arc<Task>>>;
 
-/// One of them.
+/// Background command.
 #[derive(Debug)]
 pub(super) struct Task {
     state: Mutex<State>,
-    /// Something was written, or it ended.
+    /// Notified of new output, and of the end.
     news: Notify,
-    /// None once its input has ended.
+    /// `None` once the input is closed.
     input: tokio::sync::Mutex<Option<Input>>,
-    /// Somebody wants it to end.
+    /// Notified to kill the command.
     kill: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// What nobody has read yet.
+    /// Output that was not read yet.
     unread: Transcript,
     /// How it ended; the inner one is none if that is not known.
     ended: Option<Option<Exit>>,
@@ -60,7 +60,7 @@ impl Tasks {
         }
     }
 
-    /// A new name in the run's session, of which no more than `most` are taken.
+    /// Reserves a new name in the run's session, which may have at most `most`.
     fn reserve(&self, most: usize, cx: &RunCx) -> Result<(Arc<str>, String)> {
         let session = cx.ids().session.clone();
         let mut tasks = self.lock();
@@ -69,14 +69,14 @@ impl Tasks {
             let what = "end one with kill_bash, or read one that has ended with bash_output";
             return Err(Error::tool(format!("there are {taken} commands in the background already: {what}")));
         }
-        // A name is never used again, not even after a restart: a model may remember it.
+        // A name is never reused, not even after a restart: a model may remember it.
         let id = new_id();
         let key = (session, format!("bash_{}", &id[id.len() - 8..]));
         tasks.insert(key.clone(), None);
         Ok(key)
     }
 
-    /// The one of this name in the run's session.
+    /// Returns the command of this name in the run's session.
     pub(super) fn find(&self, name: &str, cx: &RunCx) -> Result<Arc<Task>> {
         let session = &cx.ids().session;
         let tasks = self.lock();
@@ -91,7 +91,7 @@ impl Tasks {
         })
     }
 
-    /// Forgets one that has ended and was read to its end.
+    /// Removes a command that has ended and was read completely.
     pub(super) fn forget(&self, name: &str, cx: &RunCx) {
         self.lock().remove(&(cx.ids().session.clone(), name.to_owned()));
     }
@@ -118,12 +118,12 @@ impl Task {
         task
     }
 
-    /// Waits until it has written something or ended, for a while.
+    /// Waits for new output or the end, up to a timeout.
     pub(super) async fn news(&self, longest: Duration) {
         self.wait(longest, |state| state.ended.is_some() || !state.unread.is_empty()).await;
     }
 
-    /// Waits until it has ended, for a while.
+    /// Waits for the end, up to a timeout.
     pub(super) async fn end(&self, longest: Duration) {
         self.wait(longest, |state| state.ended.is_some()).await;
     }
@@ -139,20 +139,20 @@ impl Task {
                 next.await;
             }
         };
-        // It is not over in time: the caller sees what there is.
+        // After the timeout, the caller uses the output so far.
         drop(timeout(longest, over).await);
     }
 
-    /// What was written since the last time, and how it ended.
+    /// Returns the output since the last call, and the exit status.
     pub(super) fn read(&self) -> (String, Option<Option<Exit>>) {
         let mut state = self.lock();
         (state.unread.take().shown(None), state.ended)
     }
 
-    /// Gives it input, and then ends that if `is_all`.
+    /// Writes input, and closes the input if `is_all`.
     ///
     /// # Errors
-    /// If it reads no more, or not in time.
+    /// If the program no longer reads, or not in time.
     pub(super) async fn write(&self, text: String, is_all: bool) -> Result<()> {
         let mut input = self.input.lock().await;
         let open = input.as_ref().ok_or_else(|| Error::tool("its input has ended"))?;
@@ -173,7 +173,8 @@ impl Task {
     }
 }
 
-/// Moves a program's output to its task, until it has ended, or was killed, or nobody can ask for it any more.
+/// Forwards a program's output to its task, until the program has ended, was killed, or nothing
+/// refers to the task any more.
 async fn drive(mut process: Process, kill: Arc<Notify>, task: Weak<Task>) {
     loop {
         let piece = tokio::select! {
@@ -188,7 +189,7 @@ async fn drive(mut process: Process, kill: Arc<Notify>, task: Weak<Task>) {
         task.lock().unread.push(&piece);
         task.news.notify_waiters();
     }
-    // It may have closed its output, and go on.
+    // The program may have closed its output, and continue.
     let exit = loop {
         tokio::select! {
             exit = process.exit() => break exit.ok(),

@@ -25,16 +25,17 @@ use crate::{
     files::{self, Files, place, seen, walk},
 };
 
-/// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `glob`, `grep`, `write_file`, `edit_file`,
-/// `multi_edit`, `apply_patch` and `edit_notebook`.
+/// Tools for the files below one directory: `read_file`, `read_many_files`, `list_files`, `glob`,
+/// `grep`, `write_file`, `edit_file`, `multi_edit`, `apply_patch` and `edit_notebook`.
 ///
-/// No path leads out of the directory: not `..`, not an absolute path, not a symbolic link, even one that is changed between
-/// check and use, since the operating system resolves every path below an open handle of the directory. A file with several
-/// hard links may be one from outside, so it is not read unless [`allow_hard_links`](Self::allow_hard_links) says so.
-/// Devices, pipes and sockets are never opened.
+/// No path leads out of the directory: neither `..`, nor an absolute path, nor a symbolic link,
+/// even if it is changed between check and use, since the operating system resolves every path
+/// beneath an open handle of the directory. A file with several hard links may also exist outside,
+/// so it is not read unless [`allow_hard_links`](Self::allow_hard_links) is set. Devices, pipes and
+/// sockets are never opened.
 ///
-/// Parameters are known by the names too that models have learnt for such tools: `file_path`, `old_string`, `new_string`, `new_source` and the
-/// like are mapped to those of the schema.
+/// Parameters have aliases that models know from training: `file_path`, `old_string`, `new_string`,
+/// `new_source` and others are mapped to those of the schema.
 ///
 /// A file is not replaced or removed as a whole by an agent that has not been shown all of it as it is, nor in the message that reads it. Parts of it are changed wherever they are
 /// found; the agent is told if the file had changed since. What agents have read is known to this process alone, and to each session apart.
@@ -57,7 +58,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The files below `dir`.
+    /// Opens the files below `dir`.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not a directory that can be opened.
@@ -68,9 +69,11 @@ impl Workspace {
     /// The files of a [`Sandbox`](crate::sandbox::Sandbox), wherever it is: with [`Shell`](crate::Shell) over the same one, commands and tools see the
     /// same files.
     ///
-    /// Paths are those that programs see, relative to the sandbox's root or absolute: what keeps them in is the sandbox. A file that a patch moves has the
-    /// permissions of a new one, and [`allow_hard_links`](Self::allow_hard_links) is the sandbox's matter. Listing and searching ask the sandbox
-    /// folder by folder and file by file, up to [`search_timeout`](Self::search_timeout): where that is far away, `grep` by its shell is faster.
+    /// Paths are those that programs see, relative to the sandbox's root or absolute: the sandbox
+    /// confines them. A file moved by a patch gets the permissions of a new file, and
+    /// [`allow_hard_links`](Self::allow_hard_links) has no effect. Listing and searching access the
+    /// sandbox folder by folder and file by file, up to [`search_timeout`](Self::search_timeout):
+    /// with a remote sandbox, `grep` in its shell is faster.
     ///
     /// ```
     /// use agent_tools::{Workspace, sandbox::MemorySandbox};
@@ -83,7 +86,7 @@ impl Workspace {
         Self::shared(std::sync::Arc::new(sandbox))
     }
 
-    /// As [`over`](Self::over), for a sandbox that others use too.
+    /// Like [`over`](Self::over), for a shared sandbox.
     #[cfg(feature = "sandbox")]
     pub fn shared(sandbox: std::sync::Arc<dyn crate::sandbox::Sandbox>) -> Self {
         Self { files: Files::of(in_sandbox::InSandbox::new(sandbox), "sandbox"), read_only: false }
@@ -96,46 +99,49 @@ impl Workspace {
         self
     }
 
-    /// Sets the size in bytes up to which files are read, searched and written. Default: 10 MiB.
+    /// Sets the maximum size in bytes of files that are read, searched and written. Default: 10
+    /// MiB.
     #[must_use]
     pub fn max_file_bytes(mut self, most: u64) -> Self {
         self.files.limits.file_bytes = most;
         self
     }
 
-    /// Sets about how many bytes the model is shown at once; what is left out is noted. Default: 64 KiB.
+    /// Sets the approximate maximum of output bytes for the model; omissions are noted. Default: 64
+    /// KiB.
     #[must_use]
     pub fn max_output_bytes(mut self, most: usize) -> Self {
         self.files.limits.output_bytes = most;
         self
     }
 
-    /// Sets how long listing, finding and searching may take; what was found until then is shown. Default: 10 seconds.
+    /// Sets the timeout of listing, finding and searching; results so far are shown. Default: 10
+    /// seconds.
     #[must_use]
     pub fn search_timeout(mut self, longest: Duration) -> Self {
         self.files.limits.search_time = longest;
         self
     }
 
-    /// Reads files with several hard links too, as package managers make them.
+    /// Reads files with several hard links too, which package managers create.
     #[must_use]
     pub fn allow_hard_links(mut self) -> Self {
         self.files.limits.hard_links = true;
         self
     }
 
-    /// The directory; of a sandbox, its root as programs see it.
+    /// Returns the directory; for a sandbox, its root as programs see it.
     pub fn path(&self) -> &Path {
         self.files.root_path()
     }
 
-    /// The files, and whether they may be changed: for other people's agents.
+    /// Returns the files, and whether they may be changed: for remote agents.
     #[cfg(any(feature = "a2a", feature = "acp"))]
     pub(crate) fn files(&self) -> (Files, bool) {
         (self.files.clone(), !self.read_only)
     }
 
-    /// The tools.
+    /// Returns the tools.
     pub fn tools(&self) -> ToolSet {
         let files = || self.files.clone();
         let reading = ToolSet::new("workspace")

@@ -1,4 +1,4 @@
-//! Requests to authorization servers, whose addresses a server named: only where they may go.
+//! HTTP client for authorization servers, whose addresses are untrusted.
 
 use std::{
     sync::{
@@ -21,23 +21,23 @@ use crate::{
     mcp::http::builder,
 };
 
-/// How long a request may take.
+/// Timeout of a request.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer.
+/// Maximum size of a response in bytes.
 const LARGEST: usize = 1024 * 1024;
 
-/// Where a server says which authorization server is its own.
+/// Well-known path of the metadata that names a server's authorization server.
 const NAMES: &str = "/.well-known/oauth-protected-resource";
 
-/// Where an authorization server says what it is.
+/// Well-known path of an authorization server's metadata.
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
-/// Requests to authorization servers.
+/// HTTP client for authorization servers.
 pub(super) struct Network {
-    /// The hosts that the application named: the server's own, and those that it allowed.
+    /// Hosts that the application named: the server's own, and allowed ones.
     hosts: Vec<String>,
-    /// True once the server said which authorization server is its own.
+    /// True once the server has named its authorization server.
     named: AtomicBool,
 }
 
@@ -46,19 +46,19 @@ impl Network {
         Self { hosts, named: AtomicBool::new(false) }
     }
 
-    /// True once the server said which authorization server is its own.
+    /// Returns true once the server has named its authorization server.
     pub(super) fn has_named_a_server(&self) -> bool {
         self.named.load(Ordering::Acquire)
     }
 
-    /// What lies at the root of a server's origin for who looks for an authorization server.
+    /// Fetches authorization server metadata from the root of a server's origin.
     pub(super) async fn metadata_at_root_of(&self, server: &str) -> Option<AuthorizationMetadata> {
         let root = Url::parse(server).ok()?.join(METADATA).ok()?;
         let answer = self.exchange(Request::get(root.as_str()).body(Vec::new()).ok()?).await.ok()?;
         serde_json::from_slice(answer.body()).ok().filter(|_| answer.status().is_success())
     }
 
-    /// A client that reaches the URL's host, if that may be reached.
+    /// Returns a client that connects to the URL's host, if its address is allowed.
     async fn client(&self, url: &Url) -> Result<reqwest::Client> {
         let host = url.host_str().unwrap_or_default();
         let is_named = self.hosts.iter().any(|named| named.eq_ignore_ascii_case(host));
@@ -74,7 +74,7 @@ impl Network {
     pub(super) async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, OAuthHttpClientError> {
         let asks_for_names = request.uri().path().contains(NAMES);
         let client = self.client(&Url::parse(&request.uri().to_string())?).await?;
-        // An address may hold what is a secret.
+        // An address may hold a secret.
         let answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
         if asks_for_names && answer.status().is_success() {
             self.named.store(true, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Serving over streamable HTTP.
+//! Streamable HTTP server.
 
 use std::{convert::Infallible, fmt, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -32,23 +32,23 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 /// The most connections and sessions at once.
 const MOST: usize = 1024;
 
-/// The most bytes of a request.
+/// Maximum size of a request in bytes.
 const LARGEST: usize = 4 * 1024 * 1024;
 
-/// How long the head of a request may take, and how long a connection is kept without one.
+/// Timeout for the head of a request, and idle timeout of a connection.
 const HEAD: Duration = Duration::from_secs(30);
 
-/// How long the body of a request may take.
+/// Timeout for the body of a request.
 const BODY: Duration = Duration::from_secs(60);
 
-/// A [`Server`] at an address of this machine. It ends when this is dropped.
+/// [`Server`] at an address of this machine. Dropping it stops serving.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
     service: HttpService,
 }
 
-/// Answers requests of streamable HTTP: made by [`Server::http_service`]. Cheap to clone.
+/// Service that answers streamable HTTP requests: made by [`Server::http_service`]. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpService(Arc<Answering>);
 
@@ -60,14 +60,14 @@ struct Answering {
 }
 
 impl Server {
-    /// Serves over streamable HTTP at this address, such as `127.0.0.1:8000`, at every path. A port 0 is a free one. TLS is the
-    /// work of a proxy before it.
+    /// Serves streamable HTTP at this address, such as `127.0.0.1:8000`, at every path. Port 0
+    /// selects a free port. Use a reverse proxy for TLS.
     ///
-    /// There are at most 1024 connections and 1024 sessions at once, and a request has at most 4 MiB. A session to which nobody
-    /// listens is over after five minutes, and its client begins another one.
+    /// Limits: 1024 concurrent connections, 1024 sessions, 4 MiB per request. An idle session
+    /// expires after five minutes, and its client begins another one.
     ///
     /// # Errors
-    /// [`ErrorKind::Transport`] if the address cannot be had.
+    /// [`ErrorKind::Transport`] if the address cannot be bound.
     pub async fn serve_http(&self, address: SocketAddr) -> Result<HttpServer> {
         self.serve_at(address, MOST, MOST).await
     }
@@ -76,7 +76,8 @@ impl Server {
         let failed = |e| Error::new(ErrorKind::Transport, format!("nothing can be served at {address}")).with_source(e);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        // A page that a browser shows is nobody's client, unless it is of this machine or of a host that was named.
+        // A web page in a browser must not be a client, unless its origin is this machine or a
+        // configured host.
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.allowed_hosts.extend(self.0.about.hosts.iter().cloned());
         let local = ["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:*"));
@@ -94,25 +95,26 @@ impl Server {
         Ok(HttpServer { address, service })
     }
 
-    /// What answers requests of streamable HTTP within an application of your own, which says who may ask: neither hosts, nor origins, nor
-    /// a token are looked at. Sessions are as with [`serve_http`](Self::serve_http), and over when what is given back is dropped with all
-    /// its clones. It must be made where tasks can be spawned.
+    /// Returns a service that answers streamable HTTP requests within an application, which must
+    /// authenticate clients itself: neither hosts, nor origins, nor a token are checked. Sessions
+    /// behave as with [`serve_http`](Self::serve_http), and end when the service is dropped with
+    /// all its clones. Must be called within a runtime.
     pub fn http_service(&self) -> HttpService {
         let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
         HttpService::new(self.clone(), config, MOST)
     }
 
-    /// True if the request may be answered.
+    /// Returns true if the request is authorised.
     fn admits<B>(&self, request: &Request<B>) -> bool {
         let Some(bearer) = &self.0.about.bearer else { return true };
         let given = request.headers().get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
-        // Digests are compared, so that the time that it takes tells nothing of the token.
+        // Comparing digests avoids a timing side channel on the token.
         Sha256::digest(given) == Sha256::digest(format!("Bearer {}", bearer.expose()))
     }
 }
 
 impl HttpServer {
-    /// Where it is.
+    /// Returns the bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -120,7 +122,7 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        // What accepts connections has a clone of it.
+        // The accepting task holds a clone of the service.
         self.service.0.stop.cancel();
     }
 }
@@ -135,7 +137,7 @@ impl HttpService {
         Self(Arc::new(Answering { service, sessions, server, stop }))
     }
 
-    /// The answer to a request, whose path is passed over; its body comes while it is made.
+    /// Answers a request, whatever its path; the response body is streamed.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<BoxStream<'static, Bytes>> {
         let answer = self.0.answer(request.map(Full::new)).await;
         answer.map(|body| BodyDataStream::new(body).map(|bytes| bytes.unwrap_or_else(|never| match never {})).boxed())
@@ -156,7 +158,7 @@ impl Drop for Answering {
 
 async fn accept(listener: TcpListener, room: Arc<Semaphore>, service: HttpService) {
     loop {
-        // Whoever comes when all are taken waits in the system's own queue.
+        // At the connection limit, new clients wait in the system's accept queue.
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -168,7 +170,7 @@ async fn accept(listener: TcpListener, room: Arc<Semaphore>, service: HttpServic
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
-                // Out of files, most likely: some are given back soon.
+                // Most likely out of file descriptors, some of which are soon released.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
@@ -188,7 +190,7 @@ async fn connection(stream: TcpStream, service: HttpService) {
 }
 
 impl Answering {
-    /// Answers a request that comes over a connection, if it may be answered.
+    /// Answers a request of a connection, if it is authorised.
     async fn received(&self, request: Request<Incoming>) -> Answer {
         if !self.server.admits(&request) {
             return refusal(StatusCode::UNAUTHORIZED);
@@ -207,7 +209,7 @@ impl Answering {
         if session.is_none() && self.sessions.are_full().await {
             return refusal(StatusCode::SERVICE_UNAVAILABLE);
         }
-        // A session that is silent while its call is answered is not over.
+        // A session with a running call is not idle.
         let busy = match session {
             Some(session) => self.sessions.answering(session).await,
             None => None,
@@ -249,12 +251,12 @@ mod tests {
         server.serve_at(([127, 0, 0, 1], 0).into(), connections, sessions).await.expect("serves")
     }
 
-    /// What comes back for these bytes, until the server closes the connection.
+    /// Returns the response to these bytes, until the server closes the connection.
     async fn sent(server: &HttpServer, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(server.address()).await.expect("connects");
         stream.write_all(bytes).await.expect("sent");
         let mut answer = Vec::new();
-        // A server that does not read on may cut the connection.
+        // A server that stops reading may reset the connection.
         let _ = stream.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -283,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_is_too_large_is_refused_before_it_is_whole() {
         let server = serving(10, 10).await;
-        // It says that more comes, which never does.
+        // Announces more bytes, which never arrive.
         let body = " ".repeat(LARGEST + 1);
         let answer = sent(&server, post(&body, LARGEST * 2).as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 413") || answer.is_empty(), "{answer}");
@@ -304,7 +306,8 @@ mod tests {
     async fn a_connection_more_than_there_may_be_waits_until_another_one_ends() {
         let (server, hello) = (serving(1, 10).await, post(HELLO, HELLO.len()));
         let held = TcpStream::connect(server.address()).await.expect("connects");
-        // The first one has the place once it was taken; the second one has its answer only when that is given back.
+        // The first client holds the connection slot once it is accepted; the second one gets its
+        // response only when the slot is released.
         let second = tokio::time::timeout(Duration::from_millis(300), sent(&server, hello.as_bytes()));
         assert!(second.await.is_err(), "there is one place");
         drop(held);

@@ -37,13 +37,16 @@ use self::{
     offers::Offers,
 };
 
-/// Serves tools, agents, resources and prompts to clients of the Model Context Protocol. Cheap to clone.
+/// Serves tools, agents, resources and prompts to MCP clients. Cheap to clone.
 ///
-/// Each call has a run of its own, which ends with it: its [progress](agent_core::ToolRequest::progress) is told to the client, the
-/// client cancels it, and its [questions](agent_core::ToolRequest::ask) are put to the client's user, if the client can do that. After
-/// an answer the tool is entered again, as it is in an agent. Nothing is kept, so a call whose client went away is lost. The calls of one
-/// client are one session, and those of another client another one: what tools keep for a session, no other client sees. A tool finds
-/// its [`Caller`] among the resources of the run: it logs to the client, and asks the client's model.
+/// Each call has its own run, which ends with the call: its
+/// [progress](agent_core::ToolRequest::progress) is sent to the client, the client can cancel it,
+/// and its [questions](agent_core::ToolRequest::ask) are put to the client's user, if the client
+/// supports elicitation. After an answer the tool is entered again, as in an agent. Nothing is
+/// persisted, so a call is lost when its client disconnects. The calls of one client form a
+/// session, separate from other clients: no other client sees the state that tools store for a
+/// session. The [`Caller`] is among the resources of the run: tools use it to log to the client,
+/// and to call the client's model.
 ///
 /// ```
 /// use agent_core::{Message, ToolRequest};
@@ -78,7 +81,7 @@ struct Inner {
     connections: Connections,
 }
 
-/// What a server is, whatever it has.
+/// Properties of a server, independent of its content.
 struct About {
     name: String,
     version: String,
@@ -88,16 +91,16 @@ struct About {
 }
 
 impl Server {
-    /// A server of this name that has nothing yet.
+    /// Returns a builder for a server of this name, without content.
     pub fn builder(name: impl Into<String>) -> ServerBuilder {
         ServerBuilder::new(name.into())
     }
 
-    /// Serves what this builder has in place of what was served, and tells clients which of the lists changed. Calls that are under
-    /// way go on. The server's name, version, instructions, hosts and token stay.
+    /// Replaces the served content by that of the builder, and notifies clients of changed lists.
+    /// Running calls continue. The server's name, version, instructions, hosts and token stay.
     ///
     /// # Errors
-    /// As [`ServerBuilder::build`]; then nothing has changed.
+    /// As [`ServerBuilder::build`]; nothing is changed then.
     pub fn replace(&self, with: ServerBuilder) -> Result<()> {
         let new = Arc::new(with.offers()?);
         let old = std::mem::replace(&mut *self.0.offers.write().unwrap_or_else(PoisonError::into_inner), new.clone());
@@ -105,21 +108,21 @@ impl Server {
         Ok(())
     }
 
-    /// Tells the clients that subscribed to the resource that what it holds has changed.
+    /// Notifies the subscribed clients that the resource changed.
     pub fn resource_updated(&self, uri: &str) {
         self.0.connections.each(|connection| connection.resource_updated(uri));
     }
 
-    /// Serves one client over this process's standard input and output, until the client closes its end. Nothing else may be
-    /// written to the standard output then.
+    /// Serves one client over this process's standard input and output, until the client closes its
+    /// end. Nothing else may write to the standard output meanwhile.
     ///
     /// # Errors
-    /// [`ErrorKind::Protocol`] if the client does not begin as the protocol says.
+    /// [`ErrorKind::Protocol`] if the client violates the protocol's initialisation.
     pub async fn serve_stdio(&self) -> Result<()> {
         self.serve(tokio::io::stdin(), tokio::io::stdout()).await
     }
 
-    /// Serves one client over two streams of bytes, until the client closes its end.
+    /// Serves one client over two byte streams, until the client closes its end.
     ///
     /// # Errors
     /// As [`serve_stdio`](Self::serve_stdio).
@@ -131,12 +134,12 @@ impl Server {
         let serving = Box::pin(serve_server(self.handler(), (reader, writer))).await;
         let no_client =
             |e| Error::new(ErrorKind::Protocol, "the client did not begin as the protocol says").with_source(e);
-        // What it ended with does not matter: the client went away.
+        // The result is irrelevant: the client disconnected.
         let _ = serving.map_err(no_client)?.waiting().await;
         Ok(())
     }
 
-    /// One end of a new connection.
+    /// Creates the handler of a new connection.
     fn handler(&self) -> Handler {
         Handler { server: self.clone(), connection: Arc::new(Connection::default()) }
     }

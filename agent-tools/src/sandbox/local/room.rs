@@ -1,10 +1,10 @@
-//! [`Room`]: what programs are given.
+//! [`Room`]: mounts, the paths that a sandboxed process may read or write.
 
 use std::path::{Path, PathBuf};
 
 use agent_core::{Error, Result};
 
-/// What programs are given, by real paths.
+/// Paths that a sandboxed process may read or write, with links resolved.
 #[derive(Debug)]
 pub(super) struct Room {
     pub(super) work: PathBuf,
@@ -47,8 +47,8 @@ pub(super) const ETC: [&str; 25] = [
 ];
 
 impl Room {
-    /// The room with paths as they really are. A path that lies where programs can write is refused: a program could put a link to anything in its
-    /// place.
+    /// Resolves the links of all paths. Rejects a path that lies where programs can write: a
+    /// program could replace it by a link to anything.
     pub(super) fn checked(mut self) -> Result<Self> {
         for path in self.readable.iter_mut().chain(&mut self.writable) {
             let missing = |e| Error::config(format!("the sandbox cannot give '{}': {e}", path.display()));
@@ -66,7 +66,7 @@ impl Room {
         Ok(self)
     }
 
-    /// True if programs can write at a path, as it really is.
+    /// Returns true if programs can write at a resolved path.
     pub(super) fn is_writable(&self, path: &Path) -> bool {
         self.writable.iter().chain([&self.work, &self.temp]).any(|above| path.starts_with(above))
     }

@@ -1,4 +1,4 @@
-//! Applying an update to the text of a file.
+//! Application of an update to a file's text.
 
 use agent_core::{Error, Result};
 
@@ -24,7 +24,7 @@ pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<(String
         at = start;
         for line in changes {
             match line {
-                // As it stands in the file, not as the patch spells it.
+                // Uses the file's spelling, not the patch's.
                 Line::Same(_) => {
                     out.kept(&whole[at..=at]);
                     at += 1;
@@ -56,7 +56,8 @@ impl Out<'_> {
         self.text.push_str(self.end);
     }
 
-    /// The last line of the file may have had no end, and be the last no more.
+    /// Adds a line. The last line of the file may have had no line ending, and may no longer be the
+    /// last.
     fn push(&mut self, line: &str) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push_str(self.end);
@@ -130,7 +131,7 @@ enum Anchors {
     /// There are none.
     None,
     Found,
-    /// One of them is no line of the file: the lines of the chunk must be enough.
+    /// An anchor is not in the file: the lines of the chunk must suffice.
     Missing,
 }
 
@@ -153,7 +154,7 @@ fn anchored(lines: &[&str], mut from: usize, anchors: &[String]) -> (usize, Anch
 }
 
 impl Line {
-    /// The line as it was, if there was one.
+    /// Returns the previous line, if there was one.
     fn old(&self) -> Option<&str> {
         match self {
             Self::Same(text) | Self::Old(text) => Some(text),
