@@ -31,14 +31,14 @@
 //! ```
 
 pub use crate::{
-    cx::{EngineCx, EngineKey, Inbox, Pause},
+    cx::{EngineCx, EngineKey, Hook, Inbox, Pause},
     event::{emitter::Emitter, hub::EventHub},
     future::catch_panic,
     journal::durable::{
         Durable, Embedded, KeptCall, KeptError, KeptRun, KeptValue, ServedEnd, ServedRun, Step, StepBody, StepKind,
         StepResult, Steps,
     },
-    log::{CallWitness, RunLog, ToolStep},
+    log::{CallBody, CallLog, RunLog, ToolStep},
     middleware::{
         hooks::{ModelHooks, ModelHooksLayer, ToolHooks, ToolHooksLayer},
         wrap::{ModelWrap, ModelWrapLayer, ToolWrap, ToolWrapLayer},

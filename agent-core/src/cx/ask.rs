@@ -117,10 +117,17 @@ impl Ask {
 impl RunCx {
     /// Asks at `place` about `subject`, in step `step` (0 before the first).
     pub(crate) fn ask_at(&self, place: &str, step: u32, subject: &Value, ask: Ask) -> Result<Answer> {
-        let (id, run) = (ask.id(place), &self.ids().run_id);
-        let about = ask.content(&id, step, subject);
-        let is_about = |given: &str| digest::of(run, digest::attempt(given), &about) == given;
+        self.may_wait("a question was asked")?;
+        let (mut id, run) = (ask.id(place), &self.ids().run_id);
+        let mut about = ask.content(&id, step, subject);
         let mut pending = self.pending();
+        // Another hook may ask something else of this kind in this place: both questions are open
+        // side by side.
+        if pending.asks(&id, &about) {
+            id = ask.id(&format!("{place}/{}", self.1.position()));
+            about = ask.content(&id, step, subject);
+        }
+        let is_about = |given: &str| digest::of(run, digest::attempt(given), &about) == given;
         if let Some(answer) = pending.answers.get(&id) {
             if is_about(&answer.digest) {
                 return Ok(answer.clone());

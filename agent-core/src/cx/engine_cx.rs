@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 
-use super::{Inbox, Pause, RunCx};
+use super::{Hook, Inbox, Pause, RunCx, Scope};
 use crate::{
     amounts::Amounts,
     event::Emitter,
@@ -94,13 +94,21 @@ impl<'a> EngineCx<'a> {
     pub fn of_call(self, call_id: &Arc<str>) -> RunCx {
         let run = &self.0.0;
         let storage = || CallStorage::new(&run.globals, &run.state);
-        RunCx(run.clone(), Some(run.log.call_storage(call_id, storage)))
+        let storage = run.log.call_storage(call_id, storage);
+        RunCx(run.clone(), Scope::Call { id: call_id.clone(), storage })
+    }
+
+    /// The run as a hook of the middleware at the position `at` of the stack has it: what that
+    /// starts and decides is its own.
+    #[must_use]
+    pub fn in_hook(self, hook: Hook, at: usize) -> RunCx {
+        self.0.in_hook(hook, at, None)
     }
 
     /// The unanswered questions of the call `call_id`; `None` if the call waits for a child run.
     pub fn asked_by(self, call_id: &str) -> Option<Vec<Question>> {
         let Some(pending) = self.0.pending_if_any() else { return Some(Vec::new()) };
-        let waits = pending.children.contains_key(call_id);
+        let waits = pending.waits(call_id);
         let asked = pending.asked.iter().filter(|question| id_within(&question.id, call_id).is_some());
         (!waits).then(|| asked.cloned().collect())
     }

@@ -10,6 +10,7 @@ mod inbox;
 mod pause;
 mod per_run;
 mod run_cx;
+mod scope;
 mod tasks;
 
 pub use self::{
@@ -20,8 +21,10 @@ pub use self::{
     pause::Pause,
     per_run::PerRun,
     run_cx::RunCx,
+    scope::Hook,
 };
 pub(crate) use self::{
-    run_cx::{Inner, PendingRequests},
+    run_cx::{Inner, PendingRequests, is_at},
+    scope::Scope,
     tasks::Tasks,
 };

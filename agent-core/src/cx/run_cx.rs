@@ -2,7 +2,7 @@
 
 use std::{
     any::Any,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ask, Clock, EngineCx, EngineKey, Inbox, Pause, clock::millis, per_run::Live, tasks::Tasks};
+use super::{Ask, Clock, EngineCx, EngineKey, Inbox, Pause, Scope, clock::millis, per_run::Live, tasks::Tasks};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
@@ -25,7 +25,7 @@ use crate::{
     log::RunLog,
     message::Message,
     state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_within},
-    storage::{CallStorage, GlobalStorage, Resources, State},
+    storage::{GlobalStorage, Resources, State},
     usage::Usage,
 };
 
@@ -34,8 +34,8 @@ use crate::{
 #[derive(Clone)]
 pub struct RunCx(
     pub(crate) Arc<Inner>,
-    /// Storage and state of a tool call, which replace the run's own.
-    pub(crate) Option<Arc<CallStorage>>,
+    /// The part of the run that has it.
+    pub(crate) Scope,
 );
 
 pub(crate) struct Inner {
@@ -75,8 +75,10 @@ pub(crate) struct PendingRequests {
     pub(crate) asked: Vec<Question>,
     /// Questions of an attempt before a restart, by question id.
     pub(crate) open: BTreeMap<String, Question>,
-    /// Checkpoints of suspended sub-agents, by the call that started each.
-    pub(crate) children: BTreeMap<String, Box<Checkpoint>>,
+    /// Content of the questions of this attempt, by their ids.
+    pub(crate) asks: BTreeMap<String, Value>,
+    /// Sub-agents that wait or were paused, by the prefix of the ids of their questions.
+    pub(crate) waiting: BTreeSet<Arc<str>>,
     /// Ids of sub-agents whose runs are ready or running.
     pub(crate) at_work: Vec<Arc<str>>,
     /// Background sub-agents of an earlier attempt, until they are resumed.
@@ -84,6 +86,17 @@ pub(crate) struct PendingRequests {
 }
 
 impl PendingRequests {
+    /// Notes what the question `id` is about; true if one of this id is about something else.
+    pub(crate) fn asks(&mut self, id: &str, about: &Value) -> bool {
+        let known = self.asks.entry(id.to_owned()).or_insert_with(|| about.clone());
+        known != about
+    }
+
+    /// True if a sub-agent of the call `id`, or of a hook around it, waits or was paused.
+    pub(crate) fn waits(&self, id: &str) -> bool {
+        self.waiting.iter().any(|place| is_at(place, id))
+    }
+
     pub(crate) fn ask(&mut self, question: Question) {
         if !self.asked.iter().any(|q| q.id == question.id) {
             self.asked.push(question);
@@ -129,19 +142,19 @@ impl RunCx {
 
     /// State of this run, declared by the agent's schema.
     pub fn state(&self) -> &State {
-        self.1.as_ref().map_or(&self.0.state, |call| &call.state)
+        self.1.storage().map_or(&self.0.state, |call| &call.state)
     }
 
     /// Storage that the whole hierarchy shares.
     pub fn globals(&self) -> &GlobalStorage {
-        self.1.as_ref().map_or(&self.0.globals, |call| &call.globals)
+        self.1.storage().map_or(&self.0.globals, |call| &call.globals)
     }
 
     /// Drops the call scope: writes are journalled with the run's next step instead of the call's
     /// result.
     #[must_use]
     pub(crate) fn of_run(self) -> Self {
-        Self(self.0, None)
+        Self(self.0, Scope::Run)
     }
 
     /// Live handles.
@@ -159,6 +172,15 @@ impl RunCx {
     /// in a replay, [`NonDeterminism`](crate::ErrorKind::NonDeterminism) if no such decision was
     /// recorded.
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+        self.decide_as(&self.1.name(name), decide).await
+    }
+
+    /// As [`decide`](Self::decide), under a name that holds the scope.
+    pub(crate) async fn decide_as(
+        &self,
+        name: &str,
+        decide: impl Future<Output = Result<Value>> + Send,
+    ) -> Result<Value> {
         let value = self.0.log.decision(name, decide).await?;
         EngineCx(self).count_uncounted();
         Ok(value)
@@ -182,8 +204,8 @@ impl RunCx {
     /// }
     /// ```
     pub async fn sleep(&self, name: &str, time: Duration) -> Result<()> {
-        let name = format!("sleep/{name}");
-        let until = self.decide(&name, async { Ok(self.now().saturating_add(millis(time)).into()) }).await?;
+        let name = self.1.name(&format!("sleep/{name}"));
+        let until = self.decide_as(&name, async { Ok(self.now().saturating_add(millis(time)).into()) }).await?;
         let left = until.as_u64().unwrap_or_default().saturating_sub(self.now());
         self.0.log.sleep_step(&name, Duration::from_millis(left)).await
     }
@@ -268,7 +290,7 @@ impl RunCx {
     /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
     /// [`Timeout`](crate::ErrorKind::Timeout) if the question has expired and has no default.
     pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
-        let step = if self.0.entered.load(Ordering::Acquire) { self.step() } else { 0 };
+        let step = self.scope_step();
         self.ask_at(&format!("step-{step}"), step, &Value::Null, ask)
     }
 
@@ -278,18 +300,22 @@ impl RunCx {
         self.0.resources.get::<Clock>().map_or_else(|_| Clock::default().now(), |clock| clock.now())
     }
 
-    /// Records the sub-agent of the call `place` as suspended, with its questions, so that no layer
-    /// can drop the suspension.
-    pub(crate) fn waits_for(&self, place: &str, child: &Checkpoint) {
-        let mut pending = self.pending();
-        child.questions.iter().for_each(|question| pending.ask(question.under(place)));
-        pending.children.insert(place.to_owned(), Box::new(child.clone()));
+    /// True when the `before_agent` hooks have run.
+    pub(crate) fn has_entered(&self) -> bool {
+        self.0.entered.load(Ordering::Acquire)
     }
 
-    /// The answers to questions of the sub-agent that `call_id` started, by the sub-agent's
-    /// question ids.
-    pub(crate) fn answers_of(&self, call_id: &str) -> BTreeMap<String, Answer> {
-        let within = |id: &String| id_within(id, call_id).map(str::to_owned);
+    /// Records that the sub-agent at `place` waits, so that no layer can swallow it, and what it
+    /// asks.
+    pub(crate) fn waits_for(&self, place: &Arc<str>, child: &Checkpoint) {
+        let mut pending = self.pending();
+        child.questions.iter().for_each(|question| pending.ask(question.under(place)));
+        pending.waiting.insert(place.clone());
+    }
+
+    /// The answers to questions of the sub-agent at `place`, by their ids there.
+    pub(crate) fn answers_of(&self, place: &str) -> BTreeMap<String, Answer> {
+        let within = |id: &String| id_within(id, place).map(str::to_owned);
         let Some(pending) = self.pending_if_any() else { return BTreeMap::new() };
         pending.answers.iter().filter_map(|(id, v)| Some((within(id)?, v.clone()))).collect()
     }
@@ -322,6 +348,11 @@ impl RunCx {
     pub(crate) fn pending_if_any(&self) -> Option<MutexGuard<'_, PendingRequests>> {
         self.0.requests.get().map(|pending| pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// True if `place` is that of the call `id`, or within it.
+pub(crate) fn is_at(place: &str, id: &str) -> bool {
+    place == id || id_within(place, id).is_some()
 }
 
 impl fmt::Debug for RunCx {

@@ -8,7 +8,8 @@ use crate::{
     journal::{Entry, EntryBody},
     message::{AssistantMessage, Message, ToolMessage},
     state::{
-        Answer, Begun, CallState, Child, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus, id_within,
+        Answer, Begun, CallState, ChildRun, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus,
+        id_within,
     },
     tooling::{CallResult, ToolOutput},
 };
@@ -81,9 +82,10 @@ impl RunState {
                 self.spend(*amounts);
             }
             EntryBody::SideModelFinished { usage } => self.usage += **usage,
-            EntryBody::SubAgentLinked { call_id, key, run, background } => {
-                let (call_id, key, run) = (call_id.clone(), key.clone(), run.clone());
-                self.trail.children.push(Child { call_id, key, run, background: *background });
+            EntryBody::SubAgentLinked { call_id, hook, n, place, key, run, background } => {
+                let child = ChildRun::new(call_id.clone(), key.as_str(), run.clone());
+                let (hook, place) = (hook.clone(), place.clone());
+                self.trail.children.push(ChildRun { hook, n: *n, place, background: *background, ..child });
                 self.sub_agents = self.sub_agents.saturating_add(1);
             }
             EntryBody::SubAgentReported { run, message } => {

@@ -11,7 +11,7 @@ use crate::{
     history::{History, ReplaceReason},
     llm::ModelResponse,
     message::{AssistantMessage, Message, ToolMessage},
-    state::{Answer, Exit, Question, RunIds, RunState, RunStatus},
+    state::{Answer, ChildRun, Exit, Question, RunIds, RunState, RunStatus, is_default},
     tooling::{Effect, ToolOutput},
     usage::Usage,
 };
@@ -234,8 +234,18 @@ pub enum EntryBody {
     },
     /// A call started a sub-agent.
     SubAgentLinked {
-        /// Id of the call.
+        /// Id of the call; for a hook that belongs to no call its position, such as
+        /// `step-2/before_model-0`.
         call_id: Arc<str>,
+        /// Hook around the call that started it, such as `after_tool-0`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hook: Option<Arc<str>>,
+        /// Number of sub-agents that the same call or hook started earlier under the same key.
+        #[serde(default, skip_serializing_if = "is_default")]
+        n: u32,
+        /// Prefix of the ids of its questions, as the run asks them. Default: `call_id`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Arc<str>>,
         /// Key of the sub-agent.
         key: String,
         /// Run id of the sub-agent.
@@ -286,6 +296,12 @@ impl EntryBody {
         });
         let ended = Self::TurnEnded { step: 0, changed: BTreeMap::new(), exit: None };
         std::iter::once(accepted).chain(answered).chain([ended]).collect()
+    }
+
+    /// Returns the entry that records that a run started this sub-agent.
+    pub fn linked(child: ChildRun) -> Self {
+        let ChildRun { call_id, hook, key, n, place, run, background, .. } = child;
+        Self::SubAgentLinked { call_id, hook, n, place, key, run, background }
     }
 
     /// Returns the entry that records the answer to the question `id`.

@@ -22,7 +22,8 @@ mod index;
 mod json;
 mod memory;
 mod recording;
-pub(crate) mod replay;
+mod replay;
+pub(crate) mod tape;
 
 use std::{
     fmt,

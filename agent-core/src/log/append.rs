@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::BoxFuture;
 
-use super::{Open, RunLog, outbox::Sent, tool_step::SHARED};
+use super::{Open, RunLog, call::SHARED, outbox::Sent};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::{Ack, Entry, EntryBody, JournalWriter},

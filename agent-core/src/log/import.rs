@@ -47,10 +47,8 @@ impl RunLog {
             record(EntryBody::StateChanged { state: kept, globals });
         }
         let children = state.adopt_children();
-        for child in &state.trail.children {
-            let (call_id, key, run) = (child.call_id.clone(), child.key.clone(), child.run.clone());
-            record(EntryBody::SubAgentLinked { call_id, key, run, background: child.background });
-        }
+        let (earlier, of_step) = state.trail.children.split_at(state.trail.earlier);
+        earlier.iter().for_each(|child| record(EntryBody::linked(child.clone())));
         match &state.phase {
             Phase::Tools(turn) => turn_entries(state.step, turn).into_iter().for_each(record),
             Phase::Ended(exit) => {
@@ -59,6 +57,7 @@ impl RunLog {
             }
             _ => {}
         }
+        of_step.iter().for_each(|child| record(EntryBody::linked(child.clone()))); // behind the turn that they belong to
         children.into_iter().for_each(|child| self.import_run(child));
         record(EntryBody::Imported { state: Box::new(state.without_children()) });
     }

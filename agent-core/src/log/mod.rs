@@ -1,34 +1,35 @@
 //! The run log: a run's interface to its journal and its engine.
 
 mod append;
+mod call;
 mod calls;
+mod children;
 mod import;
 mod outbox;
-mod restored;
 mod run_step;
 mod step;
-mod tool_step;
+mod stored;
 mod tree;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-pub use self::tool_step::{CallWitness, ToolStep};
-use self::{restored::Restored, tree::Tree};
+pub use self::call::{CallBody, CallLog, ToolStep};
+pub(crate) use self::children::ChildOwner;
+use self::{stored::Cursor, tree::Tree};
 use crate::{
     error::Result,
     event::Emitter,
     history::{History, ReplaceReason},
     journal::{
         Entry, EntryBody, Journal, JournalWriter, Recording, SessionIndex, Steps,
-        replay::{Recorded, Replay},
+        tape::{Recorded, RunTape},
     },
-    llm::ModelResponse,
     message::{AssistantMessage, Message},
-    state::{Begun, Exit, Phase, RunIds, RunState},
+    state::{ChildKey, Exit, Phase, RunIds, RunState},
     storage::{CallStorage, GlobalStorage, State},
     tooling::ToolOutput,
     usage::Usage,
@@ -67,7 +68,7 @@ struct Inner {
     /// Executes the run's steps.
     steps: OnceLock<Steps>,
     /// Set when a recorded run is replayed.
-    replay: OnceLock<Arc<Mutex<Replay>>>,
+    replay: OnceLock<Arc<Mutex<RunTape>>>,
 }
 
 #[derive(Default)]
@@ -76,11 +77,13 @@ struct Open {
     pending: Vec<Entry>,
     /// True once the run's start is over: later decisions are scoped to their step.
     entered: bool,
-    /// Results of the current step that an earlier attempt left.
-    restored: Restored,
+    /// Position in the results of the step that an earlier attempt left.
+    cursor: Cursor,
     /// The model's last answer in this attempt, kept so that only changes made by hooks are written
     /// again.
     answered: Option<AssistantMessage>,
+    /// Number of sub-agents that were started in the step, by their owner and key.
+    children: HashMap<ChildKey, u32>,
     /// Usage of side model calls since the last decision.
     side_usage: Usage,
     /// Usage of steps that were read back instead of executed, until a budget counts it.
@@ -156,7 +159,7 @@ impl RunLog {
     /// computed again.
     pub fn adopt(&self, checkpoint: &RunState) {
         self.0.tree.adopt(checkpoint);
-        self.open().restored = Restored::of(checkpoint);
+        self.open().cursor = Cursor::of(checkpoint);
     }
 
     /// Returns the run's checkpoint, including the child runs that it waits for.
@@ -322,7 +325,8 @@ impl RunLog {
             let is_known = open.answered.take().is_some_and(|answered| answered.ptr_eq(message));
             let message = (!is_known).then(|| message.clone());
             self.record_in(open, EntryBody::ModelAccepted { step, message, exit: exit.map(Box::new) });
-            open.restored = Restored::default();
+            open.cursor.end_step();
+            open.children.clear();
         });
     }
 
@@ -331,49 +335,26 @@ impl RunLog {
     pub fn record_turn_ended(&self, step: u32, changed: BTreeMap<Arc<str>, ToolOutput>, exit: Option<Exit>) {
         self.record_closed(|open| {
             self.record_in(open, EntryBody::TurnEnded { step, changed, exit: exit.map(Box::new) });
-            (open.answered, open.restored) = (None, Restored::default());
+            open.answered = None;
+            open.cursor.end_step();
+            open.children.clear();
         });
     }
 
     /// Records a call's answer as the hooks left it.
     pub fn record_answered(&self, call_id: &Arc<str>, name: &Arc<str>, output: &ToolOutput) {
         self.record_final(call_id, |open| {
-            let is_known = !open.restored.has_output(call_id)
+            let is_known = !open.cursor.is_earlier(call_id)
                 && self.look(|_, state| state.finished.get(&**call_id).is_some_and(|finished| finished.ptr_eq(output)));
             let (call_id, name, output) = (call_id.clone(), name.clone(), (!is_known).then(|| output.clone()));
             self.record_in(open, EntryBody::ToolAnswered { call_id, name, output });
         });
     }
 
-    // --- results of an earlier attempt ---
-
-    /// Returns how an earlier attempt began a call that has no result; `None` if the call is not in
-    /// doubt.
-    pub fn in_doubt(&self, call_id: &str) -> Option<Begun> {
-        self.open().restored.in_doubt(call_id)
-    }
-
-    /// Clears a call's doubt: it did not happen, or may be repeated.
-    pub fn clear_doubt(&self, call_id: &str) {
-        self.open().restored.clear_doubt(call_id);
-    }
-
-    /// Records the outcome of a call in doubt as if its tool had just run.
-    pub fn resolve_doubt(&self, call_id: &Arc<str>, output: &ToolOutput) {
-        self.clear_doubt(call_id);
-        self.finished(call_id.clone(), output);
-    }
-
-    /// Returns the next model answer from before a restart. It replaces the model call; its usage
-    /// was already counted.
-    pub fn next_answered(&self) -> Option<ModelResponse> {
-        self.open().restored.next_answer().map(|answer| (*answer).clone())
-    }
-
     fn finished(&self, call_id: Arc<str>, output: &ToolOutput) {
         let id = call_id.clone();
         self.record_result(&id, |open| {
-            open.restored.forget_output(&call_id);
+            open.cursor.finished(&call_id);
             self.record_in(open, EntryBody::ToolFinished { call_id, output: output.clone() });
         });
     }
@@ -383,19 +364,12 @@ impl RunLog {
         self.open().entered = true;
     }
 
-    /// True if a decision named `name` was made before a restart or in the replayed run, and has
-    /// not been read back yet.
-    pub fn is_decided(&self, name: &str) -> bool {
-        let replayed = self.replayed().is_some_and(|replay| replay.is_decided(name));
-        replayed || self.open().restored.is_decided(name)
-    }
-
     // --- replay ---
 
     /// Replays `recording`: models and tools return its recorded results. Only the first call has
     /// an effect.
     pub fn replay(&self, recording: &Recording) {
-        let replay = self.0.replay.get_or_init(|| Arc::new(Mutex::new(Replay::new(recording))));
+        let replay = self.0.replay.get_or_init(|| Arc::new(Mutex::new(RunTape::new(recording))));
         self.run_on(Steps::of(Arc::new(Recorded(replay.clone())), false));
     }
 
@@ -409,7 +383,7 @@ impl RunLog {
         self.0.replay.get().is_some()
     }
 
-    fn replayed(&self) -> Option<MutexGuard<'_, Replay>> {
+    fn replayed(&self) -> Option<MutexGuard<'_, RunTape>> {
         Some(self.0.replay.get()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{RunLog, tool_step::SHARED};
+use super::{RunLog, call::SHARED};
 use crate::{
     error::{Error, Result},
     journal::{EntryBody, KeptCall, KeptRun, StepBody, StepKind, StepResult, durable::another_kind, each_entry},
@@ -26,7 +26,7 @@ impl RunLog {
         drive: impl Future<Output = Result<RunEnd>> + Send,
     ) -> Result<RunEnd> {
         let steps = self.steps();
-        if !steps.keeps() {
+        if !steps.keeps() && !self.is_replay() {
             return drive.await;
         }
         let (mut is_new, mut unfinished) = (false, None);

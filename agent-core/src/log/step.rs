@@ -14,6 +14,7 @@ use crate::{
     },
     llm::ModelResponse,
     message::Message,
+    state::{ChildKey, new_id},
     usage::Usage,
 };
 
@@ -62,7 +63,7 @@ impl RunLog {
     /// # Errors
     /// Those of `decide` and of the engine.
     pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        if let Some(value) = self.open().restored.take_decision(name) {
+        if let Some(value) = self.stored_decision(name) {
             return Ok(value);
         }
         let mut is_new = false;
@@ -83,6 +84,7 @@ impl RunLog {
             let (name, beginning) = (name.to_owned(), !open.entered);
             self.record_in(&mut open, EntryBody::Decided { name, value: value.clone(), beginning });
         }
+        self.count_decision(name);
         self.commit().await?;
         Ok(value)
     }
@@ -138,15 +140,16 @@ impl RunLog {
         Ok(end)
     }
 
-    /// Makes a value once and persists it without a journal entry. Used for the id of a child run.
-    pub(crate) async fn make_once(&self, name: &str, make: impl FnOnce() -> String + Send) -> Result<String> {
-        if !self.steps().keeps() {
-            return Ok(make());
+    /// Returns the run id of a sub-agent that is started now: the same one whenever an engine
+    /// executes the run again. Readers of the journal do not need the step.
+    pub(crate) async fn child_id(&self, step: u32, key: &ChildKey) -> Result<Arc<str>> {
+        if !self.steps().keeps() && !self.is_replay() {
+            return Ok(new_id().into());
         }
-        let kind = StepKind::Decision { name: name.to_owned() };
-        let body = Box::pin(async { Ok(StepResult::value(make().into())) });
+        let kind = StepKind::Child { step, owner: key.owner(), key: key.key.clone(), number: key.n };
+        let body = Box::pin(async { Ok(StepResult::value(new_id().into())) });
         match self.steps().make(&self.0.ids.run_id, kind, body).await? {
-            StepResult::Value { value: Value::String(made), .. } => Ok(made),
+            StepResult::Value { value: Value::String(run), .. } => Ok(run.into()),
             _ => Err(another_kind()),
         }
     }

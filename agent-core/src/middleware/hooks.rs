@@ -16,7 +16,7 @@ use tower::{Layer, Service};
 
 use super::{Flow, Middleware, Middlewares, ModelNext, ToolNext};
 use crate::{
-    cx::{EngineCx, RunCx},
+    cx::{EngineCx, Hook, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
     future::boxed,
@@ -147,7 +147,9 @@ async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
-        match run_hook(&cx, &**m, m.before_model(&cx, &mut req)).await? {
+        let at = cx.in_hook(Hook::BeforeModel, i, None);
+        req.cx = at.clone();
+        match run_hook(&cx, &**m, m.before_model(&at, &mut req)).await? {
             Some(Flow::Answer(response)) => {
                 (entered, answer) = (i, Some(response));
                 break;
@@ -155,6 +157,7 @@ async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest
             Some(Flow::Continue) | None => {}
         }
     }
+    req.cx = cx.in_hook(Hook::WrapModel, 0, None);
     stopped(&cx)?;
     let mut response = match answer {
         Some(response) => response,
@@ -173,8 +176,9 @@ async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest
             }
         }
     };
-    for m in list[..entered].iter().rev() {
-        run_hook(&cx, &**m, m.after_model(&cx, &mut response)).await?;
+    for (i, m) in list[..entered].iter().enumerate().rev() {
+        let at = cx.in_hook(Hook::AfterModel, i, None);
+        run_hook(&cx, &**m, m.after_model(&at, &mut response)).await?;
     }
     Ok(response)
 }
@@ -185,7 +189,9 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     let mut entered = list.len();
     let mut answer = None;
     for (i, m) in list.iter().enumerate() {
-        match run_hook(&cx, &**m, m.before_tool(&cx, &mut req)).await? {
+        let at = cx.in_hook(Hook::BeforeTool, i, Some(&req.call.id));
+        req.cx = at.clone();
+        match run_hook(&cx, &**m, m.before_tool(&at, &mut req)).await? {
             Some(Flow::Answer(output)) => {
                 (entered, answer) = (i, Some(output));
                 break;
@@ -193,6 +199,7 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
             Some(Flow::Continue) | None => {}
         }
     }
+    req.cx = cx.in_hook(Hook::WrapTool, 0, Some(&req.call.id));
     let asked = (entered > 0).then(|| req.clone());
     let mut output = match answer {
         Some(output) => output,
@@ -205,9 +212,10 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
             as_output(result, raise)?
         }
     };
-    if let Some(req) = asked {
-        for m in list[..entered].iter().rev() {
-            run_hook(&cx, &**m, m.after_tool(&cx, &req, &mut output)).await?;
+    if let Some(mut req) = asked {
+        for (i, m) in list[..entered].iter().enumerate().rev() {
+            req.cx = cx.in_hook(Hook::AfterTool, i, Some(&req.call.id));
+            run_hook(&cx, &**m, m.after_tool(&req.cx, &req, &mut output)).await?;
         }
     }
     Ok(output)

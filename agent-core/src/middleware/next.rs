@@ -31,7 +31,7 @@ macro_rules! next {
             pub fn run(self, req: $req) -> impl Future<Output = Result<$res>> + Send + 'a {
                 let first = self.rest.first();
                 let made = move || match first {
-                    Some(m) => m.$hook(req, Self { rest: &self.rest[1..], ..self }),
+                    Some(m) => m.$hook(req.in_wrap(self.rest.len()), Self { rest: &self.rest[1..], ..self }),
                     None => self.inner.run(req),
                 };
                 catch_panic(made, move |panic| match first {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    cx::RunCx,
+    cx::{Hook, RunCx},
     history::History,
     llm::{ChunkSink, ModelInfo, ModelParams, TokenCounter},
     message::SystemMessage,
@@ -57,6 +57,12 @@ impl ModelRequest {
             resumed: false,
             reserved: false,
         }
+    }
+
+    /// The request as a `wrap_model_call` hook has it, `at` middlewares away from the model.
+    pub(crate) fn in_wrap(mut self, at: usize) -> Self {
+        self.cx = self.cx.in_hook(Hook::WrapModel, at, None);
+        self
     }
 
     /// Returns the number of prompt tokens according to `counter`.

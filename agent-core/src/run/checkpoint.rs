@@ -15,4 +15,4 @@
 //! # let _ = waits_for;
 //! ```
 
-pub use crate::state::{Begun, CallState, Checkpoint, PendingCall, PendingTurn, Phase, RunState};
+pub use crate::state::{Begun, CallState, Checkpoint, ChildRun, PendingCall, PendingTurn, Phase, RunState};

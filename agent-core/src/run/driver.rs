@@ -11,9 +11,9 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cx::{EngineCx, EngineKey, Inbox, Inner, Pause, PendingRequests, RunCx, Tasks};
+use crate::cx::{EngineCx, EngineKey, Inbox, Inner, Pause, PendingRequests, RunCx, Scope, Tasks, is_at};
 use crate::request::SubAgents;
-use crate::state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_within};
+use crate::state::{Answer, BackgroundRun, Question, RunIds, id_within};
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
@@ -129,7 +129,7 @@ impl RunDriver {
             log: parts.log,
             key: parts.key,
         });
-        let cx = RunCx(run, None);
+        let cx = RunCx(run, Scope::Run);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
             let mut pending = cx.pending();
             (pending.answers, pending.background) = (parts.answers, parts.background);
@@ -199,17 +199,28 @@ impl RunDriver {
         self.0.pending_if_any().is_some_and(asks)
     }
 
-    /// Takes the checkpoint of the suspended sub-agent of the call `id`, if there is one.
-    pub fn take_child(&self, id: &str) -> Option<Box<Checkpoint>> {
-        self.0.pending_if_any()?.children.remove(id)
+    /// True if sub-agents of the call `id` wait or were paused, which are forgotten with this.
+    pub fn take_waiting(&self, id: &str) -> bool {
+        let Some(mut pending) = self.0.pending_if_any() else { return false };
+        let before = pending.waiting.len();
+        pending.waiting.retain(|place| !is_at(place, id));
+        pending.waiting.len() < before
+    }
+
+    /// True if a sub-agent waits or was paused of which no call told.
+    pub fn has_waiting(&self) -> bool {
+        self.0.pending_if_any().is_some_and(|pending| !pending.waiting.is_empty())
     }
 
     /// Removes the answers to questions of the completed call or step `id`: a later call may have
     /// the same id.
     pub fn forget_answers_of(&self, id: impl fmt::Display) {
-        if let Some(mut pending) = self.0.pending_if_any().filter(|pending| !pending.answers.is_empty()) {
+        if let Some(mut pending) =
+            self.0.pending_if_any().filter(|pending| !pending.asks.is_empty() || !pending.answers.is_empty())
+        {
             let id = id.to_string();
             pending.answers.retain(|question, _| id_within(question, &id).is_none());
+            pending.asks.retain(|question, _| id_within(question, &id).is_none());
         }
     }
 }

@@ -61,7 +61,7 @@ impl SubAgentCall {
 pub struct SubRun {
     pub(super) cx: RunCx,
     pub(super) key: String,
-    /// Id of the call that started it; the key if there is no call.
+    /// Prefix of its questions' ids.
     pub(super) place: Arc<str>,
     pub(super) agent_id: Arc<str>,
     pub(super) run_id: Arc<str>,
@@ -119,6 +119,7 @@ impl SubRun {
         match self.run().await? {
             RunEnd::Finished(finished) => Ok(*finished),
             RunEnd::Interrupted(child) | RunEnd::Paused(child) => {
+                cx.may_wait("a sub-agent had to wait")?;
                 cx.waits_for(&place, &child);
                 Err(Error::suspended(&place, *child))
             }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::sub_run::{AtWork, SubAgentCall, SubRun};
 use crate::cx::RunCx;
 use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubAgents, SubRunHandle};
-use crate::state::{Answer, BackgroundRun, Checkpoint, Finished, new_id};
+use crate::state::{Answer, BackgroundRun, Checkpoint, ChildRun, Finished};
 use crate::{
     error::{Error, ErrorKind, Result},
     journal::{Entry, EntryBody, SessionIndex, SubAgentRecord, each_entry},
@@ -90,7 +90,8 @@ impl<'a> SubRuns<'a> {
     pub fn resume(self, background: &BackgroundRun, checkpoint: Checkpoint) -> Result<SubRun> {
         let agent = self.agents().get(&background.key)?.clone();
         let answers = self.0.answers_of(&background.run);
-        self.resume_as(agent, Some(background.call_id.clone()), checkpoint, answers)
+        let caller = (Some(background.call_id.clone()), background.call_id.clone());
+        self.resume_as(agent, caller, checkpoint, answers)
     }
 
     /// Reports the end of the background child run `run` to this run: `message` is inserted before
@@ -128,9 +129,12 @@ impl<'a> SubRuns<'a> {
         each_entry(&**self.0.0.log.journal(), &self.0.ids().session, 0, take).await
     }
 
-    async fn begin_as(self, call: SubAgentCall, call_id: Option<Arc<str>>) -> Result<SubRun> {
-        let agent = self.agents().get(&call.key)?.clone();
-        if call.background && self.0.0.log.steps().keeps() {
+    /// Makes a sub-agent's run ready for the call `call_id`, or for the hook that has the run. Code
+    /// that is entered again gets the sub-agent back that it started under this key as the same
+    /// number.
+    async fn begin_as(self, call: SubAgentCall, call_id: Option<&Arc<str>>) -> Result<SubRun> {
+        let (agent, log) = (self.agents().get(&call.key)?.clone(), &self.0.0.log);
+        if call.background && log.steps().keeps() {
             return Err(Error::tool(
                 "Sub-agents do not run in the background here: their ends would not come in the same order again.",
             ));
@@ -140,28 +144,45 @@ impl<'a> SubRuns<'a> {
                 "A sub-agent that is recalled has its own conversation: it cannot begin with a copy.",
             ));
         }
-        if let Some(id) = &call.recall {
-            self.may_recall(&call.key, id).await?;
+        let owner = self.0.child_owner(call_id);
+        let started_by = owner.is_call.then(|| owner.key.call_id.clone());
+        let (id, place) = log.next_child(owner, &agent.key);
+        let known = log.known_child(&id);
+        let place = known.as_ref().map_or(place, |known| known.place.clone());
+        let mut link = ChildRun::new(id.call_id.clone(), agent.key.as_str(), "".into());
+        (link.hook, link.n, link.place, link.background) = (id.hook.clone(), id.n, place, call.background);
+        let is_linked = known.is_some();
+        match known {
+            Some(ChildRun { checkpoint: Some(checkpoint), .. }) => {
+                let answers = self.0.answers_of(link.place());
+                return self.resume_as(agent, (started_by, link.place().clone()), *checkpoint, answers);
+            }
+            Some(known) => link.run = known.run, // it was linked, and did not begin
+            None => {
+                if let Some(id) = &call.recall {
+                    self.may_recall(&call.key, id).await?;
+                }
+                link.run = log.child_id(self.0.scope_step(), &id).await?;
+            }
         }
-        let run: Arc<str> = self.0.0.log.make_once(&format!("child run/{}", call.key), new_id).await?.into();
+        let (run, place) = (link.run.clone(), link.place().clone());
         let id = call.recall.clone().unwrap_or_else(|| run.clone());
         let at_work = AtWork::begin(self.0, &id)?;
-        let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
-        let (key, background) = (agent.key.clone(), call.background);
-        let link = EntryBody::SubAgentLinked { call_id: place, key, run: run.clone(), background };
-        self.record_link(&agent.key, link)?;
-        self.0.0.log.commit().await?;
+        if !is_linked {
+            self.record_link(&agent.key, link)?;
+            log.commit().await?;
+        }
         let mut request = RunRequest::new(vec![call.message]);
         request.run_id = Some(run.clone());
         request.agent_id = call.recall;
         request.history = call.fork.then(|| self.0.history());
-        Ok(self.ready(agent, call_id, request, (id, run), at_work))
+        Ok(self.ready(agent, (started_by, place), request, (id, run), at_work))
     }
 
     fn resume_as(
         self,
         agent: SubAgent,
-        call_id: Option<Arc<str>>,
+        caller: (Option<Arc<str>>, Arc<str>),
         checkpoint: Checkpoint,
         answers: BTreeMap<String, Answer>,
     ) -> Result<SubRun> {
@@ -169,18 +190,17 @@ impl<'a> SubRuns<'a> {
         let at_work = AtWork::begin(self.0, &ids.0)?;
         let mut request = RunRequest::new(Vec::new());
         request.input = RunInput::Resume { checkpoint: Box::new(checkpoint), answers };
-        Ok(self.ready(agent, call_id, request, ids, at_work))
+        Ok(self.ready(agent, caller, request, ids, at_work))
     }
 
     fn ready(
         self,
         agent: SubAgent,
-        call_id: Option<Arc<str>>,
+        (call_id, place): (Option<Arc<str>>, Arc<str>),
         mut request: RunRequest,
         (agent_id, run_id): (Arc<str>, Arc<str>),
         at_work: AtWork,
     ) -> SubRun {
-        let place = call_id.clone().unwrap_or_else(|| agent.key.as_str().into());
         let handle = SubRunHandle::of(self.0);
         request.caps = agent.caps;
         request.parent = Some(Parent::new(self.0, call_id).steered_by(handle.clone()));
@@ -210,7 +230,7 @@ impl<'a> SubRuns<'a> {
     }
 
     /// Records the start of a sub-agent, if the budget's caps on depth and fan-out allow it.
-    fn record_link(self, key: &str, link: EntryBody) -> Result<()> {
+    fn record_link(self, key: &str, link: ChildRun) -> Result<()> {
         let caps = self.0.budget().run_caps();
         let refuse = |what, cap, why| {
             let message = format!("Sub-agent '{key}' was not started: {why} {cap}. Do the task yourself.");
@@ -220,7 +240,7 @@ impl<'a> SubRuns<'a> {
             return refuse("depth", cap, "the budget's cap on the depth of agents under agents is");
         }
         let fits = |started| caps.fan_out.is_none_or(|cap| started < cap);
-        match (self.0.0.log.record_link(link, fits), caps.fan_out) {
+        match (self.0.0.log.record_link(EntryBody::linked(link), fits), caps.fan_out) {
             (false, Some(cap)) => refuse("fan-out", cap, "the budget's cap on the sub-agents of one run is"),
             _ => Ok(()),
         }
@@ -228,24 +248,21 @@ impl<'a> SubRuns<'a> {
 }
 
 impl ToolRequest {
-    /// Prepares a sub-agent's run as part of this call. If the call is resumed, returns the run
-    /// that the call started before.
+    /// Makes a sub-agent's run ready as part of this call. If the call is entered again, it is the
+    /// run that the call started under this key as the same number.
     ///
     /// # Errors
     /// Those of [`SubRuns::begin`].
     pub async fn sub_run(&self, call: SubAgentCall) -> Result<SubRun> {
-        let call_id: Arc<str> = self.call.id.clone();
-        match &self.child {
-            Some(checkpoint) => {
-                let agent = self.cx.sub_agents().get(&call.key)?.clone();
-                let answers = self.cx.answers_of(&call_id);
-                SubRuns::of(&self.cx).resume_as(agent, Some(call_id), (**checkpoint).clone(), answers)
-            }
-            None => SubRuns::of(&self.cx).begin_as(call, Some(call_id)).await,
-        }
+        SubRuns::of(&self.cx).begin_as(call, Some(&self.call.id)).await
     }
 
-    /// Runs the sub-agent under `key` as part of this call, or resumes it if this call is resumed.
+    /// Runs the sub-agent under `key` as part of this call, or resumes the one that the call
+    /// started. A call may start several, also at once and under one key.
+    ///
+    /// A tool that does nothing else declares so with
+    /// [`ToolOptions::delegates`](crate::ToolOptions::delegates). Otherwise its effect applies
+    /// after a crash, as for every other tool.
     ///
     /// # Errors
     /// Those of [`RunCx::call_sub_agent`].
@@ -257,13 +274,15 @@ impl ToolRequest {
 impl RunCx {
     /// Runs the sub-agent under `key` with an empty history, and waits for it.
     ///
-    /// It shares the storage, the session, the budget, cancellation and events; its history and
-    /// state are separate. In a tool, use [`ToolRequest::call_sub_agent`], which can also resume a
-    /// suspended sub-agent.
+    /// It shares the storage, the session, the budget, cancellation and events; history and state
+    /// are its own. The hook or the tool that starts it owns it: if that is entered again, after a
+    /// crash, a pause or a question, it gets back the sub-agents that it started, by key and
+    /// number. Sub-agents of `before_agent` belong to the whole run.
     ///
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its
-    /// checkpoint if it is suspended.
+    /// checkpoint if it waits; [`ErrorKind::Middleware`] if it waits in `after_agent`, which is not
+    /// entered again.
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Checkpoint, RunIds};
+use super::{Checkpoint, RunIds, RunState};
 use crate::{
     error::{Error, ErrorKind},
     history::History,
@@ -119,6 +119,16 @@ impl Exit {
 }
 
 impl Finished {
+    /// The end of a run that stopped in this state, with this exit.
+    pub fn of(state: &RunState, exit: &Exit) -> Self {
+        let (ids, history) = (state.ids.clone(), state.history.clone());
+        let mut finished = Self::new(ids, exit.answer.clone(), exit.reason.clone(), history);
+        (finished.steps, finished.usage, finished.tree_usage) = (state.step, state.usage, state.tree_usage);
+        finished.tool_calls.clone_from(&state.tool_calls);
+        finished.state.clone_from(&state.state);
+        finished
+    }
+
     /// Creates a finished run from these values; the other fields have their defaults.
     pub fn new(ids: RunIds, answer: impl Into<String>, reason: ExitReason, history: History) -> Self {
         Self {

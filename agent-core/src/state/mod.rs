@@ -4,6 +4,7 @@
 mod answer;
 mod background;
 mod busy;
+mod child;
 pub(crate) mod digest;
 mod end;
 mod ids;
@@ -19,6 +20,7 @@ pub use self::{
     answer::{Answer, Refusal},
     background::BackgroundRun,
     busy::{WhenBusy, WhenWaiting},
+    child::ChildRun,
     digest::canonical_json,
     end::{Exit, ExitReason, Finished, RunEnd},
     ids::{RunIds, new_id},
@@ -29,7 +31,8 @@ pub use self::{
     turn::{Begun, CallState, PendingCall, PendingTurn, Phase},
 };
 pub(crate) use self::{
+    child::{ChildKey, HOOK_OF_STEP},
     question::id_within,
     run_state::is_default,
-    trail::{Child, Trail},
+    trail::Trail,
 };

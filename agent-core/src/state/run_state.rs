@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, BackgroundRun, Begun, Phase, Question, RunIds, Trail};
+use super::{Answer, BackgroundRun, Begun, ChildRun, Phase, Question, RunIds, Trail};
 use crate::{
     amounts::Amounts,
     error::{Error, Result},
@@ -112,6 +112,10 @@ pub struct RunState {
     /// Background sub-agents whose end was not reported to the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundRun>,
+    /// Sub-agents that the open calls and the hooks of the step started, and those that belong to
+    /// the whole run. Code that is entered again gets them back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildRun>,
     /// Bookkeeping that only the next entry needs.
     #[serde(skip)]
     pub(crate) trail: Trail,
@@ -154,6 +158,7 @@ impl RunState {
             sub_agents: 0,
             saved_as: None,
             background: Vec::new(),
+            children: Vec::new(),
             trail: Trail::default(),
         }
     }

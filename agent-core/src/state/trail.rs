@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{BackgroundRun, CallState, Phase, RunState, RunStatus};
+use super::{BackgroundRun, CallState, ChildRun, PendingTurn, Phase, RunState, RunStatus};
 use crate::{amounts::Amounts, usage::Usage};
 
 /// Bookkeeping that only the application of further entries needs.
@@ -24,7 +24,7 @@ pub(crate) struct Trail {
     /// they are never settled.
     pub(crate) reserved: BTreeMap<u32, Amounts>,
     /// Child runs, in the order in which they were linked.
-    pub(crate) children: Vec<Child>,
+    pub(crate) children: Vec<ChildRun>,
     /// Usage of child runs whose states were removed: they had ended when the run was adopted.
     pub(crate) gone: Usage,
     /// Number of children that belong to earlier turns: call ids may repeat between turns.
@@ -33,16 +33,6 @@ pub(crate) struct Trail {
     pub(crate) reported: HashSet<Arc<str>>,
     /// Time of the newest entry.
     pub(crate) last_time: u64,
-}
-
-/// A link to a child run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Child {
-    /// Id of the call that started it.
-    pub(crate) call_id: Arc<str>,
-    pub(crate) key: String,
-    pub(crate) run: Arc<str>,
-    pub(crate) background: bool,
 }
 
 impl RunState {
@@ -63,17 +53,22 @@ impl RunState {
         let (mut children, mut states) = (Vec::new(), Vec::new());
         for background in std::mem::take(&mut self.background) {
             let BackgroundRun { key, call_id, run, checkpoint } = background;
-            children.push(Child { call_id, key, run, background: true });
+            children.push(ChildRun { background: true, ..ChildRun::new(call_id, key, run) });
             states.extend(checkpoint.map(|state| *state));
         }
         self.trail.earlier = children.len();
+        for mut child in std::mem::take(&mut self.children) {
+            states.extend(child.checkpoint.take().map(|state| *state));
+            children.push(child);
+        }
         if let Phase::Tools(turn) = &mut self.phase {
             for pending in &mut turn.calls {
                 if let CallState::Suspended { child } = &mut pending.state
                     && let Some(state) = child.take()
                 {
-                    let (key, run) = (state.ids.agent.to_string(), state.ids.run_id.clone());
-                    children.push(Child { call_id: pending.call_id.clone(), key, run, background: false });
+                    // Written by a release that did not keep the key.
+                    let run = state.ids.run_id.clone();
+                    children.push(ChildRun::new(pending.call_id.clone(), String::new(), run));
                     states.push(*state);
                 }
             }
@@ -81,6 +76,27 @@ impl RunState {
         self.trail.children = children;
         self.count_open_calls();
         states
+    }
+
+    /// The turn whose calls are not all answered.
+    pub(crate) fn open_turn(&self) -> Option<&PendingTurn> {
+        match &self.phase {
+            Phase::Tools(turn) => Some(turn),
+            _ => None,
+        }
+    }
+
+    /// The sub-agents of the step, and those of the whole run. A call may have the id of a call of
+    /// an earlier turn.
+    pub(crate) fn children_of_step(&self) -> impl DoubleEndedIterator<Item = &ChildRun> {
+        let (earlier, step) = self.trail.children.split_at(self.trail.earlier);
+        earlier.iter().filter(|child| child.is_of_beginning()).chain(step)
+    }
+
+    /// True for a sub-agent in the background whose call has its result: the run continues with it,
+    /// not the call.
+    pub(crate) fn has_left_to_background(&self, child: &ChildRun) -> bool {
+        child.background && self.finished.contains_key(&*child.call_id)
     }
 
     /// Registers the tool names of begun calls in the open turn, for counting when they are

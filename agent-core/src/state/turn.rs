@@ -88,9 +88,9 @@ pub enum CallState {
     Todo,
     /// Answered: never executed again, whatever happens to the other calls.
     Done(ToolOutput),
-    /// Suspended; a call of a sub-agent contains the sub-agent's checkpoint.
+    /// Waiting, such as for sub-agents, which are among the run's [`children`](RunState::children).
     Suspended {
-        /// The sub-agent's checkpoint.
+        /// The checkpoint of its sub-agent, in a checkpoint of a release that kept it here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<Box<RunState>>,
     },

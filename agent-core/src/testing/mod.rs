@@ -26,6 +26,8 @@ mod rng;
 mod run;
 mod scripted;
 mod seen;
+mod slow_engine;
+mod test_call;
 mod trace;
 mod turn;
 
@@ -43,6 +45,8 @@ pub use self::{
     run::{detached_run, detached_run_as},
     scripted::ScriptedModel,
     seen::Seen,
+    slow_engine::SlowEngine,
+    test_call::TestCall,
     trace::HookTrace,
     turn::Turn,
 };

@@ -6,12 +6,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    cx::{Ask, EngineCx, RunCx},
+    cx::{Ask, EngineCx, Hook, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
     journal::{ServedEnd, ServedRun},
     message::ToolCall,
-    state::{Answer, Checkpoint},
+    state::Answer,
     tooling::{Effect, ToolHints, ToolSpec, ToolSpecs},
 };
 
@@ -28,8 +28,6 @@ pub struct ToolRequest {
     pub args: Arc<Value>,
     /// Number of the group of calls of one message that run concurrently.
     pub batch: u64,
-    /// Checkpoint of the call's sub-agent, when this call is resumed.
-    pub child: Option<Arc<Checkpoint>>,
     /// Effect class: the consequence of repeating the call.
     pub effect: Effect,
     /// Declared consequences of the call for the outside world.
@@ -57,7 +55,6 @@ impl ToolRequest {
             call: call.into(),
             args: args.into(),
             batch: 0,
-            child: None,
             effect: Effect::default(),
             hints: ToolHints::default(),
             delegates: false,
@@ -67,6 +64,12 @@ impl ToolRequest {
             checked: None,
             bare: None,
         }
+    }
+
+    /// The request as a `wrap_tool_call` hook has it, `at` middlewares away from the tool.
+    pub(crate) fn in_wrap(mut self, at: usize) -> Self {
+        self.cx = self.cx.in_hook(Hook::WrapTool, at, Some(&self.call.id));
+        self
     }
 
     /// True if the call may be destructive: its effect is not [`Effect::Pure`], and it is not
@@ -131,7 +134,11 @@ impl ToolRequest {
     /// # Errors
     /// Those of [`RunCx::decide`].
     pub async fn decide(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
-        self.cx.decide(&format!("{}/{name}", self.call.id), decide).await
+        let name = match self.cx.1.call() {
+            Some(_) => self.cx.1.name(name),
+            None => format!("{}/{name}", self.call.id),
+        };
+        self.cx.decide_as(&name, decide).await
     }
 
     /// Verifies that this process still owns the session (a fencing check). The run verifies it

@@ -6,6 +6,7 @@ use agent_core::{
     RunIds, Usage,
     budget::Amounts,
     journal::{Anchor, EntryBody, Liveness, RunStatus, SessionIndex},
+    run::checkpoint::ChildRun,
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -124,8 +125,8 @@ impl Tree {
                 self.calls += 1;
                 let below = self.below(&run);
                 let link = (below.run_id.clone(), *background);
-                let (call_id, key) = ("c0".into(), "k".into());
-                log.add(&run, EntryBody::SubAgentLinked { call_id, key, run: link.0.clone(), background: link.1 });
+                let child = ChildRun::new("c0".into(), "k", link.0.clone()).in_background(link.1);
+                log.add(&run, EntryBody::linked(child));
                 log.add(&link.0, EntryBody::RunStarted { ids: below.into(), fingerprint: String::new() });
             }
             _ if self.calls == 0 => {}

@@ -14,6 +14,7 @@ use agent_core::{
     RunIds, State, async_trait,
     engine::{Emitter, EventHub, RunLog},
     journal::{Entry, EntryBody, JournalWriter, RunStatus},
+    run::checkpoint::ChildRun,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -162,7 +163,7 @@ async fn a_run_below_that_is_over_is_known_to_whoever_has_it_when_its_caller_wen
     let tree = Tree::begun(&journal, "a").await;
     let (root, child) = (&tree.root, tree.child());
     let run = child.ids.run_id.clone();
-    root.log.record(EntryBody::SubAgentLinked { call_id: "c".into(), key: "k".into(), run, background: false });
+    root.log.record(EntryBody::linked(ChildRun::new("c".into(), "k", run)));
     child.begin().await;
     child.hears("a question");
     let mut response = agent_core::ModelResponse::new("an answer");

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{
     Checkpoint, Journal, MemoryJournal, Message, ModelResponse, Question, RunIds, ToolOutput, Usage,
     journal::{Entry, EntryBody, SessionIndex},
+    run::checkpoint::ChildRun,
 };
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
@@ -233,8 +234,7 @@ impl Tree {
         let child = Arc::new(above.child("b", None, Some("below".into())));
         let mut tree = Self { index: SessionIndex::default(), seq: 0, top: above.run_id.clone(), child };
         tree.above(EntryBody::RunStarted { ids: Arc::new(above), fingerprint: String::new() });
-        let (key, run) = ("b".into(), "below".into());
-        tree.above(EntryBody::SubAgentLinked { call_id: "c".into(), key, run, background: false });
+        tree.above(EntryBody::linked(ChildRun::new("c".into(), "b", "below".into())));
         tree.begins();
         tree
     }

@@ -11,6 +11,7 @@ use agent_core::{
     engine::{Emitter, EventHub, RunLog, ToolStep},
     journal::{Entry, EntryBody},
     run::checkpoint::RunState,
+    testing::TestCall,
 };
 use futures::{FutureExt, StreamExt};
 use proptest::{collection::vec, prelude::*};
@@ -95,14 +96,14 @@ impl World {
                 self.expected.end_step(EntryBody::ModelAccepted { step: *step, message, exit });
             }
             Doing::Tool { call, name, effect, end } => {
-                let run = async {
+                let run = || async {
                     match end {
                         Some(n) => Ok(ToolOutput::text(n.to_string())),
                         None => Err(Error::new(ErrorKind::Interrupted, "asks")),
                     }
                 };
                 let tool = ToolStep::new(1, call.as_str().into(), name.as_str().into(), *effect);
-                let given = block_on(self.log.tool_step(tool, &(), run));
+                let given = block_on(self.log.open_call(tool).run(&TestCall(run)));
                 self.given.extend(given.ok().map(|output| (call.clone(), output)));
                 let (call_id, name): (Arc<str>, _) = (call.as_str().into(), name.as_str().into());
                 let (effect, attempt) = (*effect, "".into());

@@ -10,6 +10,7 @@ use agent_core::{
     ToolOutput,
     engine::{Emitter, EngineCx, EngineKey, EventHub, RunDriver, RunLog, RunParts, ToolStep},
     journal::EntryBody,
+    testing::TestCall,
 };
 use futures::FutureExt;
 use proptest::{collection::vec, prelude::*, sample::Index};
@@ -131,9 +132,10 @@ impl World {
     }
 
     fn ask(&mut self, call: usize) {
-        let asks = async { Err(Error::new(ErrorKind::Interrupted, "asks")) };
+        let asks = TestCall(|| async { Err(Error::new(ErrorKind::Interrupted, "asks")) });
         let tool = ToolStep::new(1, id(call), "tool".into(), Effect::Pure);
-        let step = engine(&self.cx).log().tool_step(tool, &(), asks);
+        let log = engine(&self.cx).log().open_call(tool);
+        let step = log.run(&asks);
         let end = step.now_or_never().expect("a journal in memory does not wait");
         assert_eq!(end.expect_err("asks").kind(), ErrorKind::Interrupted);
         self.calls[call] = engine(&self.cx).of_call(&id(call));

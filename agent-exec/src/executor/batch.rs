@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, Result, ToolBatch, ToolOptions, ToolOutput, ToolRequest,
+    engine::Hook,
     run::checkpoint::{CallState, PendingCall, PendingTurn, Phase},
     tool::BatchCall,
 };
@@ -55,8 +56,9 @@ impl Active<'_> {
         let cx = self.cx().clone();
         let mut batch = ToolBatch::new(self.requests(turn));
         let hooks = async {
-            for m in self.list.iter() {
-                cx.engine().run_hook(&**m, m.before_tools(&cx, &mut batch)).await?;
+            for (i, m) in self.list.iter().enumerate() {
+                let at = cx.engine().in_hook(Hook::BeforeTools, i);
+                cx.engine().run_hook(&**m, m.before_tools(&at, &mut batch)).await?;
             }
             Ok(())
         };
@@ -83,7 +85,7 @@ impl Active<'_> {
     fn requests(&self, turn: &PendingTurn) -> impl Iterator<Item = ToolRequest> {
         let calls = turn.message.calls().zip(&turn.calls);
         let open = calls.filter(|(_, pending)| !matches!(pending.state, CallState::Done(_)));
-        open.map(|(call, pending)| {
+        open.map(|(call, _)| {
             let entry = self.table.get(&call.name);
             let args = table::parse(entry, &call.arguments).value;
             let mut request = ToolRequest::new(self.cx().clone(), call.clone(), args);
@@ -94,9 +96,6 @@ impl Active<'_> {
                 request.tool = Some(entry.spec.clone());
                 (request.effect, request.hints) = (entry.options.effect, entry.options.hints);
                 request.delegates = entry.options.delegates;
-            }
-            if let CallState::Suspended { child } = &pending.state {
-                request.child = child.as_deref().cloned().map(Arc::new);
             }
             request
         })
@@ -216,8 +215,7 @@ impl Active<'_> {
         let pending = &turn.calls[index];
         // A pending question or suspended sub-agent takes precedence over the error that a layer
         // returned.
-        let child = self.driver.take_child(&pending.call_id);
-        let waits = child.is_some() || self.driver.has_question_of(&pending.call_id);
+        let waits = self.driver.take_waiting(&pending.call_id) || self.driver.has_question_of(&pending.call_id);
         match end {
             CallEnd::Suspended => outcome.suspended = true,
             CallEnd::Cancelled => outcome.cancelled = true,

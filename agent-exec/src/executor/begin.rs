@@ -1,6 +1,8 @@
 //! The start of a run.
 
-use agent_core::{EventKind, History, Message, Part, Result, SystemMessage, history::Repair, journal::EntryBody};
+use agent_core::{
+    EventKind, History, Message, Part, Result, SystemMessage, engine::Hook, history::Repair, journal::EntryBody,
+};
 use serde_json::Value;
 
 use super::{Active, caught};
@@ -22,8 +24,9 @@ impl Active<'_> {
         self.set_system(system).await?;
         cx.engine().keep_steering(); // after the messages of the request, which are not steering
         caught("warm_up", warm_up).await?;
-        for m in self.list.iter() {
-            cx.engine().run_hook(&**m, m.before_agent(&cx)).await?;
+        for (i, m) in self.list.iter().enumerate() {
+            let at = cx.engine().in_hook(Hook::BeforeAgent, i);
+            cx.engine().run_hook(&**m, m.before_agent(&at)).await?;
             *entered += 1;
         }
         self.driver.enter();

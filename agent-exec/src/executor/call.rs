@@ -2,11 +2,11 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use agent_core::{Error, ErrorKind, Result, ToolOutput, ToolRequest};
+use agent_core::{Error, ErrorKind, Result, RunCx, ToolOutput, ToolRequest};
 use futures::FutureExt;
-use tokio_util::sync::CancellationToken;
 
 use super::{Deadline, ToolEntry};
+use crate::engine::Opened;
 
 /// Outcome of a call.
 pub(super) enum CallEnd {
@@ -22,7 +22,7 @@ pub(super) enum CallEnd {
 /// Runs a call until it completes, its deadline passes, or the run is cancelled. After the latter
 /// two, the tool has its cancel grace to return its state.
 pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: Option<Deadline>) -> CallEnd {
-    let cx = request.cx.clone();
+    let (cx, call_id) = (request.cx.clone(), request.call.id.clone());
     let cancel = cx.cancellation();
     if cancel.is_cancelled() {
         return CallEnd::Cancelled; // cancelled while queued: do not start it
@@ -37,7 +37,7 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
     tokio::pin!(call);
     let late = tokio::select! {
         biased;
-        result = &mut call => return ended(result, cancel),
+        result = &mut call => return ended(result, &cx, (&call_id, entry.options.delegates)),
         () = cancel.cancelled() => None,
         late = Deadline::passed(deadline) => Some(late),
     };
@@ -47,18 +47,19 @@ pub(super) async fn run(entry: Arc<ToolEntry>, request: ToolRequest, deadline: O
         false => tokio::time::timeout(grace, call).await.ok(),
     };
     match (late, result) {
-        (None, Some(result)) => ended(result, cancel),
+        (None, Some(result)) => ended(result, &cx, (&call_id, entry.options.delegates)),
         (None, None) => CallEnd::Cancelled,
         (Some(late), None) => CallEnd::Done(ToolOutput::error(late.message())),
         // A sub-agent whose deadline passed together with its caller's reports the timeout itself.
-        (Some(late), Some(result)) => match ended(result, cancel) {
+        (Some(late), Some(result)) => match ended(result, &cx, (&call_id, entry.options.delegates)) {
             CallEnd::Failed(e) if e.kind() == ErrorKind::Timeout => CallEnd::Done(ToolOutput::error(late.message())),
             end => end,
         },
     }
 }
 
-fn ended(result: Result<ToolOutput>, cancel: &CancellationToken) -> CallEnd {
+fn ended(result: Result<ToolOutput>, cx: &RunCx, (call_id, delegates): (&str, bool)) -> CallEnd {
+    let cancel = cx.cancellation();
     match result {
         Ok(output) => CallEnd::Done(output),
         Err(e) if e.kind() == ErrorKind::Interrupted => CallEnd::Suspended,
@@ -68,7 +69,8 @@ fn ended(result: Result<ToolOutput>, cancel: &CancellationToken) -> CallEnd {
         // The budget is exhausted. The run continues so that it can report this with every call
         // answered.
         Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
-            CallEnd::Done(ToolOutput::error(format!("Not run: {}", e.message())))
+            let what = if cx.engine().log().has_begun(call_id, delegates) { "Cut off" } else { "Not run" };
+            CallEnd::Done(ToolOutput::error(format!("{what}: {}", e.message())))
         }
         Err(e) => CallEnd::Failed(e),
     }

@@ -2,6 +2,7 @@
 
 use agent_core::{
     Exit, ExitReason, History, Result, ToolOutput, ToolResults, Verdict,
+    engine::Hook,
     run::checkpoint::{CallState, PendingTurn, Phase},
     tool::CallResult,
 };
@@ -37,8 +38,9 @@ impl Active<'_> {
         let mut results = ToolResults::new(results(turn));
         let before = if self.list.is_empty() { Vec::new() } else { results.results.clone() };
         let mut verdict = Verdict::Proceed;
-        for m in self.list.iter().rev() {
-            match cx.engine().run_hook(&**m, m.after_tools(cx, &mut results)).await? {
+        for (i, m) in self.list.iter().enumerate().rev() {
+            let at = cx.engine().in_hook(Hook::AfterTools, i);
+            match cx.engine().run_hook(&**m, m.after_tools(&at, &mut results)).await? {
                 Verdict::Proceed => {}
                 wanted => verdict = wanted,
             }

@@ -35,6 +35,12 @@ impl Active<'_> {
         Ok(self.finished(reason))
     }
 
+    /// True if the run has to wait and nobody is asked anything: it is paused, or a sub-agent is.
+    pub(super) fn is_paused(&self) -> bool {
+        let paused = self.cx().engine().pause_requested() || self.driver.has_waiting();
+        paused && !self.driver.has_questions()
+    }
+
     /// Converts the outcome of the loop into the run's end.
     pub(super) fn end(mut self, stop: Result<Stop>) -> Result<RunEnd> {
         match stop.or_else(|e| self.out_of_time(e)) {
@@ -48,13 +54,7 @@ impl Active<'_> {
             Ok(Stop::Paused) => Ok(RunEnd::Paused(self.checkpoint())),
             Ok(Stop::Cancelled) => Ok(RunEnd::Cancelled(self.checkpoint())),
             // The operation that the run waited for was paused together with it.
-            Err(e)
-                if e.kind() == ErrorKind::Interrupted
-                    && self.cx().engine().pause_requested()
-                    && !self.driver.has_questions() =>
-            {
-                Ok(RunEnd::Paused(self.checkpoint()))
-            }
+            Err(e) if e.kind() == ErrorKind::Interrupted && self.is_paused() => Ok(RunEnd::Paused(self.checkpoint())),
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(RunEnd::Interrupted(self.checkpoint())),
             Err(e) if e.kind() == ErrorKind::Cancelled && self.cx().cancellation().is_cancelled() => {
                 Ok(RunEnd::Cancelled(self.checkpoint()))

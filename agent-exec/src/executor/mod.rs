@@ -22,7 +22,7 @@ use std::{fmt, pin::pin, sync::Arc};
 use agent_core::{
     Deadlines, Error, ExitReason, Message, ModelInfo, ModelParams, ModelService, Result, RunCx, RunEnd, StateSchema,
     SystemMessage,
-    engine::RunDriver,
+    engine::{Hook, RunDriver},
     journal::{EntryBody, RunStatus},
     middleware::Middlewares,
     run::ToolChoices,
@@ -122,8 +122,9 @@ impl Executor {
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
         let failure = end.as_ref().err().map(ToString::to_string);
-        for m in list[..entered].iter().rev() {
-            let hook = in_grace(&cx, m.after_agent(&cx, &mut end));
+        for (i, m) in list[..entered].iter().enumerate().rev() {
+            let at = cx.engine().in_hook(Hook::AfterAgent, i);
+            let hook = in_grace(&cx, m.after_agent(&at, &mut end));
             if let Err(e) = cx.engine().run_hook(&**m, hook).await {
                 end = Err(instead_of(&end, e));
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     AssistantMessage, Block, Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, ModelRequest,
-    ModelResponse, Result, ToolOutput, ToolSpecs, Verdict, journal::EntryBody,
+    ModelResponse, Result, ToolOutput, ToolSpecs, Verdict, engine::Hook, journal::EntryBody,
 };
 
 use super::{Active, Deadline, Stop, guard::guarded, table};
@@ -31,7 +31,7 @@ impl Active<'_> {
             late = Deadline::passed(self.step_deadline) => Err(late.error()),
         };
         // A pending question takes precedence over the error that a layer returned.
-        if self.driver.has_questions() {
+        if self.driver.has_questions() || self.driver.has_waiting() {
             return Err(Error::new(ErrorKind::Interrupted, "waiting for an answer"));
         }
         answered
@@ -96,8 +96,9 @@ impl Active<'_> {
         let cx = self.cx().clone();
         let hooks = async {
             let mut go_on = false;
-            for m in self.list.iter().rev() {
-                go_on |= cx.engine().run_hook(&**m, m.on_exit(&cx, &mut exit)).await? == Verdict::Again;
+            for (i, m) in self.list.iter().enumerate().rev() {
+                let at = cx.engine().in_hook(Hook::OnExit, i);
+                go_on |= cx.engine().run_hook(&**m, m.on_exit(&at, &mut exit)).await? == Verdict::Again;
             }
             Ok(go_on)
         };

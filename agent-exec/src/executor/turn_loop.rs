@@ -94,6 +94,7 @@ impl Active<'_> {
     fn not_answered(&self, error: Error) -> Result<Option<Stop>> {
         self.driver.undo_step();
         match error.kind() {
+            ErrorKind::Interrupted if self.is_paused() => Ok(Some(Stop::Paused)),
             ErrorKind::Interrupted => Ok(Some(Stop::Interrupted)),
             ErrorKind::Cancelled if self.cx().cancellation().is_cancelled() => Ok(Some(Stop::Cancelled)),
             ErrorKind::Stopped => Ok(Some(self.finished(ExitReason::Stopped(error.message().to_owned())))),

@@ -3,7 +3,7 @@
 use std::{
     panic::AssertUnwindSafe,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -13,14 +13,14 @@ use agent_core::{
     BoxFuture, Deadlines, Effect, Error, Part, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest,
     ToolSpec, boxed,
     budget::Amounts,
-    engine::{CallWitness, ToolStep},
+    engine::{CallBody, ToolStep},
     run::{DeadlineKind, checkpoint::Begun},
     tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
 use agent_tools::{ArgumentSchema, Arguments};
 use futures::FutureExt;
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tower::Service;
 
 /// A tool with its compiled schema and options.
@@ -147,23 +147,18 @@ impl ToolBody {
     /// Resolves a call that an earlier attempt began, as recorded in `begun`, and left without a
     /// result. Returns its output if it happened, or `None` if it is to run. The more cautious of
     /// the recorded and the current effect applies.
-    async fn settle_doubt(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
-        let (log, call_id) = (request.cx.engine().log(), &request.call.id);
-        let found = self.look_into(request, begun).await?;
-        match &found {
-            Some(output) => log.resolve_doubt(call_id, output),
-            None => log.clear_doubt(call_id),
-        }
-        Ok(found)
-    }
-
-    /// As [`settle_doubt`](Self::settle_doubt), without recording the outcome.
     async fn look_into(&self, request: &ToolRequest, begun: Begun) -> Result<Option<ToolOutput>> {
         let found = match begun.effect.max(self.options.effect) {
-            // A sub-agent that was started is resumed.
-            _ if request.child.is_some() => Reconciled::DidNot,
+            // Its sub-agents are resumed, and it does nothing else.
+            _ if self.options.delegates => Reconciled::DidNot,
             Effect::Pure | Effect::Idempotent => Reconciled::DidNot,
-            Effect::Reconcilable => self.tool.reconcile(request.clone()).await.unwrap_or(Reconciled::Unknown),
+            Effect::Reconcilable => {
+                let mut request = request.clone();
+                if let Some(complete) = self.complete(&request.cx, &request.args) {
+                    request.fill_in(complete);
+                }
+                self.tool.reconcile(request).await.unwrap_or(Reconciled::Unknown)
+            }
             _ => Reconciled::Unknown,
         };
         match found {
@@ -212,15 +207,56 @@ impl ToolCore {
     }
 }
 
-/// Additional facts about a call that an engine persists together with its result.
-struct Witness<'a> {
-    body: &'a ToolBody,
-    request: ToolRequest,
+/// One try at a tool call, as budgets count it.
+fn one_call() -> Amounts {
+    Amounts::none().tool_calls(1)
 }
 
-impl CallWitness for Witness<'_> {
+/// A call on its way through its [`CallLog`](agent_core::engine::CallLog).
+struct Body<'a> {
+    body: &'a ToolBody,
+    /// As the hooks and layers left it.
+    request: &'a ToolRequest,
+    /// Held while the tool runs.
+    permit: Mutex<Option<SemaphorePermit<'a>>>,
+}
+
+impl CallBody for Body<'_> {
     fn settle(&self, begun: Begun) -> BoxFuture<'_, Result<Option<ToolOutput>>> {
-        Box::pin(self.body.look_into(&self.request, begun))
+        Box::pin(self.body.look_into(self.request, begun))
+    }
+
+    async fn allow(&self) -> Result<()> {
+        let (body, cx) = (self.body, &self.request.cx);
+        if !self.request.is_checked() {
+            body.check(cx, &self.request.args)?;
+        }
+        if let Some(permits) = &body.permits {
+            let permit = permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?;
+            self.permit.lock().unwrap_or_else(PoisonError::into_inner).replace(permit);
+        }
+        if cx.budget().is_unlimited() {
+            return Ok(());
+        }
+        // Settled as soon as the call begins: child runs that wait for this call's end must not
+        // wait for its settlement. Boxed, because few calls need this future and the others should
+        // not reserve space for it.
+        boxed(|| async { cx.budget().reserve(one_call()).await?.settle(one_call()).await }).await
+    }
+
+    fn count_again(&self) {
+        self.request.cx.budget().count_again(one_call());
+    }
+
+    async fn run(&self) -> Result<ToolOutput> {
+        let (body, mut request) = (self.body, self.request.clone());
+        let mut injected = Vec::new();
+        if let Some(complete) = body.complete(&request.cx, &request.args) {
+            injected = ToolBody::injected(&request.args, &complete);
+            request.fill_in(complete);
+        }
+        request.cx = request.cx.engine().of_call(&request.call.id);
+        body.run(request, &injected).await
     }
 
     fn asked(&self) -> Option<Vec<Question>> {
@@ -237,45 +273,14 @@ impl Service<ToolRequest> for ToolCore {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: ToolRequest) -> Self::Future {
+    fn call(&mut self, request: ToolRequest) -> Self::Future {
         let body = self.0.clone();
         boxed(|| async move {
             let cx = request.cx.clone();
-            if !request.is_checked() {
-                body.check(&cx, &request.args)?;
-            }
-            // Boxed, because few calls need these futures and the others should not reserve space
-            // for them.
-            if let Some(begun) = cx.engine().log().in_doubt(&request.call.id)
-                && let Some(output) = boxed(|| body.settle_doubt(&request, begun)).await?
-            {
-                return Ok(output);
-            }
-            let mut injected = Vec::new();
-            if let Some(complete) = body.complete(&cx, &request.args) {
-                injected = ToolBody::injected(&request.args, &complete);
-                request.fill_in(complete);
-            }
-            let _permit = match &body.permits {
-                Some(permits) => {
-                    Some(permits.acquire().await.map_err(|e| Error::tool("the tool is closed").with_source(e))?)
-                }
-                None => None,
-            };
-            let one = Amounts::none().tool_calls(1);
-            if !cx.budget().is_unlimited() {
-                // Settled as soon as the call begins: child runs that wait for this call's end must
-                // not wait for its settlement.
-                boxed(|| async { cx.budget().reserve(one).await?.settle(one).await }).await?;
-            }
-            let call_id = request.call.id.clone();
-            let mut step = ToolStep::new(cx.step(), call_id.clone(), body.name.clone(), body.options.effect);
+            let mut step = ToolStep::new(cx.step(), request.call.id.clone(), body.name.clone(), body.options.effect);
             step.delegates = body.options.delegates;
-            let kept = cx.engine().log().steps().keeps().then(|| Witness { body: &body, request: request.clone() });
-            let witness = kept.as_ref().map_or(&() as &dyn CallWitness, |witness| witness);
-            request.cx = cx.engine().of_call(&call_id);
-            let run = pin!(body.run(request, &injected));
-            let result = cx.engine().log().tool_step(step, witness, run).await;
+            let call = Body { body: &body, request: &request, permit: Mutex::default() };
+            let result = cx.engine().log().open_call(step).run(&call).await;
             if let Err(e) = &result
                 && !e.questions().is_empty()
             {

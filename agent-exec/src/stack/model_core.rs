@@ -6,7 +6,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{BoxFuture, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed, run::DeadlineKind};
+use agent_core::{
+    BoxFuture, Deadlines, Error, Model, ModelRequest, ModelResponse, Result, boxed, engine::Hook, run::DeadlineKind,
+};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -34,13 +36,14 @@ impl ModelCore {
     fn run(self, mut request: ModelRequest) -> impl Future<Output = Result<ModelResponse>> + Send {
         let cx = request.cx.clone();
         async move {
-            if let Some(answered) = cx.engine().log().next_answered() {
+            if let Some(answered) = cx.engine().log().stored_answer() {
                 return Ok(answered);
             }
             let (model, mut is_new) = (request.model.clone(), false);
             let call = async {
                 is_new = true;
                 let reserved = cx.engine().reserve_model_call(&mut request).await?;
+                request.cx = cx.engine().in_hook(Hook::Model, 0);
                 let answered = caught("the model", self.0.call(request)).await;
                 cx.budget().settle_model_call(reserved, model.as_deref(), &answered).await?;
                 answered

@@ -7,10 +7,7 @@ use agent_core::{
     Answer, Checkpoint, Error, ErrorKind, Question, Result, RunEnd,
     engine::Steps,
     journal::JournalWriter,
-    run::{
-        Clock, RunInput,
-        checkpoint::{CallState, Phase},
-    },
+    run::{Clock, RunInput},
 };
 
 use futures::future::try_join_all;
@@ -92,10 +89,10 @@ fn decide(stands: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answe
         let is_answered = answers.contains_key(&format!("{above}{}", question.id));
         question.expires = question.expires.filter(|_| !is_answered).map(|_| 0);
     }
-    let Phase::Tools(turn) = &mut stands.phase else { return };
-    for call in &mut turn.calls {
-        if let CallState::Suspended { child: Some(child) } = &mut call.state {
-            decide(child, &format!("{above}{}/", call.call_id), answers);
+    for child in &mut stands.children {
+        let place = format!("{above}{}/", child.place());
+        if let Some(checkpoint) = &mut child.checkpoint {
+            decide(checkpoint, &place, answers);
         }
     }
 }

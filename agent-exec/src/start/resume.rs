@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    Answer, Checkpoint, Error, ErrorKind, Exit, Finished, Result, RunEnd,
+    Answer, Checkpoint, Error, ErrorKind, Finished, Result, RunEnd,
     journal::JournalWriter,
     run::{Clock, checkpoint::Phase},
 };
@@ -94,15 +94,5 @@ pub(crate) fn difference(then: &str, now: &str) -> String {
 pub(super) fn ended(beginning: &Beginning, terms: &Terms) -> Option<RunEnd> {
     let checkpoint = Some(&*beginning.stands).filter(|_| beginning.is_resumed() && !terms.is_root())?;
     let Phase::Ended(exit) = &checkpoint.phase else { return None };
-    Some(RunEnd::Finished(Box::new(finished(checkpoint, exit))))
-}
-
-fn finished(checkpoint: &Checkpoint, exit: &Exit) -> Finished {
-    let (ids, history) = (checkpoint.ids.clone(), checkpoint.history.clone());
-    let mut finished = Finished::new(ids, exit.answer.clone(), exit.reason.clone(), history);
-    finished.steps = checkpoint.step;
-    (finished.usage, finished.tree_usage) = (checkpoint.usage, checkpoint.tree_usage);
-    finished.tool_calls.clone_from(&checkpoint.tool_calls);
-    finished.state.clone_from(&checkpoint.state);
-    finished
+    Some(RunEnd::Finished(Box::new(Finished::of(checkpoint, exit))))
 }

@@ -9,21 +9,26 @@ use std::{
 use agent_core::{
     Error, Journal, MemoryJournal, Question, Result, RunEnd, RunRequest, async_trait,
     dispatch::{Job, RunAddress},
-    engine::ServedEnd,
+    engine::{Durable, ServedEnd},
     journal::Entry,
     run::Clock,
-    testing::{ByteEngine, MortalProcess},
+    testing::{ByteEngine, MortalProcess, SlowEngine},
 };
 use agent_exec::{Agent, RunHandle, engine_conformance, testing::engines::EngineWorld};
 use agent_tools::ServedAgent;
 use serde_json::Value;
 use tokio::time::Instant;
 
-engine_conformance!(Bytes);
+engine_conformance!(Bytes<false>);
+
+/// The same engine, which takes its time to store a result.
+mod slow {
+    agent_exec::engine_conformance!(super::Bytes<true>);
+}
 
 /// State that outlives the processes.
 #[derive(Default)]
-struct Bytes {
+struct Bytes<const SLOW: bool> {
     engine: ByteEngine,
     session: Mutex<Session>,
     /// The run in progress.
@@ -38,7 +43,7 @@ struct Session {
     now: Vec<Entry>,
 }
 
-impl Bytes {
+impl<const SLOW: bool> Bytes<SLOW> {
     /// Returns a clock of the paused time, which all processes share.
     fn clock(&self) -> Clock {
         let began = *self.began.get_or_init(Instant::now);
@@ -63,7 +68,7 @@ impl Bytes {
 }
 
 #[async_trait]
-impl EngineWorld for Bytes {
+impl<const SLOW: bool> EngineWorld for Bytes<SLOW> {
     const REAL_TIME: bool = false;
 
     async fn new() -> Option<Self> {
@@ -72,7 +77,9 @@ impl EngineWorld for Bytes {
 
     async fn drive(&self, agent: Agent, job: &Job, process: &MortalProcess) -> Option<Result<ServedEnd>> {
         let journal = self.session_of(&job.at);
-        let engine = process.engine(Arc::new(self.engine.attempt().in_session(journal.clone())));
+        let attempt: Arc<dyn Durable> = Arc::new(self.engine.attempt().in_session(journal.clone()));
+        let attempt = if SLOW { Arc::new(SlowEngine::new(attempt)) } else { attempt };
+        let engine = process.engine(attempt);
         let run = agent.start(job.request().durable(engine).resource(self.clock()));
         *self.run.lock().expect("no panic") = Some(run.handle());
         let end = tokio::select! {

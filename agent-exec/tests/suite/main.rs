@@ -3,6 +3,7 @@
 mod arguments;
 mod bad_input;
 mod build_checks;
+mod children;
 mod coming_back;
 mod common;
 mod control;

@@ -14,7 +14,7 @@ use agent_core::{
     Checkpoint, Effect, Error, ErrorKind, ExitReason, Finished, History, Middleware, Question, Result, RunEnd,
     RunRequest, Tool, ToolOutput,
     engine::{RunDriver, RunParts},
-    run::RunInput,
+    run::{RunInput, checkpoint::ChildRun},
     tool::Reconciled,
 };
 use agent_middleware::Delegation;
@@ -243,21 +243,25 @@ async fn a_sub_agent_that_waits_suspends_the_call_and_goes_on_with_the_answer() 
     assert_eq!((e.kind(), e.questions()[0].id.as_str()), (ErrorKind::Interrupted, "c1/c9/approval"));
 
     let child = e.into_suspension().1.expect("where it stands");
-    let run = run_with(&delegation, |parts| drop(parts.answers.insert("c1/c9/approval".into(), json!("yes").into())));
-    let mut req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
-    req.child = Some(Arc::new(*child));
+    let mut known = ChildRun::new("c1".into(), "a", child.ids.run_id.clone());
+    known.checkpoint = Some(child);
+    let run = run_with(&delegation, |parts| {
+        parts.answers.insert("c1/c9/approval".into(), json!("yes").into());
+        let mut stands = Checkpoint::new((*parts.ids).clone(), "f");
+        stands.children.push(known);
+        parts.log.adopt(&stands);
+    });
+    let req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
     assert_eq!(delegation.tools()[0].call(req).await.expect("answers").to_text(), "\"yes\"");
 }
 
 #[tokio::test]
-async fn after_a_crash_a_known_sub_agent_goes_on_and_an_unknown_one_never_began() {
+async fn after_a_crash_a_call_whose_sub_agent_is_unknown_did_not_happen() {
     let delegation = echo(Delegation::new(), "a");
     let tool = &delegation.tools()[0];
     assert_eq!(tool.options().effect, Effect::Reconcilable);
     let run = run_with(&delegation, |_| {});
-    let mut req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
-    assert_eq!(tool.reconcile(req.clone()).await.expect("knows"), Reconciled::DidNot);
-    req.child = Some(Arc::new(Checkpoint::new((**run.cx().ids()).clone(), "f")));
+    let req = call(run.cx(), "c1", "delegate", json!({"agent": "a", "message": "go"}));
     assert_eq!(tool.reconcile(req).await.expect("knows"), Reconciled::DidNot);
 }
 

@@ -8,7 +8,7 @@ use agent_core::{
     budget::Amounts,
     journal::{Anchor, Entry, EntryBody, RunStatus, SessionIndex},
     message::{Origin, Raw, Reasoning, ServerCall},
-    run::checkpoint::RunState,
+    run::checkpoint::{ChildRun, RunState},
 };
 use serde_json::{Value, json};
 
@@ -88,7 +88,15 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
             effect: Effect::Idempotent,
             attempt: "a".into(),
         },
-        EntryBody::SubAgentLinked { call_id: call_id.clone(), key: "k".into(), run: "r2".into(), background: true },
+        EntryBody::SubAgentLinked {
+            call_id: call_id.clone(),
+            hook: Some("after_tool-0".into()),
+            n: 2,
+            place: Some("c1/after_tool-0/k/2".into()),
+            key: "k".into(),
+            run: "r2".into(),
+            background: true,
+        },
         EntryBody::SubAgentReported { run: "r2".into(), message: Some(Message::user("It is done.")) },
         EntryBody::Asked { question: Question::new("c1/approval", "approval", json!({"why": "§"})).into() },
         EntryBody::Answered {
@@ -138,7 +146,7 @@ fn anchor(session: &str, agent: &str) -> Anchor {
         EntryBody::RunStarted { ids: open, fingerprint: "f".into() },
         EntryBody::ModelAccepted { step: 1, message: Some(calls), exit: None },
         EntryBody::BudgetReserved { call: 7, amounts: Amounts::none().tokens(9) },
-        EntryBody::SubAgentLinked { call_id: "c1".into(), key: "k".into(), run: "below".into(), background: false },
+        EntryBody::linked(ChildRun::new("c1".into(), "k", "below".into())),
         EntryBody::RunEnded { status: RunStatus::Failed, usage: Usage::new(1, 1).into(), error: None, answer: None },
     ];
     let entries = bodies.map(|body| (&run, body)).into_iter().chain(left_open.map(|body| (&left, body)));

@@ -1,7 +1,8 @@
 //! Simulated agents.
 
 use agent::{
-    Agent, Effect, Result, StateField, StateSchema, Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
+    Agent, Effect, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, StateField, StateSchema, Tool,
+    ToolOptions, ToolOutput, ToolRequest, async_trait,
     core::{Error, ToolSpec},
     exec::{AgentBuilder, testing::World},
     middleware::Delegation,
@@ -51,6 +52,56 @@ impl Tool for Kind {
     }
 }
 
+/// A tool that starts sub-agents in code: two one after the other, and two at once.
+struct Survey;
+
+#[async_trait]
+impl Tool for Survey {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("survey", "Asks around.", json!({"type": "object"}))
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default().effect(Effect::Idempotent).delegates()
+    }
+
+    async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
+        let one = req.call_sub_agent("leaf", "one").await?.answer;
+        let two = req.call_sub_agent("leaf", "two").await?.answer;
+        let (three, four) = (req.call_sub_agent("leaf", "three"), req.call_sub_agent("leaf", "four"));
+        let (three, four) = futures::future::join(three, four).await;
+        Ok(ToolOutput::text([one, two, three?.answer, four?.answer].join(", ")))
+    }
+}
+
+/// Hooks that start sub-agents, decide and wait: for the run, for a step and around a call.
+struct Consults;
+
+#[async_trait]
+impl Middleware for Consults {
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        cx.decide("begun", async { Ok(json!(cx.now())) }).await.map(drop)
+    }
+
+    async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        if cx.step() == 2 {
+            cx.call_sub_agent("leaf", "before the model").await?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
+        let seen = cx.decide("seen", async { Ok(json!(*req.call.id)) }).await?;
+        if seen != *req.call.id {
+            return Err(Error::config("the decision of another call"));
+        }
+        if &*req.call.name == "pay" {
+            cx.call_sub_agent("leaf", "after the payment").await?;
+        }
+        Ok(())
+    }
+}
+
 fn agent(name: &str, world: &World) -> AgentBuilder {
     let notes = StateField::of::<Vec<String>>().default_value(json!([]));
     let builder = Agent::builder(name, world.model()).state(StateSchema::default().key("notes", notes));
@@ -62,5 +113,6 @@ pub(crate) fn tree(world: &World) -> Result<Agent> {
     let leaf = agent("leaf", world).max_steps(3).final_answer(true).build()?;
     let middle = agent("middle", world).middleware(Delegation::new().to("leaf", "Helps.", leaf.clone())).build()?;
     let helpers = Delegation::new().to("middle", "Helps.", middle).to("leaf", "Helps a little.", leaf);
-    agent("root", world).middleware(helpers).tool_concurrency(3).store(world.journal()).build()
+    let root = agent("root", world).middleware(helpers).middleware(Consults).tool(Survey);
+    root.tool_concurrency(3).store(world.journal()).build()
 }

@@ -215,6 +215,17 @@ pub enum StepKind {
         /// Id of the remote run.
         run: Arc<str>,
     },
+    /// The run id of a sub-agent that is about to be started.
+    Child {
+        /// Number of the run's step; 0 for one that belongs to the whole run.
+        step: u32,
+        /// Tool call or hook that starts the sub-agent.
+        owner: Arc<str>,
+        /// Key under which the sub-agent is called.
+        key: String,
+        /// Number of sub-agents that the same call or hook started earlier under the same key.
+        number: u32,
+    },
     /// The run of a sub-agent.
     Run {
         /// Key under which the sub-agent was called.
@@ -243,6 +254,7 @@ impl fmt::Display for StepKind {
             Self::Sleep { name } => write!(f, "sleep/{name}"),
             Self::Pause => f.write_str("pause"),
             Self::Served { session, run } => write!(f, "served/{session}/{run}"),
+            Self::Child { step, owner, key, number } => write!(f, "child/{step}/{owner}/{key}/{number}"),
             Self::Run { run, .. } => write!(f, "run/{run}"),
         }
     }

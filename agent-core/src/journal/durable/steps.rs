@@ -1,7 +1,7 @@
 //! The steps of one attempt at a tree of runs.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -25,7 +25,7 @@ struct Inner {
     engine: Arc<dyn Durable>,
     /// True if the engine persists results, so that a result must contain all changes of its step.
     keeps: bool,
-    names: Mutex<HashMap<String, u32>>,
+    names: Mutex<HashMap<String, Numbers>>,
     order: Mutex<Order>,
     /// Held from reading a call's changes until they are persisted, so that results have a total
     /// order.
@@ -37,6 +37,46 @@ struct Inner {
 struct Order {
     last: u64,
     values: HashMap<String, u64>,
+}
+
+/// Numbers of the steps of one kind.
+#[derive(Default)]
+struct Numbers {
+    next: u32,
+    /// Numbers that were given back, because their steps failed.
+    free: BTreeSet<u32>,
+}
+
+/// A number that a step has from before it begins. It is given back when this is dropped, unless
+/// the step succeeded.
+pub(crate) struct Numbered<'a> {
+    steps: &'a Steps,
+    name: String,
+    step: Step,
+    is_kept: bool,
+}
+
+impl Numbered<'_> {
+    /// The step, with its number.
+    pub(crate) fn step(&self) -> &Step {
+        &self.step
+    }
+
+    /// The step has a result: the next one of its kind has another number.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Numbered<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept
+            && self.steps.0.keeps
+            && let Some(numbers) = lock(&self.steps.0.names).get_mut(&self.name)
+        {
+            numbers.free.insert(self.step.n);
+        }
+    }
 }
 
 impl Default for Steps {
@@ -121,22 +161,23 @@ impl Steps {
         kind: StepKind,
         make: impl AsyncFnOnce(&Step) -> Result<T>,
     ) -> Result<T> {
-        if !self.0.keeps {
-            return make(&Step { run: run.clone(), kind, n: 0 }).await;
-        }
-        let name = format!("{run}/{kind}");
-        let n = self.kept_before(run, &kind);
-        let result = make(&Step { run: run.clone(), kind, n }).await?;
-        lock(&self.0.names).insert(name, n + 1);
+        let numbered = self.number(run, kind);
+        let result = make(numbered.step()).await?;
+        numbered.keep();
         Ok(result)
     }
 
-    /// Number of steps of the run with this kind that were persisted in this attempt.
-    pub(crate) fn kept_before(&self, run: &str, kind: &StepKind) -> u32 {
-        match self.0.keeps {
-            true => lock(&self.0.names).get(&format!("{run}/{kind}")).copied().unwrap_or_default(),
-            false => 0,
+    /// Reserves the number of a step, which steps of the same kind that begin meanwhile do not get.
+    pub(crate) fn number(&self, run: &Arc<str>, kind: StepKind) -> Numbered<'_> {
+        let (mut name, mut n) = (String::new(), 0);
+        if self.0.keeps {
+            name = format!("{run}/{kind}");
+            let mut names = lock(&self.0.names);
+            let numbers = names.entry(name.clone()).or_default();
+            n = numbers.free.pop_first().unwrap_or(numbers.next);
+            numbers.next = numbers.next.max(n + 1);
         }
+        Numbered { steps: self, name, step: Step { run: run.clone(), kind, n }, is_kept: false }
     }
 
     /// Prevents other calls of the tree from persisting changes until the guard is dropped.

@@ -9,7 +9,10 @@ use std::{
 use crate::{
     amounts::Amounts,
     journal::Entry,
-    state::{BackgroundRun, CallState, Child, Exit, PendingTurn, Phase, RunState, RunStatus, Trail},
+    state::{
+        BackgroundRun, CallState, ChildKey, ChildRun, Exit, HOOK_OF_STEP, PendingTurn, Phase, RunState, RunStatus,
+        Trail,
+    },
     usage::Usage,
 };
 
@@ -90,7 +93,7 @@ impl States {
     pub(super) fn take_ended_descendants(&mut self, run: &str) -> Vec<RunState> {
         let Some(state) = self.get_mut(run).filter(|state| !state.trail.children.is_empty()) else { return Vec::new() };
         let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
-        let (mut kept, mut ended) = (Vec::<Child>::new(), HashSet::new());
+        let (mut kept, mut ended) = (Vec::<ChildRun>::new(), HashSet::new());
         for child in children {
             if !child.background && self.get(&child.run).is_none() {
                 continue; // it never began, and no call waits for it any more
@@ -98,9 +101,10 @@ impl States {
             // A background child that did not begin stays linked, unless its call started another
             // one.
             let stands_in =
-                |other: &Child| other.background && other.call_id == child.call_id && self.get(&other.run).is_none();
+                |other: &ChildRun| other.background && other.is_same(&child) && self.get(&other.run).is_none();
             let is_told = !child.background || reported.contains(&child.run);
-            match is_told && self.has_ended(&child.run) && !kept.iter().any(stands_in) {
+            let is_over = is_told && !child.is_of_beginning() && self.has_ended(&child.run);
+            match is_over && !kept.iter().any(stands_in) {
                 true => drop(ended.insert(child.run)),
                 false => kept.push(child),
             }
@@ -149,10 +153,40 @@ impl States {
             _ => self.phase(state),
         };
         rest.background = self.background(state);
+        rest.children = self.children_at_rest(state);
         rest
     }
 
-    /// The run's phase, including the checkpoints of the children that open calls wait for.
+    /// The sub-agents that open calls and hooks get back when they are entered again, with their
+    /// checkpoints.
+    fn children_at_rest(&self, state: &RunState) -> Vec<ChildRun> {
+        if matches!(state.trail.status, Some(RunStatus::Finished(_))) {
+            return Vec::new();
+        }
+        let turn = state.open_turn();
+        let is_open = |id: &str| turn.is_some_and(|turn| turn.open_calls().any(|open| open == id));
+        let of_hook = |id: &str| id.starts_with(HOOK_OF_STEP);
+        let children = state.children_of_step().filter(|child| {
+            (of_hook(&child.call_id) || is_open(&child.call_id)) && !state.has_left_to_background(child)
+        });
+        children.map(|child| self.with_checkpoint(child)).collect()
+    }
+
+    /// The sub-agent that `key` names, with its checkpoint: the newest that began, or else one that
+    /// was linked and did not begin.
+    pub(super) fn child(&self, state: &RunState, key: &ChildKey) -> Option<ChildRun> {
+        let is_it = |child: &&ChildRun| child.is(key) && !state.has_left_to_background(child);
+        let found: Vec<_> = state.children_of_step().filter(is_it).collect();
+        let began = found.iter().rev().find(|child| self.0.contains_key(&child.run));
+        began.or(found.last()).map(|child| self.with_checkpoint(child))
+    }
+
+    fn with_checkpoint(&self, child: &ChildRun) -> ChildRun {
+        let checkpoint = self.get(&child.run).map(|state| Box::new(self.at_rest(state)));
+        ChildRun { checkpoint, ..child.clone() }
+    }
+
+    /// The run's phase. Open calls that have sub-agents are suspended.
     pub(super) fn phase(&self, state: &RunState) -> Phase {
         match &state.phase {
             Phase::Tools(turn) => Phase::Tools(self.with_children(state, turn)),
@@ -177,18 +211,16 @@ impl States {
         self.children(state).fold(own, |all, child| all.plus(self.tree_spent(child)))
     }
 
-    /// The turn with the checkpoints of its calls' sub-agents. A call with a sub-agent is not in
-    /// doubt: the sub-agent is resumed.
     fn with_children(&self, state: &RunState, turn: &PendingTurn) -> PendingTurn {
         let mut turn = turn.clone();
         for call in turn.calls.iter_mut().filter(|call| !matches!(call.state, CallState::Done(_))) {
-            let mut children = state.trail.children[state.trail.earlier..].iter().rev();
-            let gave = state.finished.contains_key(&*call.call_id);
-            let is_its = |child: &&Child| {
-                child.call_id == call.call_id && self.0.contains_key(&child.run) && !(child.background && gave)
+            let is_its = |child: &ChildRun| {
+                child.is_of_call(&call.call_id)
+                    && self.0.contains_key(&child.run)
+                    && !state.has_left_to_background(child)
             };
-            if let Some(child) = children.find(is_its) {
-                call.state = CallState::Suspended { child: Some(Box::new(self.at_rest(&self.0[&child.run]))) };
+            if state.children_of_step().any(is_its) {
+                call.state = CallState::Suspended { child: None };
             }
         }
         turn
@@ -197,12 +229,8 @@ impl States {
     /// Background sub-agents whose end was not reported to the run. A call without a result resumes
     /// its own sub-agent itself.
     pub(super) fn background(&self, state: &RunState) -> Vec<BackgroundRun> {
-        let turn = match &state.phase {
-            Phase::Tools(turn) => Some(turn),
-            _ => None,
-        };
         let is_open = |at: usize, call_id: &Arc<str>| {
-            let turn = turn.filter(|_| at >= state.trail.earlier);
+            let turn = state.open_turn().filter(|_| at >= state.trail.earlier);
             !state.finished.contains_key(&**call_id)
                 && turn.is_some_and(|turn| turn.open_calls().any(|open| *open == **call_id))
         };
@@ -210,7 +238,7 @@ impl States {
         let mut all = Vec::new();
         for (at, child) in children.iter().enumerate() {
             let began = self.get(&child.run);
-            let again = || children[at + 1..].iter().any(|later| later.call_id == child.call_id);
+            let again = || children[at + 1..].iter().any(|later| later.is_same(child));
             if child.background
                 && !state.trail.reported.contains(&child.run)
                 && !is_open(at, &child.call_id)

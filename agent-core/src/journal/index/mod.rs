@@ -28,7 +28,7 @@ use super::{Entry, EntryBody, Journal, each_entry, each_entry_while};
 use crate::{
     error::Result,
     history::History,
-    state::{Phase, RunIds, RunState, RunStatus},
+    state::{ChildKey, ChildRun, Phase, RunIds, RunState, RunStatus},
     usage::Usage,
 };
 
@@ -327,8 +327,12 @@ impl SessionIndex {
         self.states.at_rest(state)
     }
 
-    /// The phase of a run, including the checkpoints of the child runs that its open calls wait
-    /// for.
+    /// The sub-agent of a run that `key` names, with its checkpoint.
+    pub(crate) fn child(&self, state: &RunState, key: &ChildKey) -> Option<ChildRun> {
+        self.states.child(state, key)
+    }
+
+    /// The phase of a run. Open calls that have sub-agents are suspended.
     pub(crate) fn phase(&self, state: &RunState) -> Phase {
         self.states.phase(state)
     }

@@ -9,7 +9,7 @@ use crate::{
     journal::{Entry, EntryBody, MemoryJournal, fork_at},
     llm::ModelResponse,
     message::{AssistantMessage, Block, Message},
-    state::{ExitReason, RunIds, RunState, RunStatus},
+    state::{ChildRun, ExitReason, RunIds, RunState, RunStatus},
     tooling::{Effect, ToolOutput},
     usage::Usage,
 };
@@ -65,7 +65,7 @@ impl Log {
 
     /// Adds a call that starts a child run, which answers and ends.
     fn child(&mut self, above: &str, run: &str, background: bool, status: RunStatus) {
-        let link = EntryBody::SubAgentLinked { call_id: "c".into(), key: "k".into(), run: run.into(), background };
+        let link = EntryBody::linked(ChildRun::new("c".into(), "k", run.into()).in_background(background));
         self.add(above, link);
         self.begin(run, Some(above));
         self.add(run, EntryBody::MessageAppended { message: Message::user(format!("for {run}")) });
@@ -110,8 +110,7 @@ fn a_sub_agent_that_never_began_is_forgotten_with_its_turn_and_keeps_no_other() 
     log.begin("root", None);
     for n in 1..=100 {
         log.turn("root", n, |log| {
-            let (call_id, key, run) = ("c".into(), "k".into(), format!("lost{n}").into());
-            log.add("root", EntryBody::SubAgentLinked { call_id, key, run, background: false });
+            log.add("root", EntryBody::linked(ChildRun::new("c".into(), "k", format!("lost{n}").into())));
             log.child("root", &format!("r{n}"), false, done());
         });
         assert_eq!((log.index.states.len(), log.root().trail.children.len()), (1, 0), "after {n}");

@@ -34,6 +34,7 @@ pub(super) struct Script {
     steps: Vec<Vec<Call>>,
     usage: Usage,
     fails: bool,
+    names_task: bool,
     pub(super) calls: Arc<AtomicU32>,
 }
 
@@ -51,6 +52,12 @@ impl Script {
     /// Makes the model fail instead of its final response.
     pub(super) fn failing(mut self) -> Self {
         self.fails = true;
+        self
+    }
+
+    /// Makes the final response name the run's task.
+    pub(super) fn naming_its_task(mut self) -> Self {
+        self.names_task = true;
         self
     }
 
@@ -76,6 +83,10 @@ impl Model for Script {
         let says = match self.steps.get(step) {
             Some(calls) => AssistantMessage::new(calls.iter().map(block).collect()),
             None if self.fails => return Err(Error::config("the model is not there")),
+            None if self.names_task => {
+                let task = req.messages.iter().find(|message| begins(message)).map(Message::text);
+                format!("did {}", task.unwrap_or_default()).as_str().into()
+            }
             None => "done".into(),
         };
         Ok(ModelResponse::new(says).with_usage(self.usage))
@@ -109,8 +120,17 @@ impl Does {
             let finished = req.call_sub_agent("helper", "help").await?;
             Ok(ToolOutput::text(finished.answer))
         };
-        let Self { name, options, body } = Self::new("delegate", body);
-        Self { name, options: options.delegates(), body }
+        Self::new("delegate", body).delegates()
+    }
+
+    /// Declares that the tool only calls sub-agents.
+    pub(super) fn delegates(self) -> Self {
+        Self { options: self.options.delegates(), ..self }
+    }
+
+    /// Declares that the tool must not be repeated.
+    pub(super) fn at_most_once(self) -> Self {
+        Self { options: self.options.effect(Effect::AtMostOnce), ..self }
     }
 }
 

@@ -9,6 +9,7 @@
 //! Cases that no engine sees are not covered here: the executor refuses requests that cannot be
 //! re-driven at all (without a run id, from a checkpoint) before it calls the engine.
 
+mod children;
 mod deaths;
 mod deeds;
 mod drive;
@@ -29,7 +30,7 @@ use agent_core::{
 use agent_tools::ServedAgent;
 use serde_json::Value;
 
-pub use self::{deaths::*, questions::*, runs::*, served::*, sessions::*, waits::*};
+pub use self::{children::*, deaths::*, questions::*, runs::*, served::*, sessions::*, waits::*};
 use crate::Agent;
 
 /// A world with an engine. It outlives the processes that drive its runs; a dead process leaves
@@ -79,6 +80,7 @@ macro_rules! engine_conformance {
     ($World:ty) => {
         $crate::engine_claims! { $World;
             a_run_whose_process_died_at_any_step_ends_as_one_that_did_not_and_does_nothing_twice_in_silence
+            every_call_and_hook_gets_its_own_sub_agents_back_at_whichever_step_the_process_died
             a_run_that_is_sent_again_when_it_is_over_asks_nobody_anything
             a_wait_that_was_begun_is_not_begun_again_by_the_next_process
             what_steps_of_earlier_attempts_used_counts_against_the_caps_of_the_run

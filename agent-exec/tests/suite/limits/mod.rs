@@ -3,3 +3,4 @@
 mod budgets;
 mod deadlines;
 mod drain;
+mod stored_calls;

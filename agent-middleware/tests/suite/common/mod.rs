@@ -13,6 +13,7 @@ use agent_core::{
     },
     journal::EntryBody,
     middleware::Middlewares,
+    run::checkpoint::ChildRun,
 };
 use serde_json::Value;
 use tower::{Layer, service_fn};
@@ -59,7 +60,7 @@ pub(crate) fn below(above: &RunCx, edit: impl FnOnce(&mut RunParts)) -> RunDrive
     let emitter =
         Emitter::new(ids.clone(), engine(above).emitter().hub().clone(), Some(engine(above).emitter().clone()));
     let (log, run) = (engine(above).log(), ids.run_id.clone());
-    log.record(EntryBody::SubAgentLinked { call_id: "call".into(), key: "helper".into(), run, background: false });
+    log.record(EntryBody::linked(ChildRun::new("call".into(), "helper", run)));
     let state = State::default();
     let log = log.child(ids.clone(), log.writer().expect("under way"), emitter.clone(), state.clone());
     build(ids, emitter, log, state, above.globals().clone(), edit)
