@@ -24,6 +24,10 @@ pub struct ApprovalRequest {
     /// The arguments as the model wrote them, without injected ones; redacted ones are
     /// `[redacted]`.
     pub arguments: Value,
+    /// For a command line: the beginnings of commands that [`Remember::Prefix`](super::Remember::Prefix)
+    /// approves, such as `cargo test`. Empty for other calls, and for a line that no prefixes cover.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prefixes: Vec<String>,
     /// Reason for the question.
     pub why: String,
     /// Accepted decisions.

@@ -62,7 +62,11 @@ pub enum Decision {
 pub enum Remember {
     /// Calls of the same tool with the same arguments.
     Call,
-    /// Calls of the same tool.
+    /// Command lines of the same tool whose commands begin like those of this one: see
+    /// [`ApprovalRequest::prefixes`](super::ApprovalRequest::prefixes). For a call without such
+    /// prefixes, the same as [`Call`](Self::Call).
+    Prefix,
+    /// Calls of the same tool, except for those that a condition about the arguments asks about.
     Tool,
 }
 

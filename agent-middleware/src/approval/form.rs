@@ -6,6 +6,8 @@ use agent_core::{ToolRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::{ApprovalConfig, ApprovalRequest, DecisionKind};
+#[cfg(feature = "shell")]
+use crate::permissions::{Match, covering, fits};
 
 /// Placeholder for a redacted argument.
 const HIDDEN: &str = "[redacted]";
@@ -24,9 +26,28 @@ pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -
         tool: tool.to_string(),
         description: config.descriptions.get(&**tool).cloned().or_else(|| told(req)),
         arguments,
+        prefixes: prefixes(config, req).map(|(_, prefixes)| prefixes).unwrap_or_default(),
         why,
         decisions: config.accepted(),
     }
+}
+
+/// Returns the argument that holds the command line of a call, with the prefixes that cover the line.
+/// It is one that a rule reads as a command line, or else `command`.
+#[cfg(feature = "shell")]
+pub(super) fn prefixes(config: &ApprovalConfig, req: &ToolRequest) -> Option<(String, Vec<String>)> {
+    let tool = &*req.call.name;
+    let rules = config.permissions.rules.iter().filter(|rule| fits(&rule.tool, tool, None));
+    let named = rules.flat_map(|rule| &rule.when).find(|(_, wanted)| matches!(wanted, Match::Command(_)));
+    let argument = named.map_or("command", |(argument, _)| argument);
+    let line = req.args.get(argument)?.as_str()?;
+    let is_hidden = config.hidden(tool).any(|hidden| hidden == argument);
+    Some((argument.to_owned(), covering(line).filter(|_| !is_hidden)?))
+}
+
+#[cfg(not(feature = "shell"))]
+pub(super) fn prefixes(_: &ApprovalConfig, _: &ToolRequest) -> Option<(String, Vec<String>)> {
+    None
 }
 
 /// Returns the tool's description, as the model sees it.
@@ -51,7 +72,8 @@ pub(super) fn edited(config: &ApprovalConfig, req: &ToolRequest, mut arguments: 
 /// the schemas in one document.
 pub(super) fn schema(config: &ApprovalConfig, req: &ToolRequest, place: usize, keeps_rules: bool) -> Value {
     let accepted = config.accepted();
-    let mut remember = Map::from_iter([("remember".to_owned(), json!({"enum": ["call", "tool"]}))]);
+    let scopes: &[&str] = if prefixes(config, req).is_some() { &["call", "prefix", "tool"] } else { &["call", "tool"] };
+    let mut remember = Map::from_iter([("remember".to_owned(), json!({"enum": scopes}))]);
     if keeps_rules {
         remember.insert("always".to_owned(), json!({"type": "boolean"}));
     }

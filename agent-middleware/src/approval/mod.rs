@@ -42,6 +42,8 @@ pub use self::{
     strategy::{ConfirmationPolicy, ConfirmationStrategy},
 };
 use self::{pending::Pending, strategy::Strategies};
+#[cfg(feature = "shell")]
+use crate::permissions::Match;
 use crate::{
     Permissions,
     permissions::{Policy, Rule, RuleStore, Ruling, fits},
@@ -278,11 +280,16 @@ impl Approval {
         let (tool, args, permissions) = (&*req.call.name, &*req.args, &self.config.permissions);
         let mut ruling = permissions.decide(tool, args);
         let applies = self.predicates.iter().filter(|(_, predicate)| predicate(tool, args));
-        if let Some(policy) = applies.map(|(policy, _)| *policy).max().filter(|policy| *policy > ruling.policy) {
-            ruling = Ruling { policy, why: "a condition applies".to_owned() };
+        match applies.map(|(policy, _)| *policy).max() {
+            Some(policy) if policy > ruling.policy => {
+                ruling = Ruling { policy, why: "a condition applies".to_owned(), of_arguments: true };
+            }
+            Some(policy) if policy == ruling.policy => ruling.of_arguments = true,
+            _ => {}
         }
         if ruling.policy < Policy::Ask && self.strategies.find(tool).is_some_and(|strategy| strategy.asks(req)) {
-            ruling = Ruling { policy: Policy::Ask, why: "calls of this tool are confirmed".to_owned() };
+            let why = "calls of this tool are confirmed".to_owned();
+            ruling = Ruling { policy: Policy::Ask, why, of_arguments: false };
         }
         let is_named = || self.config.if_risky.iter().any(|pattern| fits(pattern, tool, None));
         if ruling.policy < Policy::Ask && req.is_risky() && is_named() {
@@ -290,13 +297,14 @@ impl Approval {
                 Some(_) => "it may destroy something",
                 None => "nobody says that it destroys nothing",
             };
-            ruling = Ruling { policy: Policy::Ask, why: why.to_owned() };
+            ruling = Ruling { policy: Policy::Ask, why: why.to_owned(), of_arguments: false };
         }
         if ruling.policy == Policy::Ask {
             let root = permissions.root.as_deref();
-            let remembered = boxed(|| remembered::find(cx, self.store.as_deref(), root, tool, args));
+            let call = (tool, args, ruling.of_arguments);
+            let remembered = boxed(|| remembered::find(cx, self.store.as_deref(), root, call));
             if let Some(policy) = remembered.await? {
-                ruling = Ruling { policy, why: STANDING.to_owned() };
+                ruling = Ruling { policy, why: STANDING.to_owned(), ..ruling };
             }
         }
         Ok(ruling)
@@ -363,7 +371,14 @@ impl Approval {
         {
             let store = self.store.as_deref().filter(|_| *always);
             let policy = if decision.kind() == DecisionKind::Approve { Policy::Allow } else { Policy::Deny };
-            remembered::keep(cx, store, (&tool, &req.args), *scope, policy).await?;
+            let rule = Rule::new(policy, &*tool);
+            let rule = match (scope, form::prefixes(&self.config, req)) {
+                (Remember::Tool, _) => rule,
+                #[cfg(feature = "shell")]
+                (Remember::Prefix, Some((argument, prefixes))) => rule.with_match(argument, Match::Command(prefixes)),
+                _ => rule.with_arguments((*req.args).clone()),
+            };
+            remembered::keep(cx, store, rule).await?;
         }
         match decision {
             Decision::Approve { .. } => Ok(Flow::Continue),

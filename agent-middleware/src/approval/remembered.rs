@@ -3,7 +3,6 @@
 use agent_core::{GlobalStorage, Key, Result, RunCx};
 use serde_json::Value;
 
-use super::Remember;
 use crate::{
     Permissions,
     permissions::{Policy, Rule, RuleStore},
@@ -11,13 +10,14 @@ use crate::{
 
 const RULES: Key<Vec<Rule>> = Key::new("rules");
 
-/// Returns the earlier decision about such a call; `None` if a person must be asked.
+/// Returns the earlier decision about a call of a tool with these arguments; `None` if a person must
+/// be asked. An approval of the whole tool does not apply to a call that is asked about because
+/// `of_arguments` of it.
 pub(super) async fn find(
     cx: &RunCx,
     store: Option<&dyn RuleStore>,
     root: Option<&str>,
-    tool: &str,
-    args: &Value,
+    (tool, args, of_arguments): (&str, &Value, bool),
 ) -> Result<Option<Policy>> {
     let mut remembered = Permissions::new();
     remembered.root = root.map(str::to_owned);
@@ -25,22 +25,15 @@ pub(super) async fn find(
     if let Some(store) = store {
         remembered.rules.extend(store.load(cx).await?);
     }
+    if of_arguments {
+        remembered.rules.retain(|rule| rule.policy == Policy::Deny || rule.has_conditions());
+    }
     let policy = remembered.decide(tool, args).policy;
     Ok((policy != Policy::Ask).then_some(policy))
 }
 
-/// Remembers a decision, permanently if there is a store.
-pub(super) async fn keep(
-    cx: &RunCx,
-    store: Option<&dyn RuleStore>,
-    (tool, args): (&str, &Value),
-    scope: Remember,
-    policy: Policy,
-) -> Result<()> {
-    let rule = match scope {
-        Remember::Tool => Rule::new(policy, tool),
-        Remember::Call => Rule::new(policy, tool).with_arguments(args.clone()),
-    };
+/// Remembers a rule, permanently if there is a store.
+pub(super) async fn keep(cx: &RunCx, store: Option<&dyn RuleStore>, rule: Rule) -> Result<()> {
     if let Some(store) = store {
         return store.add(cx, rule).await;
     }
@@ -70,14 +63,14 @@ mod tests {
     async fn a_denial_beats_an_approval_whichever_came_first() {
         let run = detached_run(History::default());
         let (cx, args) = (run.cx(), json!({"x": 1}));
-        for (scope, policy) in
-            [(Remember::Tool, Policy::Allow), (Remember::Call, Policy::Deny), (Remember::Call, Policy::Allow)]
-        {
-            keep(cx, None, ("f", &args), scope, policy).await.expect("keeps");
+        let of_call = |policy| Rule::new(policy, "f").with_arguments(args.clone());
+        for rule in [Rule::allow("f"), of_call(Policy::Deny), of_call(Policy::Allow)] {
+            keep(cx, None, rule).await.expect("keeps");
         }
-        let found = async |tool, args| find(cx, None, None, tool, &args).await.expect("reads");
-        assert_eq!(found("f", args.clone()).await, Some(Policy::Deny));
-        assert_eq!(found("f", json!({"x": 2})).await, Some(Policy::Allow));
-        assert_eq!(found("g", args.clone()).await, None);
+        let found = async |tool, args, by| find(cx, None, None, (tool, &args, by)).await.expect("reads");
+        assert_eq!(found("f", args.clone(), false).await, Some(Policy::Deny));
+        assert_eq!(found("f", json!({"x": 2}), false).await, Some(Policy::Allow));
+        assert_eq!(found("f", json!({"x": 2}), true).await, None, "an approval of the tool lifts no condition");
+        assert_eq!(found("g", args.clone(), false).await, None);
     }
 }

@@ -1,6 +1,6 @@
 //! [`Task`]: input of a strategy.
 
-use agent_core::{RunCx, TokenCounter, event::CompactionMode};
+use agent_core::{Result, RunCx, TokenCounter, event::CompactionMode};
 use serde::{Deserialize, Serialize};
 
 use super::{Keep, Note, Unit};
@@ -162,7 +162,13 @@ impl<'a> Task<'a> {
     }
 
     /// Removes the removable units, and inserts `note` where the recent ones begin.
-    pub(super) fn take_out(&self, removable: &[bool], recent: usize, units: Vec<Unit>, note: &Note) -> Vec<Unit> {
+    pub(super) fn take_out(
+        &self,
+        removable: &[bool],
+        recent: usize,
+        units: Vec<Unit>,
+        note: &Note,
+    ) -> Result<Vec<Unit>> {
         let mut kept: Vec<Unit> = Vec::with_capacity(units.len());
         let mut recent_at = None;
         for (at, unit) in units.into_iter().enumerate() {
@@ -174,8 +180,8 @@ impl<'a> Task<'a> {
             }
         }
         let at = recent_at.unwrap_or(kept.len());
-        note.put(&mut kept, at, self.archive);
-        kept
+        note.put(self.cx, &mut kept, at, self.archive)?;
+        Ok(kept)
     }
 }
 

@@ -28,12 +28,16 @@ use crate::{run_value::RunValue, wrap::wrap};
 
 const CALLS: RunValue<CallCounts> = RunValue::new("limits", "tool_calls");
 
+/// Milliseconds that the run took before its last pause.
+const SPENT: RunValue<u64> = RunValue::new("limits", "spent");
+
 /// Limits the model calls, tool calls, tokens and duration of a run. By default everything is
 /// unlimited.
 ///
 /// A limit of N allows exactly N. Counts of model calls, tool calls and tokens continue when a run
-/// resumes after a pause or a restart; its time starts anew, since the run is not responsible for
-/// waiting for a person.
+/// resumes after a pause or a restart. So does its time, without the time that it was suspended:
+/// the run is not responsible for waiting for a person. The time since its last pause is lost with
+/// the process.
 ///
 /// | limit | checked | default action |
 /// |---|---|---|
@@ -79,7 +83,16 @@ const CALLS: RunValue<CallCounts> = RunValue::new("limits", "tool_calls");
 #[derive(Debug, Default)]
 pub struct Limits {
     config: LimitsConfig,
-    started: PerRun<Instant>,
+    clock: PerRun<Clock>,
+}
+
+/// Duration of a run.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    /// Start or last resumption of the run in this process.
+    since: Instant,
+    /// Duration before that, without the time that the run was suspended.
+    spent: Duration,
 }
 
 impl Limits {
@@ -138,7 +151,7 @@ impl Limits {
         self
     }
 
-    /// Sets the maximum duration of a run.
+    /// Sets the maximum duration of a run, without the time that it is suspended.
     #[must_use]
     pub fn wall_time(mut self, time: Duration) -> Self {
         self.config.wall_time = Some(time);
@@ -152,10 +165,20 @@ impl Limits {
         self
     }
 
+    /// Returns the run's clock, which starts with the first call.
+    fn clock(&self, cx: &RunCx) -> Clock {
+        *self.clock.of(cx, || {
+            // Without a stored value, and with an unreadable one, the run has just started.
+            let spent = if SPENT.is_set(cx) { SPENT.update(cx, |spent| *spent).unwrap_or_default() } else { 0 };
+            Clock { since: Instant::now(), spent: Duration::from_millis(spent) }
+        })
+    }
+
     /// Returns the run's deadline, if its duration is limited.
     fn deadline(&self, cx: &RunCx) -> Option<Instant> {
         let time = self.config.wall_time?;
-        self.started.of(cx, Instant::now).checked_add(time)
+        let Clock { since, spent } = self.clock(cx);
+        since.checked_add(time.saturating_sub(spent))
     }
 
     fn time_is_up(&self, cx: &RunCx) -> Result<()> {
@@ -196,7 +219,7 @@ fn reached(cx: &RunCx, limit: &str, then: OnLimit) -> Result<()> {
 
 impl From<LimitsConfig> for Limits {
     fn from(config: LimitsConfig) -> Self {
-        Self { config, started: PerRun::default() }
+        Self { config, clock: PerRun::default() }
     }
 }
 
@@ -216,7 +239,13 @@ impl Middleware for Limits {
     }
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
-        self.started.end(cx);
+        if self.config.wall_time.is_some() && !matches!(end, Ok(RunEnd::Finished(_))) {
+            let Clock { since, spent } = self.clock(cx);
+            let spent = u64::try_from((spent + since.elapsed()).as_millis()).unwrap_or(u64::MAX);
+            SPENT.update(cx, |before| *before = spent)?;
+        }
+        SPENT.end(cx, end);
+        self.clock.end(cx);
         CALLS.end(cx, end);
         Ok(())
     }

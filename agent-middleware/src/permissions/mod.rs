@@ -10,6 +10,8 @@ pub(crate) mod wildcard;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "shell")]
+pub(crate) use self::shell::covering;
 pub(crate) use self::wildcard::fits;
 pub use self::{
     rule::{Match, Rule},
@@ -89,6 +91,9 @@ pub struct Ruling {
     pub policy: Policy,
     /// The reason, for people.
     pub why: String,
+    /// True if the decision depends on the arguments, so that an approval of the whole tool does not
+    /// lift it.
+    pub(crate) of_arguments: bool,
 }
 
 /// Result of matching a call against a rule. Ordered: all parts of a rule must match.
@@ -161,12 +166,12 @@ impl Permissions {
                 (Policy::Ask | Policy::Deny, Fit::Unclear) => Policy::Ask,
                 _ => return None,
             };
-            Some(Ruling { policy, why: format!("rule {} says so", at + 1) })
+            Some(Ruling { policy, why: format!("rule {} says so", at + 1), of_arguments: rule.has_conditions() })
         };
-        rules.iter().filter_map(of_rule).max_by_key(|ruling| ruling.policy)
+        rules.iter().filter_map(of_rule).max_by_key(|ruling| (ruling.policy, ruling.of_arguments))
     }
 
     fn otherwise_ruling(&self) -> Ruling {
-        Ruling { policy: self.default_policy, why: "no rule fits".to_owned() }
+        Ruling { policy: self.default_policy, why: "no rule fits".to_owned(), of_arguments: false }
     }
 }

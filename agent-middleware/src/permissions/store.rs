@@ -10,13 +10,15 @@ use std::{
 
 use agent_core::{Error, ErrorKind, Result, RunCx};
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::Rule;
 
 /// Stores the rules that people made permanent with their answers.
 ///
-/// An implementation derives the owner of the rules from the run. It must distinguish at least by
-/// agent, since two agents may use the same name for different tools.
+/// An implementation derives the owner of the rules from the run. It must distinguish by agent, since
+/// two agents may use the same name for different tools, and by user, since one person's decision
+/// is not another's.
 #[async_trait]
 pub trait RuleStore: Send + Sync + 'static {
     /// Returns the rules that apply to the run.
@@ -32,8 +34,9 @@ pub trait RuleStore: Send + Sync + 'static {
     async fn add(&self, cx: &RunCx, rule: Rule) -> Result<()>;
 }
 
-/// A JSON file with rules by the agent's name. Other processes may read it concurrently; only one
-/// should write it.
+/// A JSON file with rules, separate for each agent and each [user](agent_core::RunIds::user) of its
+/// runs. Rules of runs without a user are stored under the agent's name alone. Other processes may
+/// read the file concurrently; only one should write it.
 ///
 /// ```
 /// use agent_middleware::{Approval, permissions::RuleFile};
@@ -53,7 +56,17 @@ struct Kept {
     writing: Mutex<()>,
 }
 
-type ByAgent = BTreeMap<String, Vec<Rule>>;
+/// Key of the rules that apply to a run: the agent's name, with the user of the run.
+fn owner(cx: &RunCx) -> String {
+    let ids = cx.ids();
+    match &ids.user {
+        None => ids.agent.to_string(),
+        // JSON keeps the parts apart, whatever they contain.
+        Some(user) => json!([ids.agent, user]).to_string(),
+    }
+}
+
+type ByOwner = BTreeMap<String, Vec<Rule>>;
 
 impl RuleFile {
     /// Uses the file at `path`; it is created with its first rule.
@@ -69,22 +82,22 @@ impl RuleFile {
 }
 
 impl Kept {
-    fn read(&self) -> Result<ByAgent> {
+    fn read(&self) -> Result<ByOwner> {
         match fs::read(&self.path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| self.failed("holds no rules", e)),
-            Err(e) if e.kind() == Io::NotFound => Ok(ByAgent::new()),
+            Err(e) if e.kind() == Io::NotFound => Ok(ByOwner::new()),
             Err(e) => Err(self.failed("cannot be read", e)),
         }
     }
 
-    fn add(&self, agent: String, rule: Rule) -> Result<()> {
+    fn add(&self, owner: String, rule: Rule) -> Result<()> {
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rules = self.read()?;
-        let of_agent = rules.entry(agent).or_default();
-        if of_agent.contains(&rule) {
+        let of_owner = rules.entry(owner).or_default();
+        if of_owner.contains(&rule) {
             return Ok(());
         }
-        of_agent.push(rule);
+        of_owner.push(rule);
         let text = serde_json::to_vec_pretty(&rules).map_err(|e| self.failed("cannot be written", e))?;
         replace(&self.path, &text).map_err(|e| self.failed("cannot be written", e))
     }
@@ -123,12 +136,12 @@ fn sync_directory(_: &Path) -> io::Result<()> {
 #[async_trait]
 impl RuleStore for RuleFile {
     async fn load(&self, cx: &RunCx) -> Result<Vec<Rule>> {
-        let agent = cx.ids().agent.to_string();
-        self.with(move |kept| Ok(kept.read()?.remove(&agent).unwrap_or_default())).await
+        let owner = owner(cx);
+        self.with(move |kept| Ok(kept.read()?.remove(&owner).unwrap_or_default())).await
     }
 
     async fn add(&self, cx: &RunCx, rule: Rule) -> Result<()> {
-        let agent = cx.ids().agent.to_string();
-        self.with(move |kept| kept.add(agent, rule)).await
+        let owner = owner(cx);
+        self.with(move |kept| kept.add(owner, rule)).await
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn begin(cx: &RunCx) -> Result<()> {
 }
 
 /// Records that content with these labels entered the context.
-pub(super) fn add(cx: &RunCx, labels: &Labels) -> Result<()> {
+pub(crate) fn add(cx: &RunCx, labels: &Labels) -> Result<()> {
     join(&of_run(cx, &cx.ids().run_id), labels)?;
     join(&of_this_agent(cx), labels)
 }
@@ -116,6 +116,14 @@ pub(super) fn end(cx: &RunCx, labels: &Labels, finished: bool) -> Result<()> {
         of_run(cx, &cx.ids().run_id).remove(&LABELS);
     }
     Ok(())
+}
+
+/// Labels that entered the context of the run or of an earlier run of its agent in the session; of
+/// content that is stored beyond the session.
+pub(crate) fn introduced(cx: &RunCx) -> Result<Labels> {
+    let mut labels = of_this_agent(cx).get(&LABELS)?.unwrap_or_default();
+    labels.extend(of_run(cx, &cx.ids().run_id).get(&LABELS)?.unwrap_or_default());
+    Ok(labels)
 }
 
 fn join(storage: &GlobalStorage, labels: &Labels) -> Result<()> {

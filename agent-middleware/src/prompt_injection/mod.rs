@@ -14,7 +14,7 @@
 
 mod builder;
 mod config;
-mod context;
+pub(crate) mod context;
 mod fence;
 mod links;
 mod quarantine;

@@ -182,6 +182,26 @@ async fn time_that_is_up_may_be_an_error_and_every_run_has_its_own() {
     outcome(&second).await.expect("in time");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_run_goes_on_after_a_pause_without_the_pause_itself() {
+    let list = alone(Limits::new().wall_time(Duration::from_secs(10)).on_wall_time(OnLimit::Error));
+    let mut run = root(|_| {});
+    for _ in 0..3 {
+        begin(&list, run.cx()).await;
+        sleep(Duration::from_secs(3)).await;
+        model(&list).oneshot(ModelRequest::new(run.cx().clone())).await.expect("in time");
+        end(&list, run.cx(), Ok(agent_core::RunEnd::Interrupted(Box::new(checkpoint(&run))))).await;
+        sleep(Duration::from_secs(100)).await;
+        run = restarted(&run, |_| {});
+    }
+    begin(&list, run.cx()).await;
+    sleep(Duration::from_secs(2)).await;
+    let late = model(&list).oneshot(ModelRequest::new(run.cx().clone())).await.expect_err("it took 11 seconds");
+    assert_eq!(late.kind(), ErrorKind::Limit);
+    end(&list, run.cx(), finished(run.cx())).await;
+    assert!(run.cx().globals().snapshot().is_empty());
+}
+
 #[test]
 fn a_configuration_file_says_seconds_and_misspelt_limits_are_refused() {
     let config: LimitsConfig =

@@ -177,7 +177,7 @@ impl Strategy for Summary {
 
     async fn compact(&self, task: &Task<'_>, given: Vec<Unit>) -> Result<Vec<Unit>> {
         let mut units = given.clone();
-        let mut note = Note::take(&mut units);
+        let mut note = Note::take(task.cx(), &mut units)?;
         let removable = task.removable(self.keep, &units);
         let gone = || units.iter().zip(&removable).filter(|(_, removable)| **removable).map(|(unit, _)| unit);
         let old: Vec<String> = gone().map(written).collect();
@@ -187,7 +187,7 @@ impl Strategy for Summary {
         note.text = self.notes(task, &note.text, &old).await?;
         note.removed = note.removed.saturating_add(gone().map(Unit::size).sum());
         let recent = task.recent(self.keep, &units);
-        Ok(task.take_out(&removable, recent, units, &note))
+        task.take_out(&removable, recent, units, &note)
     }
 }
 

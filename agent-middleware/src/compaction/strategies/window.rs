@@ -32,7 +32,7 @@ impl Strategy for SlidingWindow {
 
     async fn compact(&self, task: &Task<'_>, given: Vec<Unit>) -> Result<Vec<Unit>> {
         let mut units = given.clone();
-        let mut note = Note::take(&mut units);
+        let mut note = Note::take(task.cx(), &mut units)?;
         let removable = task.removable(self.0, &units);
         if !removable.contains(&true) {
             return Ok(given);
@@ -40,6 +40,6 @@ impl Strategy for SlidingWindow {
         let gone = units.iter().zip(&removable).filter(|(_, removable)| **removable);
         note.removed = note.removed.saturating_add(gone.map(|(unit, _)| unit.size()).sum());
         let recent = task.recent(self.0, &units);
-        Ok(task.take_out(&removable, recent, units, &note))
+        task.take_out(&removable, recent, units, &note)
     }
 }

@@ -12,7 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{LongTermMemoryConfig, MemoryScope};
-use crate::{side_call::SideCall, tags::tagged};
+use crate::{
+    prompt_injection::{Label, Labels, context},
+    side_call::SideCall,
+    tags::tagged,
+};
 
 impl LongTermMemoryConfig {
     /// Returns the owner of the memories that a run sees.
@@ -36,22 +40,32 @@ impl LongTermMemoryConfig {
     }
 }
 
+/// Metadata with the labels of the content that a memory was made from.
+const LABELS: &str = "labels";
+
 /// Creates a memory of a run. Storing it again under the same id is idempotent.
-fn memory(cx: &RunCx, id: &str, text: &str) -> Memory {
-    let ids = cx.ids();
-    Memory::new(text)
+fn memory(cx: &RunCx, id: &str, text: &str) -> Result<Memory> {
+    let (ids, labels) = (cx.ids(), context::introduced(cx)?);
+    let memory = Memory::new(text)
         .with_id(format!("{}/{id}", ids.run_id))
         .with("session", &*ids.session)
         .with("agent", &*ids.agent)
-        .with("time_ms", cx.now())
+        .with("time_ms", cx.now());
+    Ok(if labels.is_empty() { memory } else { memory.with(LABELS, json!(labels)) })
+}
+
+/// Returns the labels of a memory. Labels that cannot be read count as untrusted.
+pub(super) fn labels_of(memory: &Memory) -> Labels {
+    let read = |labels: &Value| serde_json::from_value(labels.clone()).unwrap_or_else(|_| [Label::Untrusted].into());
+    memory.metadata.get(LABELS).map(read).unwrap_or_default()
 }
 
 /// Returns the exchange of user message and answer as a memory.
-pub(super) fn exchange(cx: &RunCx, said: &str, answer: &str) -> Vec<Memory> {
-    match said.trim().is_empty() && answer.trim().is_empty() {
-        true => Vec::new(),
-        false => vec![memory(cx, "exchange", &format!("The user said: {said}\nThe answer was: {answer}"))],
+pub(super) fn exchange(cx: &RunCx, said: &str, answer: &str) -> Result<Vec<Memory>> {
+    if said.trim().is_empty() && answer.trim().is_empty() {
+        return Ok(Vec::new());
     }
+    Ok(vec![memory(cx, "exchange", &format!("The user said: {said}\nThe answer was: {answer}"))?])
 }
 
 const PROMPT: &str = "You keep what is worth remembering of conversations with a user. What stands between the tags is \
@@ -71,7 +85,7 @@ pub(super) async fn facts(cx: &RunCx, model: &dyn Model, said: &str, answer: &st
     });
     let facts = facts.ok_or_else(|| Error::new(ErrorKind::InvalidAnswer, "the model's facts are no JSON array"))?;
     let facts = facts.iter().filter_map(Value::as_str).filter(|fact| !fact.trim().is_empty());
-    Ok(facts.enumerate().map(|(at, fact)| memory(cx, &at.to_string(), fact)).collect())
+    facts.enumerate().map(|(at, fact)| memory(cx, &at.to_string(), fact)).collect()
 }
 
 /// The tool with which the model stores memories.
@@ -110,7 +124,7 @@ impl Tool for Remember {
         }
         let user = self.config.user_of(&req.cx)?;
         let id = format!("{}/{}", req.cx.step(), req.call.id);
-        self.store.add(&user, vec![memory(&req.cx, &id, &text)]).await?;
+        self.store.add(&user, vec![memory(&req.cx, &id, &text)?]).await?;
         Ok(ToolOutput::text("It is remembered."))
     }
 }

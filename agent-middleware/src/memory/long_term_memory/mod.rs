@@ -16,7 +16,10 @@ use serde_json::Value;
 
 pub use self::config::{KeepOfRun, LongTermMemoryConfig, MemoryScope};
 use self::keep::Remember;
-use crate::tags::tagged;
+use crate::{
+    prompt_injection::{Labels, context},
+    tags::tagged,
+};
 
 /// Adds memories of the user's earlier conversations to the prompt, and stores memories of the
 /// current one.
@@ -34,6 +37,9 @@ use crate::tags::tagged;
 ///
 /// A run's user is the one that it runs [on behalf of](agent_core::RunRequest::on_behalf_of). No
 /// run receives another user's memories.
+///
+/// Memories carry the [labels](crate::prompt_injection::Label) of the run that stored them, and a
+/// run that receives them has these labels: content that was untrusted stays so.
 ///
 /// # Order
 ///
@@ -75,6 +81,9 @@ pub struct LongTermMemory {
 struct Recalled {
     asked: String,
     found: Vec<String>,
+    /// Labels of the content that the memories were made from.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    labels: Labels,
 }
 
 impl LongTermMemory {
@@ -148,14 +157,15 @@ impl LongTermMemory {
             0 => Vec::new(),
             _ => self.store.search(&user, &query).await?,
         };
-        Ok(Recalled { asked, found: found.into_iter().map(|found| found.memory.text).collect() })
+        let labels = found.iter().flat_map(|found| keep::labels_of(&found.memory)).collect();
+        Ok(Recalled { asked, labels, found: found.into_iter().map(|found| found.memory.text).collect() })
     }
 
     /// Stores the memories of a run once: a replay stores nothing. Returns the ids of the memories.
     async fn keep_of(&self, cx: &RunCx, recalled: &Recalled, answer: &str) -> Result<Value> {
         let memories = match (&self.facts, self.config.keep) {
             (Some(model), _) => keep::facts(cx, &**model, &recalled.asked, answer, &recalled.listed()).await?,
-            (None, KeepOfRun::Exchange) => keep::exchange(cx, &recalled.asked, answer),
+            (None, KeepOfRun::Exchange) => keep::exchange(cx, &recalled.asked, answer)?,
             (None, KeepOfRun::Nothing) => Vec::new(),
         };
         match memories.is_empty() {
@@ -191,6 +201,7 @@ impl Middleware for LongTermMemory {
         let recalled = async { serde_json::to_value(self.recall(cx).await?).map_err(broken) };
         let recalled = cx.decide(self.name(), recalled).await?;
         let recalled: Recalled = serde_json::from_value(recalled).map_err(broken)?;
+        context::add(cx, &recalled.labels)?;
         self.recalled.of(cx, || recalled);
         Ok(())
     }

@@ -90,6 +90,23 @@ impl Command {
         if later { Fit::Unclear } else { Fit::No }
     }
 
+    /// Returns a pattern that covers the command and others that differ in their operands; `None` if
+    /// no pattern can spell the command.
+    pub(super) fn pattern(&self) -> Option<String> {
+        let all = |words: &[Word]| Some(words.iter().map(Word::spelled).collect::<Option<Vec<_>>>()?.join(" "));
+        match self.does {
+            Does::Connect => None,
+            Does::Write => Some(format!("> {}", all(&self.words)?)),
+            Does::Run if self.runs_others => all(&self.words),
+            Does::Run => {
+                let (program, arguments) = (self.program()?, self.words.get(1..)?);
+                let open = options::open(program, arguments).into_iter().max().map_or(0, |last| last + 1);
+                let named = usize::from(arguments.first().is_some_and(|word| options::is_sub_command(program, word)));
+                all(self.words.get(..=open.max(named))?)
+            }
+        }
+    }
+
     /// True if a pattern that allows covers the command: it begins with exactly these words, and
     /// the remaining arguments hide nothing and are covered by the program's table entry, unless
     /// the pattern names them.

@@ -15,7 +15,7 @@ mod word;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::command::{Command, Does};
 use super::{Fit, Match, Permissions, Policy, Rule, Ruling};
@@ -39,6 +39,20 @@ fn read(text: &str) -> Line {
     line
 }
 
+/// Returns patterns of [`Match::Command`] that cover the line and others like it: of each command,
+/// the program with its sub-command and the arguments that a rule must spell out. Returns `None` if
+/// no pattern covers the line.
+pub(crate) fn covering(text: &str) -> Option<Vec<String>> {
+    let line = read(text);
+    let patterns = line.commands.iter().filter(|command| !command.guess).map(Command::pattern);
+    let mut patterns = patterns.collect::<Option<Vec<_>>>()?;
+    patterns.sort_unstable();
+    patterns.dedup();
+    let rule = Rule::allow("*").with_match("line", Match::Command(patterns.clone()));
+    let allowed = Permissions::new().rule(rule).decide("", &json!({"line": text})).policy == Policy::Allow;
+    (allowed && !patterns.is_empty()).then_some(patterns)
+}
+
 impl Permissions {
     /// Returns the decision about the command lines among the arguments: the strictest one about
     /// any of their commands. Returns `None` if no rule concerns a command line, or the lines are
@@ -48,7 +62,7 @@ impl Permissions {
         let lines = wanted.filter(|(_, wanted)| matches!(wanted, Match::Command(_))).map(|(argument, _)| argument);
         let lines: BTreeSet<&String> = lines.collect();
         let rulings = lines.into_iter().flat_map(|argument| self.rulings(rules, arguments, argument));
-        rulings.max_by_key(|ruling| ruling.policy)
+        rulings.max_by_key(|ruling| (ruling.policy, ruling.of_arguments))
     }
 
     /// Returns the decision about each command of the line in `argument`.
@@ -60,16 +74,16 @@ impl Permissions {
             };
             match self.strictest(rules, arguments, fit) {
                 // Possible text is matched against the rules, but the default does not apply to it.
-                None if command.guess => Ruling { policy: Policy::Allow, why: String::new() },
+                None if command.guess => Ruling { policy: Policy::Allow, why: String::new(), of_arguments: false },
                 found => found.unwrap_or_else(|| self.otherwise_ruling()),
             }
         };
         let mut rulings: Vec<_> = line.commands.iter().map(of_command).collect();
         if !line.clear {
             let fit = |_: &Rule, of: &str, _: &[String]| if of == argument { Fit::Unclear } else { Fit::No };
-            let found = self.strictest(rules, arguments, fit).map_or(self.default_policy, |found| found.policy);
+            let found = self.strictest(rules, arguments, fit).unwrap_or_else(|| self.otherwise_ruling());
             let why = "the command line is not understood".to_owned();
-            rulings.push(Ruling { policy: found.max(Policy::Ask), why });
+            rulings.push(Ruling { policy: found.policy.max(Policy::Ask), why, ..found });
         }
         rulings
     }

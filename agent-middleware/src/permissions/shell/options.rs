@@ -24,7 +24,7 @@ pub(super) fn open(program: &str, arguments: &[Word]) -> Vec<usize> {
     let (mut open, mut operands, mut has_value, mut are_operands) = (Vec::new(), 0, false, false);
     for (at, word) in arguments.iter().enumerate() {
         let is_option = word.text.starts_with('-') && word.text != "-" && !are_operands;
-        let passes = if !word.tame {
+        let passes = if !word.tame || (word.expands && row.may_send()) {
             false
         } else if std::mem::take(&mut has_value) {
             !is_option || word.text[1..].starts_with(|c: char| c.is_ascii_digit())
@@ -49,6 +49,15 @@ pub(super) fn open(program: &str, arguments: &[Word]) -> Vec<usize> {
     open
 }
 
+/// True if a word after the program is a sub-command: one that the table lists, or for a program
+/// without an entry a plain word.
+pub(super) fn is_sub_command(program: &str, word: &Word) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_word =
+        word.exact && word.text.starts_with(|c: char| c.is_ascii_alphabetic()) && word.text.chars().all(is_part);
+    is_word && (row(program).is_none() || row(&format!("{program} {}", word.text)).is_some())
+}
+
 fn row(name: &str) -> Option<&'static Program> {
     PROGRAMS.iter().find(|row| row.name == name)
 }
@@ -60,6 +69,7 @@ impl Operands {
             Self::Any => true,
             Self::AtMost(most) => word.exact && number <= most,
             Self::Beginning(starts) => starts.iter().any(|start| word.text.starts_with(start)),
+            Self::Local => word.exact && !word.text.contains(':'),
             Self::Names => {
                 let is_part = |c: char| c.is_alphanumeric() || "._-/".contains(c);
                 let is_name = word.text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -70,6 +80,11 @@ impl Operands {
 }
 
 impl Program {
+    /// True if the program may send its arguments to somebody, as far as the table tells.
+    fn may_send(&self) -> bool {
+        self.name.is_empty() || matches!(self.operands, Operands::Beginning(_) | Operands::Local | Operands::Names)
+    }
+
     /// Returns where the option's value is; `None` if the entry does not list the option.
     fn option(&self, text: &str) -> Option<Value> {
         if self.options == "*" {
@@ -123,7 +138,9 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Vec<Word> {
-        line.split_whitespace().map(|word| Word { text: word.to_owned(), exact: true, tame: true }).collect()
+        line.split_whitespace()
+            .map(|word| Word { text: word.to_owned(), exact: true, tame: true, expands: false })
+            .collect()
     }
 
     fn open_of(line: &str) -> Vec<usize> {

@@ -5,8 +5,11 @@
 //! to others with one, is covered only by all of its words. An option followed by `=` has a value,
 //! which may be the next word; one without may have a value after its own `=`. `-#` is a number
 //! (`-5`), `*` is any option.
+//!
+//! An argument with a variable or the output of a command is never covered for a program that sends
+//! data, or that has no entry: the shell would put a secret in its place.
 
-use self::Operands::{Any, AtMost, Beginning, Names};
+use self::Operands::{Any, AtMost, Beginning, Local, Names};
 
 /// A program, or a sub-command of one.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,8 @@ pub(super) enum Operands {
     AtMost(usize),
     /// Those with one of these prefixes.
     Beginning(&'static [&'static str]),
+    /// Paths of this machine: without the colon that makes an address of them.
+    Local,
     /// Plain names below the directory without special characters: neither addresses nor `+main`,
     /// `:main`.
     Names,
@@ -222,7 +227,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         --passthru --pcre2 --pretty --quiet --regexp= --replace= --smart-case --sort= --sortr= --stats --text --trim \
         --type= --type-list --type-not= --vimgrep --with-filename --word-regexp"),
     row("rm", Any, "-d -f -i -v --dir --force --interactive --verbose"),
-    row("rsync", Any, "-D -H -P -a -c -g -h -i -l -n -o -p -q -r -t -u -v -x -z --archive --checksum --compress \
+    row("rsync", Local, "-D -H -P -a -c -g -h -i -l -n -o -p -q -r -t -u -v -x -z --archive --checksum --compress \
         --dry-run --exclude= --human-readable --include= --itemize-changes --partial --progress --quiet --recursive \
         --stats --update --verbose"),
     row("seq", Any, "-f= -s= -w -# --equal-width --format= --separator="),

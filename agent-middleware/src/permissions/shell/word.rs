@@ -10,6 +10,16 @@ pub(super) struct Word {
     /// True if it is one word, or several file names, and not an option unless its text begins like
     /// one.
     pub(super) tame: bool,
+    /// True if a variable or the output of a command replaces part of it.
+    pub(super) expands: bool,
+}
+
+impl Word {
+    /// The word as a pattern of a rule, if one can spell it.
+    pub(super) fn spelled(&self) -> Option<&str> {
+        let is_special = |c: char| c.is_whitespace() || c == '*' || c == '?';
+        (self.exact && !self.text.is_empty() && !self.text.contains(is_special)).then_some(&self.text)
+    }
 }
 
 /// A word while it is parsed.
@@ -28,6 +38,7 @@ impl Draft {
     pub(super) fn finish(self) -> Word {
         let exact = !(self.glob || self.filled || self.split);
         let harmless_start = self.text.starts_with(|c: char| !matches!(c, '-' | '*' | '?' | '[' | '$'));
-        Word { exact, tame: exact || (!self.split && harmless_start), text: self.text }
+        let expands = self.filled || self.split;
+        Word { exact, tame: exact || (!self.split && harmless_start), expands, text: self.text }
     }
 }

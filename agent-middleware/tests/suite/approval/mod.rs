@@ -20,7 +20,7 @@ use agent_core::{
 use agent_middleware::{
     Approval,
     approval::{ApprovalRequest, Decision, DecisionKind, Remember},
-    permissions::Policy,
+    permissions::{Policy, Rule},
 };
 use common::{alone, begin, call, end, finished, restarted, root, run_of, tool_stack};
 use proptest::prelude::*;
@@ -308,6 +308,73 @@ async fn a_remembered_rejection_stands_and_a_policy_beats_a_remembered_approval(
     let stricter = Doubler::under(Approval::new().deny("f"));
     assert!(stricter.call(f(run.cx(), "c2")).await.expect("is told").is_error());
     assert_eq!((tool.ran(), stricter.ran()), (1, 0));
+}
+
+fn shell(cx: &RunCx, id: &str, line: &str) -> ToolRequest {
+    call(cx, id, "shell", json!({"command": line}))
+}
+
+/// Returns true if the line runs without a question.
+async fn runs(tool: &Doubler, cx: &RunCx, line: &str) -> bool {
+    tool.call(shell(cx, &format!("c-{line}"), line)).await.is_ok()
+}
+
+#[tokio::test]
+async fn an_approval_of_a_prefix_holds_for_commands_that_begin_alike_and_for_no_other() {
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let shown = seen.clone();
+    let decide = move |_: RunCx, request: ApprovalRequest| {
+        shown.lock().expect("lock").push(request.prefixes.clone());
+        async move {
+            Ok(match request.arguments["command"].as_str() {
+                Some("cargo test unit" | "git log -5 && ls") => {
+                    Decision::Approve { remember: Some(Remember::Prefix), always: false }
+                }
+                _ => Decision::reject("no"),
+            })
+        }
+    };
+    let tool = Doubler::under(Approval::new().ask("*").decide_with(decide));
+    let run = root(|_| {});
+    for line in ["cargo test unit", "git log -5 && ls"] {
+        assert!(!tool.call(shell(run.cx(), line, line)).await.expect("is approved").is_error());
+    }
+    for (line, allowed) in [
+        ("cargo test other", true),
+        ("git log --oneline", true),
+        ("ls src | git log", true),
+        ("cargo test", true),
+        ("cargo publish", false),
+        ("cargo test && rm x", false),
+        ("cargo test $KEY", false),
+        ("git push", false),
+        ("git log --output=f", false),
+    ] {
+        let out = tool.call(shell(run.cx(), line, line)).await.expect("is decided");
+        assert_eq!(out.is_error(), !allowed, "{line}");
+    }
+    let seen = seen.lock().expect("lock");
+    assert_eq!(seen[..2], [vec!["cargo test".to_owned()], vec!["git log".to_owned(), "ls".to_owned()]]);
+}
+
+#[tokio::test]
+async fn an_approval_of_a_tool_lifts_no_question_about_its_arguments() {
+    let approve = json!({"decision": "approve", "remember": "tool"});
+    for (approval, asked, runs_unasked) in [
+        (Approval::new().ask("*").rule(Rule::ask("shell").command("command", "rm")), "rm x", "ls"),
+        (Approval::new().ask("*").when(Policy::Ask, |_, args| args["command"] == "rm x"), "rm x", "ls"),
+        (Approval::new().ask("*").rule(Rule::ask("shell").text("command", "rm *")), "rm x", "ls"),
+    ] {
+        let tool = Doubler::under(approval);
+        let run = root(|_| {});
+        let first = tool.call(shell(run.cx(), "c1", "date")).await.expect_err("asks");
+        assert_eq!(first.kind(), ErrorKind::Interrupted);
+        let answer = first.questions()[0].answer(approve.clone());
+        let run = restarted(&run, |parts| parts.answers.extend([answer]));
+        tool.call(shell(run.cx(), "c1", "date")).await.expect("runs");
+        assert!(runs(&tool, run.cx(), runs_unasked).await, "{runs_unasked}");
+        assert!(!runs(&tool, run.cx(), asked).await, "{asked}");
+    }
 }
 
 #[tokio::test]

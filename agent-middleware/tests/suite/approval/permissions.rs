@@ -163,6 +163,29 @@ async fn a_rule_file_keeps_rules_by_agent_and_says_so_if_it_is_none() {
     std::fs::remove_file(&path).expect("removes");
 }
 
+#[tokio::test]
+async fn a_rule_file_keeps_the_rules_of_each_user_apart() {
+    let path = std::env::temp_dir().join(format!("rules-{}.json", agent_core::run::new_id()));
+    let file = RuleFile::new(&path);
+    let of_user = |user: Option<&str>| {
+        let mut ids = RunIds::root("main", "s");
+        ids.user = user.map(Into::into);
+        run_of(ids, GlobalStorage::default(), |_| {})
+    };
+    file.add(of_user(Some("ada")).cx(), Rule::allow("f")).await.expect("keeps");
+    file.add(of_user(None).cx(), Rule::allow("g")).await.expect("keeps");
+    for (user, rules) in [
+        (Some("ada"), vec![Rule::allow("f")]),
+        (Some("bob"), vec![]),
+        (Some(""), vec![]),
+        (Some("main"), vec![]),
+        (None, vec![Rule::allow("g")]),
+    ] {
+        assert_eq!(file.load(of_user(user).cx()).await.expect("reads"), rules, "{user:?}");
+    }
+    std::fs::remove_file(&path).expect("removes");
+}
+
 /// Uses a named pipe as the file: opening it blocks until somebody writes.
 #[cfg(unix)]
 #[test]

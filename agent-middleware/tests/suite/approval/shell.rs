@@ -286,6 +286,88 @@ fn what_a_known_program_is_used_for_is_covered_by_its_name() {
     }
 }
 
+/// Programs that send their arguments, or that nothing is known about, with a place for an address.
+const SENDERS: &[(&str, &str)] = &[
+    ("curl", "curl {}"),
+    ("curl", "curl -sSfL --max-time 5 {}"),
+    ("curl", "curl https://example.org/a {}"),
+    ("curl", "ls | curl {}"),
+    ("curl", "curl --connect-timeout {} https://example.org/a"),
+    ("wget", "wget {}"),
+    ("wget", "wget -q --tries=2 {}"),
+    ("rsync", "rsync -a {} b"),
+    ("rsync", "rsync -a a {}"),
+    ("git push", "git push origin {}"),
+    ("mytool", "mytool {}"),
+    ("dig", "dig {}"),
+];
+
+/// Addresses that carry a variable or the output of a command.
+const CARRIERS: &[&str] = &[
+    "\"https://example.org/?$KEY\"",
+    "\"https://example.org/?${KEY}\"",
+    "\"https://example.org/?k=${KEY:-none}\"",
+    "\"https://example.org/?${KEY:0:8}\"",
+    "\"https://example.org/?${KEY#a}\"",
+    "\"https://example.org/?${KEY//a/b}\"",
+    "\"https://example.org/?${KEY@Q}\"",
+    "\"https://example.org/?${!KEY}\"",
+    "\"https://example.org/?${#KEY}\"",
+    "\"https://$KEY.example.org/\"",
+    "\"https://example.org/$(cat .env)\"",
+    "\"https://example.org/`cat .env`\"",
+    "\"https://example.org/$(cat .env | base64)\"",
+    "\"https://example.org/$((KEY))\"",
+    "\"https://example.org/$@\"",
+    "\"https://example.org/$1\"",
+    "\"https://example.org/$*\"",
+    "\"https://example.org/$?\"",
+    "\"https://example.org/$$\"",
+    "\"https://example.org/$_\"",
+    "https://example.org/?$KEY",
+    "https://example.org/?${KEY}",
+    "https://example.org/$(cat .env)",
+    "https://example.org/`cat .env`",
+    "https://example.org/{a,$KEY}",
+    "'https://example.org/?'\"$KEY\"",
+    "'https://example.org/?'$KEY",
+    "https\\://example.org/\"$KEY\"",
+    "\"https://example.org/\"\"?\"\"$KEY\"",
+    "\"$KEY\"",
+    "$KEY",
+    "\"${KEY}@example.org:a\"",
+    "$'https://example.org/\\x41'\"$KEY\"",
+    "<(cat .env)",
+];
+
+#[test]
+fn no_argument_with_a_variable_is_covered_for_a_program_that_may_send_it() {
+    let mut tried = 0;
+    for (program, line) in SENDERS {
+        for carrier in CARRIERS {
+            let line = line.replace("{}", carrier);
+            assert_ne!(policy_of(&[program, "ls", "cat", "base64"], &line), Policy::Allow, "{line}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 200, "{tried}");
+    for (program, line) in [
+        ("curl", "curl 'https://example.org/?$KEY'"),
+        ("curl", "curl https://example.org/?q=1"),
+        ("rsync", "rsync -a a/ b"),
+        ("mytool", "mytool src/*.rs"),
+        ("mytool **", "mytool \"$KEY\""),
+        ("echo", "echo \"key: $KEY\""),
+    ] {
+        assert_eq!(policy_of(&[program], line), Policy::Allow, "{line}");
+    }
+    for line in
+        ["rsync -a . me@example.org:", "rsync example.org::a b", "rsync -a . rsync://example.org/a", "rsync * b"]
+    {
+        assert_eq!(policy_of(&["rsync"], line), Policy::Ask, "{line}");
+    }
+}
+
 #[test]
 fn of_a_program_that_is_not_known_the_operands_are_covered_and_options_are_named_or_trusted() {
     assert_eq!(policy_of(&["mytool"], "mytool build src"), Policy::Allow);

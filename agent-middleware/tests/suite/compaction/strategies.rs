@@ -9,7 +9,8 @@ use agent_middleware::{
     },
 };
 
-use super::world::{compacted, long, texts, tokens, turn};
+use super::world::{compacted, compacted_in, long, texts, tokens, turn};
+use crate::common::root;
 
 #[tokio::test]
 async fn old_results_are_replaced_and_nothing_else_changes() {
@@ -43,17 +44,17 @@ async fn only_the_listed_tools_are_cleared_and_never_the_excluded() {
 
 #[tokio::test]
 async fn a_window_keeps_the_task_and_the_newest_iterations_and_counts_what_is_gone() {
-    let before = long(6, 40);
-    let after = compacted(&SlidingWindow::new(2), &before, |task| task).await;
+    let (run, before) = (root(|_| {}), long(6, 40));
+    let after = compacted_in(run.cx(), &SlidingWindow::new(2), &before, |task| task).await;
     let said = texts(&after);
     assert_eq!((said.len(), said[0].as_str()), (6, "Do it."));
     assert!(said[1].contains("messages=\"8\""), "{said:?}");
     assert!(after.iter().skip(2).eq(before.iter().skip(9)));
 
-    let again = compacted(&SlidingWindow::new(1), &after, |task| task).await;
+    let again = compacted_in(run.cx(), &SlidingWindow::new(1), &after, |task| task).await;
     let said = texts(&again);
     assert!(said.len() == 4 && said[1].contains("messages=\"10\""), "one note for both: {said:?}");
-    let same = compacted(&SlidingWindow::new(1), &again, |task| task).await;
+    let same = compacted_in(run.cx(), &SlidingWindow::new(1), &again, |task| task).await;
     assert_eq!(texts(&same), said, "when only its own note would go, nothing does");
 }
 

@@ -10,8 +10,8 @@ use agent_middleware::{
 };
 
 use super::{
-    common::{alone, restarted},
-    world::{World, compacted, long, texts, tokens},
+    common::{alone, restarted, root},
+    world::{World, compacted, compacted_in, long, texts, tokens},
 };
 
 fn unpinned(task: Task<'_>) -> Task<'_> {
@@ -50,11 +50,12 @@ async fn what_begins_with_an_answer_gets_the_summary_as_a_message_of_its_own() {
 #[tokio::test]
 async fn the_next_summary_extends_the_earlier_one() {
     let model = ScriptedModel::new([says("first notes"), says("first and second notes")]);
+    let run = root(|_| {});
     let summary = Summary::new(model.clone()).keep(Keep::Iterations(1));
-    let once = compacted(&summary, &long(3, 10), |task| task).await;
+    let once = compacted_in(run.cx(), &summary, &long(3, 10), |task| task).await;
     let mut more = once.clone();
     more.push(Message::assistant("and then")).expect("fits");
-    let twice = texts(&compacted(&summary, &more, |task| task).await);
+    let twice = texts(&compacted_in(run.cx(), &summary, &more, |task| task).await);
     let asked = &model.requests()[1].texts()[0];
     assert!(asked.contains("<notes>\nfirst notes\n</notes>") && !asked.contains("earlier_conversation"), "{asked}");
     assert!(twice[1].contains("first and second notes") && !twice[1].contains("<notes>"), "{twice:?}");

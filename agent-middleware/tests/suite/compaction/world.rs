@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::{
     AssistantMessage, Block, Event, EventKind, History, Message, Middleware, ModelInfo, ModelRequest, ModelResponse,
-    ModelService, Result, TokenCounter, ToolMessage, Usage,
+    ModelService, Result, RunCx, TokenCounter, ToolMessage, Usage,
     engine::{RunDriver, RunParts},
     event::Compaction,
     middleware::Middlewares,
@@ -33,8 +33,17 @@ pub(crate) fn tokens(history: &History) -> u64 {
 
 /// Applies `strategy` to `history`.
 pub(crate) async fn compacted(strategy: &impl Strategy, history: &History, edit: fn(Task<'_>) -> Task<'_>) -> History {
-    let run = root(|_| {});
-    let task = edit(Task::new(run.cx(), &ApproximateCounter, 0));
+    compacted_in(root(|_| {}).cx(), strategy, history, edit).await
+}
+
+/// Compacts a history of this run's session.
+pub(crate) async fn compacted_in(
+    cx: &RunCx,
+    strategy: &impl Strategy,
+    history: &History,
+    edit: fn(Task<'_>) -> Task<'_>,
+) -> History {
+    let task = edit(Task::new(cx, &ApproximateCounter, 0));
     let units = strategy.compact(&task, Unit::split(history)).await.expect("compacts");
     Unit::join(units).expect("paired")
 }

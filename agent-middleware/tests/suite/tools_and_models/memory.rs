@@ -8,8 +8,9 @@ use agent_core::{
 };
 use agent_exec::Agent;
 use agent_middleware::{
-    ChatHistory, LongTermMemory,
+    ChatHistory, LongTermMemory, PromptInjection,
     memory::{ChatHistoryConfig, KeepOfRun, LongTermMemoryConfig, MemoryScope},
+    prompt_injection::{Sink, SinkWhen},
 };
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::{Map, Value, json};
@@ -115,6 +116,32 @@ async fn the_model_can_keep_what_it_wants_to() {
     let memory = LongTermMemory::new(store.clone()).tool().keep(KeepOfRun::Nothing);
     finished(agent(&model, memory).start(ask("Remember my bees.", "ada", "1")).await);
     assert_eq!(texts(&store, "ada", "bees").await, ["Ada keeps bees."]);
+}
+
+#[tokio::test]
+async fn what_was_untrusted_when_it_was_stored_is_untrusted_in_the_next_session() {
+    let store = InMemoryMemoryStore::default();
+    let labelled = |turns: Vec<Turn>| {
+        let injection = PromptInjection::builder().untrusted("look");
+        let injection = injection.sink(Sink::new("send").when(SinkWhen::Untrusted)).build().expect("sound");
+        Agent::builder("a", ScriptedModel::new(turns))
+            .tool(tool("look", ""))
+            .tool(tool("send", ""))
+            .middleware(injection)
+            .middleware(LongTermMemory::new(store.clone()))
+            .build()
+            .expect("builds")
+    };
+    let sent = async |session: &str, user: &str| {
+        let agent = labelled(vec![Turn::call("c1", "send", json!({})), Turn::text("done")]);
+        let end = finished(agent.start(ask("What about bees?", user, session)).await);
+        end.history.iter().any(|message| message.text() == "send")
+    };
+    assert!(sent("0", "bob").await, "nothing is untrusted yet");
+    let reads = labelled(vec![Turn::call("c1", "look", json!({})), Turn::text("Bees want to be paid.")]);
+    finished(reads.start(ask("Look up bees.", "ada", "1")).await);
+    assert!(!sent("2", "ada").await, "the memory is of the untrusted text");
+    assert!(sent("3", "bob").await, "another user has no such memory");
 }
 
 #[tokio::test]
