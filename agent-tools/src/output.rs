@@ -20,8 +20,8 @@ use crate::schema;
 /// | `Option` | the contained value, or `null` |
 /// | `Result` | the contained value, or the error's text |
 ///
-/// An error of this framework keeps its kind, so that `ask(..)?` suspends the run; any other becomes an
-/// [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) with its text.
+/// An error of this framework keeps its kind, so that `ask(..)?` suspends the run; any other
+/// becomes an [`ErrorKind::Tool`](agent_core::ErrorKind::Tool) with its text.
 ///
 /// ```
 /// use agent_core::ErrorKind;

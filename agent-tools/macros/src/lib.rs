@@ -13,8 +13,8 @@ use self::options::Options;
 
 /// Turns a function into a tool.
 ///
-/// The function becomes a unit struct of the same name that implements `agent_core::Tool`, so that `builder.tool(add)` works.
-/// The function itself stays callable as `add::run(..)`, for tests.
+/// The function becomes a unit struct of the same name that implements `agent_core::Tool`, so that
+/// `builder.tool(add)` works. The function itself stays callable as `add::run(..)`, for tests.
 ///
 /// ```
 /// use agent_tools::tool;

@@ -1,6 +1,7 @@
 //! What the attribute refuses, and what the author of a tool reads then.
 
-/// The cases are compiled in a project of their own, with nothing but what this package needs: here that is little.
+/// The cases are compiled in a project of their own, with nothing but what this package needs: here
+/// that is little.
 #[test]
 fn what_does_not_work_does_not_compile_and_says_why() {
     let cases = trybuild::TestCases::new();

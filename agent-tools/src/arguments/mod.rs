@@ -82,9 +82,10 @@ impl ArgumentSchema {
     /// Compiles the schema of a tool's parameters.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if the name is not 1 to 64 letters, digits, `_` or `-`, or if the parameters are not a valid
-    /// JSON Schema of an object. References to other documents are not fetched, hence invalid. Without the feature
-    /// `json-schema`, so are schemas with keywords that [types do not make](crate#what-is-checked).
+    /// [`ErrorKind::Config`] if the name is not 1 to 64 letters, digits, `_` or `-`, or if the
+    /// parameters are not a valid JSON Schema of an object. References to other documents are not
+    /// fetched, hence invalid. Without the feature `json-schema`, so are schemas with keywords that
+    /// [types do not make](crate#what-is-checked).
     pub fn compile(spec: &ToolSpec) -> Result<Self> {
         let named = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
         if !(1..=64).contains(&spec.name.len()) || !spec.name.bytes().all(named) {

@@ -400,7 +400,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Text that looks like JSON more often than not.
+/// Generates text that often looks like JSON.
 fn any_text() -> impl Strategy<Value = String> {
     let token = prop_oneof![
         Just("{"),

@@ -183,7 +183,7 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": said}), flush=True)
 "#;
 
-/// A plugin with that server, with this line more about it.
+/// Creates a plugin with that server and one additional manifest line about it.
 fn with_server(program: &str, more: &str) -> TempDir {
     let manifest = format!(
         "config: {{hive: {{type: string, secret: true}}}}\nmcp:\n  bees:\n    command: [python3, '${{plugin.dir}}/bees.py']\n    env: {{HIVE: '${{config.hive}}'}}\n{more}permissions: [{{policy: deny, tool: 'p_bees_b*'}}]\n"
@@ -213,7 +213,7 @@ async fn a_server_of_tools_is_a_program_of_the_copy_and_its_denied_tools_are_not
 async fn a_server_of_tools_runs_in_the_sandbox_and_reaches_what_that_lets_it_reach() {
     let (work, outside) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let mark = outside.path().join("mark");
-    // It writes to its standard error, in the middle of a line too, and tries to write outside.
+    // It writes to its standard error, even within a line, and tries to write outside.
     let tries = format!(
         "import sys\nprint('half a line', end='', file=sys.stderr, flush=True)\ntry:\n    open({mark:?}, 'w').write('x')\nexcept OSError: pass\n"
     );

@@ -14,7 +14,7 @@ fn write(root: &Path, file: &str, text: &str) {
     fs::write(path, text).expect("writes");
 }
 
-/// Two skills, one with files, and what is no skill.
+/// Creates two skills, one with files, and a folder that is not a skill.
 fn directory() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path();

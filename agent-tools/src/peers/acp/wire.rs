@@ -76,8 +76,8 @@ const MOST_COUNTS: usize = 20;
 const LONGEST_NAME: usize = 40;
 
 impl Prompted {
-    /// Returns the usage counters of the turn; `None` if the agent reports none. The data is untrusted, so
-    /// only numbers are taken, up to a maximum.
+    /// Returns the usage counters of the turn; `None` if the agent reports none. The data is
+    /// untrusted, so only numbers are taken, up to a maximum.
     pub(super) fn used(&self) -> Option<Value> {
         let told = self.usage.as_object()?.iter();
         let counts = told.filter(|(name, count)| name.len() <= LONGEST_NAME && count.is_u64());

@@ -1,8 +1,9 @@
 //! Start gates: the two shells that hold a program until its limits are set.
 //!
-//! The outer gate runs outside the isolation backend, the inner one inside it. Neither has a variable of the program in its
-//! environment, since a shell executes some of them (exported functions, `PS4`, `ENV`). The program's variables travel through
-//! its standard input and are set by the inner gate, immediately before it executes the program.
+//! The outer gate runs outside the isolation backend, the inner one inside it. Neither has a
+//! variable of the program in its environment, since a shell executes some of them (exported
+//! functions, `PS4`, `ENV`). The program's variables travel through its standard input and are set
+//! by the inner gate, immediately before it executes the program.
 
 use std::{
     collections::BTreeMap,
@@ -14,13 +15,14 @@ use std::{
 use agent_core::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Outer gate: waits for a line before it executes its arguments. Until then, limits are set. It closes the descriptors that the
-/// application left open: 3 to 9, and `{more}`.
+/// Outer gate: waits for a line before it executes its arguments. Until then, limits are set. It
+/// closes the descriptors that the application left open: 3 to 9, and `{more}`.
 const OUTER: &str = "IFS= read -r go || exit 126; exec 3<&- 4<&- 5<&- 6<&- 7<&- 8<&- 9<&-{more}; exec \"$@\"";
 
-/// Inner gate: reports that it runs, waits for the line that [`environment`] made, and evaluates it in a subshell. It stays the
-/// parent of the program, so that the first process of a PID namespace is never one that could outlive the application. `{most}`
-/// is the maximum number of processes, which the namespace counts by itself.
+/// Inner gate: reports that it runs, waits for the line that [`environment`] made, and evaluates it
+/// in a subshell. It stays the parent of the program, so that the first process of a PID namespace
+/// is never one that could outlive the application. `{most}` is the maximum number of processes,
+/// which the namespace counts by itself.
 const INNER: &str = "__newline='\n'; ulimit -u {most} 2>/dev/null || ulimit -p {most} 2>/dev/null; printf '\\001'; \
     IFS= read -r go || exit 126; (eval \"$go\"); exit \"$?\"";
 
@@ -76,7 +78,8 @@ pub(super) fn inner(processes: u32) -> String {
     INNER.replace("{most}", &processes.to_string())
 }
 
-/// Line for the inner gate: exports the variables and executes its arguments. `env` is the path of that program.
+/// Line for the inner gate: exports the variables and executes its arguments. `env` is the path of
+/// that program.
 pub(super) fn environment(variables: &BTreeMap<String, String>, env: &str) -> String {
     let of_shells = |name: &str| OF_SHELLS.contains(&name) || name.starts_with("LC_");
     let assignments = |of: bool| {
@@ -94,8 +97,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''").replace('\n', &format!("'\"${NEWLINE}\"'")))
 }
 
-/// Refuses variables that a sandbox does not set: names that are no identifiers, those with which the dynamic linker or a shell
-/// executes something, and values with a NUL byte.
+/// Refuses variables that a sandbox does not set: names that are no identifiers, those with which
+/// the dynamic linker or a shell executes something, and values with a NUL byte.
 ///
 /// # Errors
 /// Of kind [`Config`](agent_core::ErrorKind::Config), with the name of the variable.

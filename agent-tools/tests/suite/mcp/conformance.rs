@@ -21,7 +21,8 @@ use super::support::*;
 #[tokio::test]
 #[ignore = "started by the conformance suite"]
 async fn client() {
-    // The suite gives the address as the last argument, which a test cannot take: see the page of the checks.
+    // The suite passes the address as the last argument, which a test cannot accept: see the page
+    // on the checks.
     let url = env::var("MCP_SERVER_URL").expect("an address");
     let client = Client::builder("suite", Http::new(url).oauth(access()))
         .prefix("")
@@ -159,7 +160,8 @@ fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
     server.tool(logs).tool(samples).tool(of_2020)
 }
 
-/// The server of the suite: what it names, at `127.0.0.1:19111` until it is killed.
+/// Server for the suite, with the content that the suite names, at `127.0.0.1:19111` until it is
+/// killed.
 #[tokio::test]
 #[ignore = "spoken to by the conformance suite"]
 async fn server() {

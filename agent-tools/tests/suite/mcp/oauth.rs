@@ -20,7 +20,7 @@ use tokio::{
 
 use super::support::*;
 
-/// A server and its authorization server, at one address.
+/// Server and its authorization server, at one address.
 #[derive(Clone, Default)]
 struct Guarded(Arc<Mutex<State>>);
 
@@ -193,7 +193,7 @@ async fn a_user_lets_the_client_in_a_refused_token_is_renewed_and_more_scope_is_
     let client = guarded.builder(MemoryTokens::default()).await.build().expect("builds");
     assert_eq!(call(&client, "g_work", json!({})).await.expect("let in").to_text(), "worked");
     assert_eq!(guarded.state().grants, ["authorization_code"]);
-    // The server takes another token from now on.
+    // The server requires another token from now on.
     guarded.state().token += 1;
     assert_eq!(call(&client, "g_work", json!({})).await.expect("renewed").to_text(), "worked");
     assert_eq!(guarded.state().grants, ["authorization_code", "refresh_token"]);
@@ -227,7 +227,7 @@ async fn the_secret_of_a_registered_client_is_kept_with_its_tokens_and_the_next_
     let tokens = || FileTokens::new(dir.path());
     let client = guarded.builder(tokens()).await.build().expect("builds");
     client.warm_up().await.expect("let in");
-    // The token is refused from now on.
+    // The token is rejected from now on.
     guarded.state().token += 1;
     let again = guarded.builder(tokens()).await.build().expect("builds");
     again.warm_up().await.expect("renewed");

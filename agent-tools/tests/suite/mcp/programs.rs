@@ -11,13 +11,14 @@ use super::{support::*, wild::Wild};
 /// Environment variable that selects the server's misbehaviour.
 const HOW: &str = "MCP_TEST_SERVER";
 
-/// The program. A test harness writes to its standard output too: garbage, which is left out.
+/// The server program. The test harness writes to its standard output too: invalid lines, which are
+/// skipped.
 #[test]
 fn serve() {
     if let Ok(how) = env::var(HOW) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(Wild(how).serve(tokio::io::stdin(), tokio::io::stdout()));
-        // Its thread may still wait for input.
+        // Its thread may be blocked on input.
         runtime.shutdown_background();
     }
 }

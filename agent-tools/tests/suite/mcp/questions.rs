@@ -148,7 +148,7 @@ async fn a_late_question_of_a_call_that_was_given_up_never_goes_to_another_run()
     let client = builder.build().expect("builds");
     let error = call(&client, "wild_work", json!({})).await.expect_err("hangs");
     assert!(error.message().contains("did not answer"), "{error}");
-    // On the same connection, the question of the first call would come now.
+    // On the same connection, the late request of the first call would arrive now.
     let error = call(&client, "wild_work", json!({})).await.expect_err("hangs, on a connection of its own");
     assert!(error.questions().is_empty() && error.message().contains("did not answer"), "{error}");
 }

@@ -30,7 +30,8 @@ fn stdio(name: &str, args: &[&str]) -> ClientBuilder {
     Client::builder(name, Stdio::new(program(name)).args(args.iter().copied())).prefix("").required()
 }
 
-/// A server that says its process id before it begins, and after what `first` is.
+/// Returns a client builder for a server that writes its process id to the file `pid` before it
+/// starts, after the shell line `first`.
 fn watched(name: &str, first: &str, pid: &Path, arg: &str) -> ClientBuilder {
     let line = format!("{first} echo $$ > {}; exec {} {arg}", pid.display(), program(name));
     Client::builder(name, Stdio::new("sh").args(["-c", &line])).prefix("").required()
@@ -62,7 +63,7 @@ fn asked(builder: ClientBuilder) -> Client {
     builder.resource_tools().timeout(Duration::from_secs(30)).build().expect("builds")
 }
 
-/// The server that has one of everything, with every tool, resource and prompt of it.
+/// Exercises every tool, resource and prompt of the reference server.
 async fn has_everything(client: &Client) {
     client.warm_up().await.expect("starts");
     assert!(client.instructions().await.expect("told").is_some_and(|text| text.contains("Everything")));
@@ -333,7 +334,7 @@ async fn every_tool_and_the_resource_of_the_memory_server() {
     client.close().await.expect("closes");
 }
 
-/// A server that is at work for half a minute, and where its process id stands.
+/// Connects a client to a server; returns the client and the file with the server's process id.
 async fn at_work(builder: impl Fn(&Path) -> Client) -> (tempfile::TempDir, PathBuf, Client) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("pid");

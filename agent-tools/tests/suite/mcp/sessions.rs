@@ -14,7 +14,8 @@ use tokio::{
 
 use super::support::*;
 
-/// Answers one request, in the session of this number alone: any other one is refused as some servers do, with status 400.
+/// Answers one request in the session of this number: any other session is rejected with status
+/// 400, as some servers do.
 async fn answer(mut stream: TcpStream, session: usize) -> std::io::Result<()> {
     let (head, body) = read(&mut stream).await?;
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Documents, and the tools that are made of them.
+//! Documents, and the tools generated from them.
 
 use std::time::Duration;
 

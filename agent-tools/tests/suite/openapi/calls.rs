@@ -1,4 +1,4 @@
-//! Calls, and what the API answers.
+//! Calls, and the API's responses.
 
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ async fn secrets_are_sent_and_never_shown() {
     ];
     for (scheme, secret, expected) in cases {
         for status in ["200 OK", "400 Bad Request"] {
-            // The server says all that it was sent.
+            // The server echoes everything that it was sent.
             let server = Server::start(move |_, head| answer(status, "content-type: text/plain\r\n", head)).await;
             let operation = json!({"parameters": [path_id()], "security": [{}, {scheme: []}]});
             let tool = tool(&server, operation, |b| b.secret(scheme, secret));

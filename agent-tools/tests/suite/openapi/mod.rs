@@ -1,4 +1,4 @@
-//! Tools from OpenAPI documents, against a server on loopback.
+//! Tools from OpenAPI documents, with a server on loopback.
 
 use crate::support;
 

@@ -70,7 +70,7 @@ async fn limits_of_a_container_hold() {
     for (holds, what, line) in [
         (true, "a large file", "head -c 20000000 /dev/zero > big"),
         (true, "the processor", "while :; do :; done"),
-        // Whichever program the kernel ends, the last one then counts less than all.
+        // Whichever process the kernel kills, the last one then counts fewer bytes.
         (guarantees.memory, "memory", "[ $(head -c 200000000 /dev/zero | tail -c 190000000 | wc -c) -eq 190000000 ]"),
         (
             guarantees.process_count,
@@ -122,7 +122,7 @@ async fn what_cannot_be_a_container_is_refused_and_says_why() {
     assert!(secret.contains("KEY") && !secret.contains("s3cret"), "{secret}");
 }
 
-/// Set in the process that is killed: what it does before.
+/// Environment variable of the process that is killed: its action before that.
 const ROLE: &str = "CONTAINER_TEST_ROLE";
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn a_container_ends_with_an_application_that_is_killed_and_one_that_was_pa
         application.kill().expect("runs");
         application.wait().expect("is a child");
         let began = Instant::now();
-        // Some engines remove one by themselves though it is paused, in a moment.
+        // Some engines remove a paused container themselves after a moment.
         let longest = Duration::from_secs(if role == "running" { 50 } else { 5 });
         while exists(&id) && began.elapsed() < longest {
             tokio::time::sleep(Duration::from_millis(50)).await;

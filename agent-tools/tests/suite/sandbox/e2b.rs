@@ -155,7 +155,7 @@ async fn one_that_is_kept_is_paused_in_the_end_and_another_application_goes_on_w
     assert!(gone.message().contains("it was removed, or its lease has ended"), "{gone}");
 }
 
-/// Set in the process that is killed: the port of the service.
+/// Environment variable of the process that is killed: the port of the service.
 const PORT: &str = "E2B_TEST_PORT";
 
 #[tokio::test]
@@ -247,6 +247,7 @@ async fn calls_go_through_connections_that_are_kept() {
         assert_eq!(run(&sandbox, Command::shell("cat file")).await.0, n.to_string());
     }
     let (connected, asked) = (service.connections() - before, service.seen().len() - asked);
-    // A program has one while it runs, and its input another one; some are asked for before the last one is given back.
+    // A running program uses one connection, and its input another one; some are opened before the
+    // last one is returned to the pool.
     assert!(connected <= asked / 3 && asked >= 40, "{connected} connections for {asked} requests");
 }

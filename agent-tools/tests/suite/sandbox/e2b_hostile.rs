@@ -1,4 +1,4 @@
-//! A service and machines that answer what they must not.
+//! Services and machines with invalid responses.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ use super::service::{
 
 const STREAM: &str = "application/connect+json";
 
-/// The first message of every stream, and a piece of output: the gate is passed, and a letter.
+/// First message of every stream, with output: the wrapper's ready byte, and a letter.
 fn begun() -> Vec<u8> {
     let start = frame(0, &json!({"event": {"start": {"pid": 7}}}));
     let data = frame(0, &json!({"event": {"data": {"stdout": "AXg="}}}));
@@ -48,7 +48,7 @@ async fn a_stream_that_is_damaged_loses_the_program_and_gives_no_end_that_is_non
         let service = Service::start().await;
         let sandbox = service.sandbox().await;
         let answer = [begun(), bytes].concat();
-        // The first start is the program's; those that follow end what may be left of it.
+        // The first start is the program; later ones kill its remaining processes.
         let starts = AtomicUsize::new(0);
         service.trouble(move |line| {
             let first = line.contains("Process/Start") && starts.fetch_add(1, Ordering::Relaxed) == 0;
@@ -226,7 +226,8 @@ async fn a_service_that_makes_what_it_must_not_is_refused() {
         let error = builder.build().await.expect_err(what);
         assert!(error.message().contains(expected), "{what}: {error}");
     }
-    // One that says nothing of the network has one, and one that cannot end an input cannot run programs.
+    // A service that reports no network setting counts as having a network, and one that cannot
+    // close an input cannot run programs.
     let service = Service::start().await;
     service.trouble(|line| line.starts_with("GET /sandboxes/").then(|| json_answer(200, &json!({}))));
     let open = service.builder("base").build().await.expect_err("is open");

@@ -26,7 +26,8 @@ use super::{Place, isolations, rests};
 /// Secret that no program inside may see.
 pub(crate) const SECRET: &str = "SECRET-4711";
 
-/// Lines of shell. `{host}` is a directory of the host, `{pid}` one of its processes, `{port}` a port that it listens at, `{name}` a name that is new.
+/// Shell commands. `{host}` is a directory of the host, `{pid}` one of its processes, `{port}` a
+/// port that it listens on, `{name}` a unique name.
 pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     // Reading.
     ("an absolute path", "cat {host}/secret"),
@@ -281,7 +282,7 @@ impl Drop for Host {
     }
 }
 
-/// False for a line with numbers of calls of the kernel, which are those of x86-64, elsewhere.
+/// Returns false on other architectures for a command with system call numbers of x86-64.
 pub(crate) fn is_of_this_machine(attempt: &str) -> bool {
     let is = cfg!(target_arch = "x86_64") || !attempt.contains("syscall(");
     if !is {
@@ -300,7 +301,8 @@ async fn no_attempt_to_get_out_has_any_effect() {
             println!("{what}");
             let line = host.line(attempt);
             let (said, _) = place.run(&line).await;
-            // The command line of the attempt names no secret that is not in the attempt itself.
+            // The command line of the attempt contains no secret except as part of the attempt
+            // itself.
             assert!(!said.contains(SECRET), "{what}: {said}");
             host.is_unharmed(&what);
             assert_eq!(place.run("echo well").await.0, "well\n", "{what}: the sandbox goes on");

@@ -1,4 +1,4 @@
-//! Programs that do as they should.
+//! Well-behaved programs.
 
 use std::time::{Duration, Instant};
 
@@ -198,7 +198,7 @@ async fn a_snapshot_in_memory_begins_another_sandbox_with_the_same_programs() {
     assert!(first.restored("gone").is_err());
 }
 
-/// Set in the process that is killed.
+/// Environment variable of the process that is killed.
 const ROLE: &str = "SANDBOX_TEST_ISOLATION";
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::run;
 
-/// Of a sandbox with the variable `MINE`, which is `yes`.
+/// Requires a sandbox with the variable `MINE` set to `yes`.
 pub(crate) async fn programs_run_and_files_are_theirs(sandbox: &dyn Sandbox) {
     let root = sandbox.root();
     sandbox.write("src/in.txt", "3\n1\n2\n".into()).await.expect("writes");
@@ -101,7 +101,7 @@ pub(crate) async fn what_is_paused_halts_and_goes_on(sandbox: &dyn Sandbox) {
     let line = "while read -r word; do echo $word; done";
     let mut echo = sandbox.start(Command::shell(line)).await.expect("starts");
     let input = echo.take_input().expect("is there");
-    // One that its own parent has let go of beats, too.
+    // An orphaned process also writes.
     let orphan = "(setsid sh -c 'while :; do echo; sleep 0.05; done' &); sleep 1000";
     let mut beats = sandbox.start(Command::shell(orphan)).await.expect("starts");
     beats.output().await.expect("writes");

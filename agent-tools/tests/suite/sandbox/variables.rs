@@ -19,7 +19,7 @@ use crate::{
     isolations, run,
 };
 
-/// Names with which a shell or the dynamic linker executes or loads something.
+/// Names that make a shell or the dynamic linker execute or load something.
 const REFUSED: &[&str] = &[
     "BASH_FUNC_read%%",
     "BASH_FUNC_exec%%",
@@ -56,7 +56,7 @@ const REFUSED: &[&str] = &[
     "A%%",
 ];
 
-/// Names that programs may have, among them those that a shell knows, and those of the gates.
+/// Names that programs may have, including those that a shell or the gates use.
 const ALLOWED: &[&str] = &[
     "A",
     "_A",
@@ -106,7 +106,7 @@ const ALLOWED: &[&str] = &[
     "INPUTRC",
 ];
 
-/// Values that run something where a shell evaluates them. `{host}` is a directory outside.
+/// Values that execute something if a shell evaluates them. `{host}` is a directory outside.
 const VALUES: &[&str] = &[
     "() { touch {host}/new; builtin read \"$@\"; }",
     "() { :; }; touch {host}/new",
@@ -121,17 +121,18 @@ const VALUES: &[&str] = &[
     "{host}/script",
 ];
 
-/// Set in the process whose `sh` is another one.
+/// Environment variable of the process whose `sh` is another one.
 const ROLE: &str = "SANDBOX_TEST_SHELL";
 
-/// Runs a test again in a process of its own in whose `PATH` a folder comes first. True in that process.
+/// Runs a test again in a child process whose `PATH` starts with a folder. Returns true in that
+/// process.
 fn is_within(test: &str, folder: &Path) -> bool {
     if env::var_os(ROLE).is_some() {
         return true;
     }
     let path =
         env::join_paths([folder.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").expect("is set"))));
-    // A descriptor that is left open makes the sandbox use another shell.
+    // An open descriptor makes the sandbox use another shell.
     let closed = "for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -lt 3 ] || eval \"exec $fd<&-\"; done; exec \"$@\"";
     let output = std::process::Command::new("/bin/bash")
         .args(["-c", closed, "bash"])
@@ -148,12 +149,12 @@ fn is_within(test: &str, folder: &Path) -> bool {
     false
 }
 
-/// The folder that comes first in `PATH`, in the process of [`is_within`].
+/// Returns the first folder in `PATH`, in the process of [`is_within`].
 fn first() -> PathBuf {
     env::var_os(ROLE).expect("is set").into()
 }
 
-/// A folder in which `sh` is the given program.
+/// Creates a folder in which `sh` is the given program.
 fn folder_with(sh: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a directory");
     symlink(sh, folder.path().join("sh")).expect("links");
@@ -202,7 +203,7 @@ async fn no_variable_runs_anything_outside_where_sh_is_bash() {
     }
 }
 
-/// A shell that appends the environment it was started with to a file where both gates can write.
+/// Shell that appends its initial environment to a file where both gates can write.
 const RECORDING: &str = "#!/bin/dash\n/usr/bin/env -0 >> {record}\nexec /bin/dash \"$@\"\n";
 
 #[tokio::test]
@@ -212,7 +213,7 @@ async fn the_shells_around_a_program_have_none_of_its_variables() {
         return;
     }
     for isolation in isolations().into_iter().chain([Isolation::None]) {
-        // The script must name the file, whose folder is made with the sandbox.
+        // The script must name the file, whose folder is created with the sandbox.
         let dash = first().join("sh");
         let _ = fs::remove_file(&dash);
         symlink("/bin/dash", &dash).expect("links");

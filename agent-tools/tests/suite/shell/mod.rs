@@ -1,4 +1,4 @@
-//! The tools of a shell.
+//! Shell tools.
 
 #![cfg(target_os = "linux")]
 
@@ -22,14 +22,14 @@ use serde_json::{Value, json};
 
 use crate::support::{call_in, run};
 
-/// A sandbox that is confined as far as this machine can. What keeps programs in is tested elsewhere.
+/// Returns a sandbox with the best isolation available here. Isolation is tested elsewhere.
 fn sandbox(dir: &tempfile::TempDir) -> Arc<dyn Sandbox> {
     let builder = LocalSandbox::builder(dir.path());
     let sandbox = builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox");
     Arc::new(sandbox)
 }
 
-/// The tools of one shell, called in one run.
+/// Tools of one shell, called in one run.
 struct Called {
     tools: Vec<Arc<dyn Tool>>,
     run: RunDriver,
@@ -75,7 +75,8 @@ impl Called {
             Place::Here => Self::over(sandbox(&dir), dir, set),
             #[cfg(feature = "e2b")]
             Place::Service => {
-                // Its files are in a directory of its own; it goes with the sandbox's connections.
+                // Its files are in a separate directory, which is removed with the sandbox's
+                // connections.
                 let service = service::Service::start().await;
                 let sandbox = Arc::new(service.sandbox().await);
                 Self { _service: Some(service), ..Self::over(sandbox, dir, set) }
@@ -104,7 +105,7 @@ impl Called {
         self.try_call(self.run.cx(), name, args).await.expect("gives").to_text()
     }
 
-    /// Starts a command in the background, and gives its id.
+    /// Starts a background command, and returns its id.
     async fn background(&self, command: &str) -> String {
         let args = json!({"command": command, "run_in_background": true});
         let started = self.try_call(self.run.cx(), "bash", args).await.expect("starts");

@@ -24,7 +24,7 @@ fn of_session(session: &str) -> RunDriver {
     RunDriver::new(RunParts::new(ids, any.engine().emitter().clone(), any.engine().log().clone()))
 }
 
-/// The sandboxes that were made, each with the session that it was made for.
+/// Created sandboxes, each with the session that it belongs to.
 type Made = Arc<Mutex<Vec<(String, MemorySandbox)>>>;
 
 fn sandboxes() -> (Made, PerSession) {
@@ -74,7 +74,7 @@ async fn a_sandbox_is_made_at_the_first_call_and_one_that_cannot_be_made_fails_t
     write(&tools, &one).await.expect("the others have theirs");
 }
 
-/// A tool that takes this long, over a sandbox.
+/// Returns a tool over a sandbox whose calls take this long.
 fn slow(longest: Duration) -> ToolSet {
     ToolSet::new("slow").tool(from_schema(
         "slow",

@@ -38,7 +38,7 @@ pub(crate) fn ask() -> ModelRequest {
     ModelRequest::new(detached_run(history).cx().clone())
 }
 
-/// As [`ask`], with what is heard meanwhile.
+/// Like [`ask`], with the streamed chunks.
 pub(crate) fn ask_and_listen() -> (ModelRequest, Arc<Mutex<Vec<Chunk>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (mut req, sink) = (ask(), heard.clone());

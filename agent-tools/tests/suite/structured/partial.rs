@@ -19,18 +19,18 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object or a list.
+/// Generates an object or a list.
 fn any_document() -> impl Strategy<Value = Value> {
     any_value().prop_map(|value| if value.is_object() || value.is_array() { value } else { json!([value]) })
 }
 
-/// The text with every character outside ASCII as an escape.
+/// Escapes every character outside ASCII.
 fn escaped(text: &str) -> String {
     let unit = |unit: u16| if unit < 128 { char::from(unit as u8).to_string() } else { format!("\\u{unit:04X}") };
     text.encode_utf16().map(unit).collect()
 }
 
-/// The text in pieces that end at these places, or near them.
+/// Splits the text at these places, or near them.
 fn pieces<'a>(text: &'a str, places: &[prop::sample::Index]) -> Vec<&'a str> {
     let border = |at| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let mut ends: Vec<_> = places.iter().map(|place| border(place.index(text.len() + 1))).collect();
@@ -136,7 +136,7 @@ fn many_small_pieces_cost_what_their_length_costs() {
     let whole = Value::Object(fields);
     let text = whole.to_string();
     let (mut json, mut seen) = (PartialJson::new(), 0);
-    // Were the value made anew for each of these million pieces, this would take minutes.
+    // Rebuilding the value for each of these million pieces would take minutes.
     for piece in text.as_bytes().chunks(1) {
         json.push(std::str::from_utf8(piece).expect("ASCII"));
         seen += usize::from(json.value().is_some());

@@ -64,7 +64,7 @@ struct Flat {
     by_name: BTreeMap<String, Vec<Plain>>,
 }
 
-/// The value comes back, however the model is asked, and however it wraps its answer.
+/// Checks that the value survives a round trip, in every mode, and with every wrapping.
 async fn comes_back<T: Serialize + DeserializeOwned + JsonSchema + Debug + PartialEq + 'static>(value: T) {
     let bare = serde_json::to_value(&value).expect("serialises");
     for mode in [AnswerMode::Native, AnswerMode::Tool, AnswerMode::Prompt] {

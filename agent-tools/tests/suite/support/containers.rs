@@ -2,10 +2,12 @@
 
 use agent_tools::sandbox::{ContainerSandbox, ContainerSandboxBuilder};
 
-/// The variable with the name of the image. It needs a shell and the usual small programs; with perl, more is tried.
+/// Environment variable with the name of the image. It needs a shell and the usual utilities; with
+/// perl, more is tested.
 const IMAGE: &str = "CONTAINER_TEST_IMAGE";
 
-/// A sandbox of the engine that is found, or none: then the test says that it is skipped.
+/// Returns a sandbox of the engine that is found, or `None`: the test then reports that it is
+/// skipped.
 pub(crate) async fn sandbox(
     set: impl FnOnce(ContainerSandboxBuilder) -> ContainerSandboxBuilder,
 ) -> Option<ContainerSandbox> {
@@ -13,6 +15,6 @@ pub(crate) async fn sandbox(
         println!("skipped: {IMAGE} names no image");
         return None;
     };
-    // Who names an image wants to see it run.
+    // If an image is named, a failure is an error.
     Some(set(ContainerSandbox::builder(image)).build().await.expect("an engine and the image"))
 }

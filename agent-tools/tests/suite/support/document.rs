@@ -1,6 +1,6 @@
-//! A PDF.
+//! PDF documents.
 
-/// A PDF with a page for each text.
+/// Creates a PDF with one page per text.
 pub(crate) fn pdf(texts: &[&str]) -> Vec<u8> {
     let kids: Vec<_> = (0..texts.len()).map(|i| format!("{} 0 R", 5 + 2 * i)).collect();
     let mut objects = vec![

@@ -17,7 +17,7 @@ use agent_core::{
 use agent_tools::ArgumentSchema;
 use serde_json::Value;
 
-/// A run with these handles.
+/// Creates a run with these handles.
 pub(crate) fn run(resources: Resources) -> RunDriver {
     let detached = detached_run(History::default());
     let cx = detached.cx();
@@ -32,7 +32,7 @@ pub(crate) fn request(cx: &RunCx, tool: &dyn Tool, args: Value) -> ToolRequest {
     ToolRequest::new(cx.clone(), call, args)
 }
 
-/// Checks the arguments and calls the tool.
+/// Validates the arguments and calls the tool.
 pub(crate) async fn call_in(cx: &RunCx, tool: &dyn Tool, args: Value) -> Result<ToolOutput> {
     ArgumentSchema::compile(&tool.spec())?.check(&args, &[])?;
     tool.call(request(cx, tool, args)).await

@@ -16,7 +16,7 @@ pub(crate) struct Answer {
     pub(crate) hangs: bool,
 }
 
-/// An answer with these headers, each ending a line, and this body.
+/// Creates a response with these headers, each ending a line, and this body.
 pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Answer {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
@@ -31,7 +31,7 @@ pub(crate) fn redirect(to: &str) -> Answer {
     answer("302 Found", &format!("location: {to}\r\n"), "")
 }
 
-/// A server on loopback. It answers requests by their path, and notes them.
+/// Loopback server that responds to requests by path, and records them.
 pub(crate) struct Server {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow, compressed or broken.
+//! Bodies that are too large, too slow, compressed or corrupt.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::{
     tools::{builder, fetch, inside, tool},
 };
 
-/// Largest page in these tests.
+/// Maximum page size in these tests, in bytes.
 const MOST: usize = 64 << 10;
 
 async fn written<W: AsyncWrite + Unpin>(mut encoder: W, plain: &[u8], into: impl FnOnce(W) -> Vec<u8>) -> Vec<u8> {
@@ -68,7 +68,7 @@ async fn a_bomb_in_a_bomb_and_what_is_no_encoding_are_refused() {
         ("zstd", b"no zstd".to_vec(), Err("damaged")),
         ("br", vec![0xff; 100], Err("damaged")),
         ("deflate", vec![0xff; 100], Err("damaged")),
-        // A frame of Zstandard that wants a window of 128 MiB.
+        // A Zstandard frame that requires a window of 128 MiB.
         ("zstd", vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x88, 0x01, 0x00, 0x00], Err("damaged")),
     ];
     for (encoding, body, expected) in cases {

@@ -1,4 +1,4 @@
-//! Web tools, against servers on loopback.
+//! Web tools, with servers on loopback.
 
 use crate::support;
 

@@ -56,7 +56,7 @@ async fn nothing_that_is_not_of_the_public_internet_is_connected_to() {
     let web = Web::builder().ignore_robots().allow(format!("*:{port}")).build().expect("builds");
     for host in hosts {
         let e = fetch(&web, &format!("http://{host}:{port}/")).await.expect_err(host);
-        // Not every machine knows `localhost.`, with a dot.
+        // Not every machine resolves `localhost.`, with a dot.
         let whys = ["not on the public internet", "secrets of this machine", "cannot be found"];
         assert!(whys.iter().any(|why| e.contains(why)), "{host}: {e}");
     }

@@ -80,7 +80,8 @@ async fn a_link_that_is_swapped_between_check_and_use_leads_nowhere() {
         let over = over.clone();
         move || {
             while !over.load(Ordering::Relaxed) {
-                // `a` is a folder, then nothing, then a link that leads out; `link` leads in, then out.
+                // `a` is a folder, then nothing, then a link that leads out; `link` leads in, then
+                // out.
                 fs::rename(root.join("a"), root.join("kept")).expect("moves");
                 for target in [&*outside, Path::new("b")] {
                     symlink(target, root.join("a")).expect("links");

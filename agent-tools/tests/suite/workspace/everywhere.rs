@@ -35,11 +35,11 @@ impl Sandbox for StartsOnly {
     }
 }
 
-/// One place, and an agent that works there.
+/// Storage, and an agent that works there.
 struct Tried {
     what: &'static str,
     workspace: Workspace,
-    /// The same files, for the test.
+    /// Direct access to the same files.
     sandbox: Arc<dyn Sandbox>,
     run: RunDriver,
     _dir: TempDir,
@@ -50,7 +50,7 @@ fn local(dir: &Path) -> LocalSandbox {
     builder.clone().build().or_else(|_| builder.isolation(Isolation::None).build()).expect("a sandbox")
 }
 
-/// A workspace, and the sandbox of the same files.
+/// Workspace, and the sandbox with the same files.
 type Made = (Workspace, Arc<dyn Sandbox>);
 
 async fn places() -> Vec<Tried> {
@@ -193,7 +193,7 @@ async fn what_cannot_be_used_is_told_in_the_same_words_wherever_it_lies() {
             ("list_files", json!({"path": "nowhere"}), "ERROR 'nowhere' does not exist"),
         ] {
             let said = place.call(tool, args).await;
-            // Where each folder costs a program, the time for a hint may be up before it is found.
+            // If each folder needs a program, the time for a hint may end before it is found.
             let hint = "; did you mean src/main.rs?";
             let is_far = matches!(what, "a shell alone" | "a container");
             assert!(
@@ -212,7 +212,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_overwritten_wherever_it_li
         place.put("f", "theirs").await;
         let unread = place.call("write_file", write.clone()).await;
         assert!(unread.contains("you have not read all of it"), "{what}: {unread}");
-        // One file has one name, however its path is written.
+        // A file has one identity, however its path is spelled.
         let path = Path::new(place.sandbox.root()).join("f");
         place.call("read_file", json!({"path": path})).await;
         place.run.next_step();
@@ -226,7 +226,7 @@ async fn a_file_that_changed_since_it_was_read_is_not_overwritten_wherever_it_li
     }
 }
 
-/// A sandbox whose files are its shell's, and its directory on the host.
+/// Returns a sandbox whose file operations use its shell, and its directory on the host.
 fn by_shell() -> (TempDir, StartsOnly) {
     let dir = tempfile::tempdir().expect("a directory");
     let sandbox = StartsOnly(local(dir.path()));
@@ -277,7 +277,7 @@ async fn an_answer_of_a_shell_that_is_none_is_an_error_and_no_file() {
     assert_eq!(call_in(run.cx(), &tool, json!({})).await.expect("lists").to_text(), "d/\nok (3 bytes)");
 }
 
-/// A sandbox whose shell says the same, whatever it is asked.
+/// Sandbox whose shell always has the same output.
 #[derive(Debug)]
 struct Says(&'static str);
 

@@ -1,4 +1,4 @@
-//! `apply_patch` and `multi_edit`, and what agents have seen.
+//! `apply_patch` and `multi_edit`, and the contents that agents know.
 
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 

@@ -63,8 +63,8 @@ pub(crate) trait Wire: Sync {
     /// Folds the stream naively to the equivalent whole body.
     fn whole(&self, frames: &[Value]) -> Value;
 
-    /// Returns the assistant's turn in a whole body, in the form in which it is sent back, or `None`
-    /// if the body has no turn.
+    /// Returns the assistant's turn in a whole body, in the form in which it is sent back, or
+    /// `None` if the body has no turn.
     fn turn(&self, whole: &Value) -> Option<Value>;
 
     /// Returns the content of the turn.

@@ -32,7 +32,7 @@ pub(crate) fn run_as(ids: RunIds, change: impl FnOnce(&mut RunParts)) -> RunDriv
     RunDriver::new(parts)
 }
 
-/// The tool that the client offers under this name.
+/// Returns the client's tool of this name.
 pub(crate) async fn tool(client: &Client, name: &str) -> Arc<dyn Tool> {
     let run = run(|_| {});
     let tools = client.tools(run.cx()).await.expect("tools");
@@ -55,7 +55,7 @@ pub(crate) async fn call(client: &Client, name: &str, args: Value) -> Result<Too
     call_in(run(|_| {}).cx(), client, name, args).await
 }
 
-/// The names of the tools that the client offers.
+/// Returns the names of the client's tools.
 pub(crate) async fn names(client: &Client) -> Vec<String> {
     let run = run(|_| {});
     client.tools(run.cx()).await.expect("tools").iter().map(|tool| tool.spec().name).collect()

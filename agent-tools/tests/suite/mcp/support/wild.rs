@@ -7,8 +7,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 /// Misbehaviours of a server, in words such as `hang tools/call`, `die initialize`, `large 1000`,
 /// `garbage` and `nonsense`.
 ///
-/// One that `asks` asks a person in each call. One that is `late` never answers its first call, and asks for it in the middle of the
-/// next one. One that `relists` says in each call that its tools changed, and then never lists them. `pages` is a list without end.
+/// A server that `asks` makes an elicitation request in each call. A `late` server never answers
+/// its first call, and makes its request during the next one. A server that `relists` announces
+/// changed tools in each call, and then never lists them. `pages` lists tools endlessly.
 #[derive(Clone)]
 pub(crate) struct Wild(pub(crate) String);
 
@@ -29,7 +30,7 @@ pub(crate) fn builder(how: &str) -> ClientBuilder {
 }
 
 impl Wild {
-    /// Serves until its input ends, or it dies.
+    /// Serves until its input ends, or it crashes.
     pub(crate) async fn serve(&self, reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) {
         let mut lines = BufReader::new(reader).lines();
         let (what, of) = self.0.split_once(' ').unwrap_or((&self.0, ""));

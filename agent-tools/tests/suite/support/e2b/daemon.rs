@@ -1,4 +1,4 @@
-//! Files, as the daemon of a sandbox gives them.
+//! File API of a sandbox's daemon.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +41,7 @@ fn download(path: &Path) -> Answer {
     }
 }
 
-/// The parts of a form: their file names and contents.
+/// Returns the parts of a form: file names and contents.
 fn parts(kind: &str, body: &[u8]) -> Vec<(String, Vec<u8>)> {
     let boundary = kind.strip_prefix("multipart/form-data; boundary=").expect("is a form");
     let (mark, mut rest) = (format!("--{boundary}"), body);
@@ -73,7 +73,7 @@ pub(super) fn filesystem(method: &str, body: &[u8]) -> Answer {
     };
     match answer {
         Ok(answer) => json_answer(200, &answer),
-        // As the daemon does, a path below a file is one that is not there.
+        // Like the daemon, treats a path below a file as missing.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound) => {
             json_answer(404, &json!({"code": "not_found", "message": "path not found"}))
         }
@@ -95,7 +95,7 @@ fn entry(path: &Path) -> io::Result<Value> {
     };
     entry.insert("type".into(), kind(&told).into());
     entry.insert("mode".into(), (told.permissions().mode() & 0o777).into());
-    // Nothing that is zero is written, and a number of 64 bits as a text.
+    // Zero is omitted, and a 64-bit number is encoded as a string.
     if told.len() > 0 {
         entry.insert("size".into(), told.len().to_string().into());
     }

@@ -37,11 +37,11 @@ pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 /// Replaces the regular response to a request.
 pub(crate) type Trouble = dyn Fn(&str) -> Option<Answer> + Send + Sync;
 
-/// The service. Cheap to clone; its files go with the last clone.
+/// Simulated service. Cheap to clone; its files are removed with the last clone.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) port: u16,
-    /// The directory in which sandboxes have theirs.
+    /// Directory that contains the sandboxes' directories.
     pub(crate) base: Arc<TempDir>,
     state: Arc<Mutex<State>>,
 }
@@ -52,12 +52,12 @@ struct State {
     made: usize,
     machines: BTreeMap<String, Machine>,
     connections: usize,
-    /// Requests as they came: method, path, and the names of secrets that came along.
+    /// Received requests: method, path, and the names of the secrets that they carried.
     seen: Vec<String>,
     trouble: Option<Box<Trouble>>,
 }
 
-/// A sandbox.
+/// Simulated sandbox.
 struct Machine {
     id: String,
     token: String,
@@ -96,7 +96,7 @@ impl Service {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A builder of a sandbox of this service, with a directory of its own.
+    /// Returns a builder for a sandbox of this service, with its own directory.
     pub(crate) fn builder(&self, template: &str) -> E2bSandboxBuilder {
         let root = tempfile::Builder::new().tempdir_in(self.base.path()).expect("a directory").keep();
         let root = root.join("root").to_str().expect("is text").to_owned();
@@ -122,7 +122,7 @@ impl Service {
         self.state().seen.clone()
     }
 
-    /// Lets the time of a sandbox be over.
+    /// Lets the lease of a sandbox expire.
     pub(crate) fn end_lease(&self, id: &str) {
         self.state().machines.get_mut(id).expect("is there").ends = Instant::now();
     }
@@ -156,7 +156,7 @@ impl Service {
         }
     }
 
-    /// Notes the request, and says why it is not answered as it should be.
+    /// Records the request; returns the reason why it is rejected.
     fn refusal(&self, head: &Parts) -> Option<Answer> {
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
         let line = format!("{} {}", head.method, head.uri);
@@ -273,7 +273,7 @@ impl State {
         }
     }
 
-    /// One for each page.
+    /// Returns one sandbox per page.
     fn list(&self, query: &str) -> Answer {
         let query: BTreeMap<_, _> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let wanted: Vec<_> = url::form_urlencoded::parse(query["metadata"].as_bytes()).into_owned().collect();
@@ -291,7 +291,7 @@ impl State {
     }
 }
 
-/// When a lease ends that begins now.
+/// Returns the expiry of a lease that starts now.
 fn ends(body: &Value) -> Instant {
     Instant::now() + Duration::from_secs(body["timeout"].as_u64().expect("is said"))
 }
@@ -301,7 +301,7 @@ impl Machine {
         json!({"sandboxID": id, "envdAccessToken": self.token, "domain": null, "templateID": "base", "envdVersion": "9"})
     }
 
-    /// All connections of a machine that is halted are gone.
+    /// Closes all connections of a paused machine.
     fn pause(&mut self, halts: bool) {
         self.is_paused = halts;
         for program in self.programs.values() {
@@ -315,7 +315,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Its temporary directory is one of this machine.
+        // Its temporary directory is on this machine.
         drop(std::fs::remove_dir_all(format!("/tmp/agent-{}", self.id)));
         for program in self.programs.values() {
             program.signal("KILL");

@@ -1,4 +1,4 @@
-//! Programs, as the daemon of a sandbox runs them.
+//! Process API of a sandbox's daemon.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use super::{Answer, Service, json_answer};
 
 type Follower = mpsc::Sender<Bytes>;
 
-/// A program that runs.
+/// Running program.
 pub(super) struct Program {
     pid: u32,
     input: Held<Option<ChildStdin>>,
@@ -31,7 +31,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Sends a signal to all that it has started, but for what has left its group.
+    /// Sends a signal to all its descendants, except those that have left its process group.
     pub(super) fn signal(&self, signal: &str) {
         let group = format!("-{}", self.pid);
         drop(std::process::Command::new("kill").args(["-s", signal, "--", &group]).stderr(Stdio::null()).status());
@@ -162,7 +162,7 @@ impl Service {
     }
 }
 
-/// The one message of a body.
+/// Decodes the only message of a body.
 fn message(body: &[u8]) -> Value {
     let length = u32::from_be_bytes(body[1..5].try_into().expect("are four"));
     assert_eq!((body[0], length as usize), (0, body.len() - 5));
@@ -175,7 +175,7 @@ pub(crate) fn frame(flags: u8, message: &Value) -> Bytes {
     [&[flags], &length[..], message.as_bytes()].concat().into()
 }
 
-/// An answer that says what comes, and ends with the channel.
+/// Returns a streaming response that ends with the channel.
 pub(crate) fn stream(told: mpsc::Receiver<Bytes>) -> Answer {
     let frames = futures::stream::unfold(told, |mut told| async move {
         let piece = told.recv().await?;
