@@ -13,7 +13,7 @@ use agent_core::ErrorKind;
 use agent_tools::sandbox::{Command, Isolation, LocalSandbox, Sandbox};
 use tempfile::TempDir;
 
-use crate::{
+use super::{
     Place,
     escape::{Host, SECRET},
     isolations, run,
