@@ -137,7 +137,7 @@ fn is_within(test: &str, folder: &Path) -> bool {
     let output = std::process::Command::new("/bin/bash")
         .args(["-c", closed, "bash"])
         .arg(env::current_exe().expect("is there"))
-        .args(["--exact", &format!("variables::{test}"), "--nocapture"])
+        .args(["--exact", &format!("sandbox::variables::{test}"), "--nocapture"])
         .env("PATH", path.expect("a path"))
         .env(ROLE, folder)
         .stdin(Stdio::null())
