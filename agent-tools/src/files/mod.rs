@@ -178,7 +178,7 @@ impl Files {
         self.replace_like(path, content, None)
     }
 
-    /// As [`replace`](Self::replace); a file that is new has the permissions of the file `like`.
+    /// Like [`replace`](Self::replace); a new file gets the permissions of the file `like`.
     pub(crate) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
         self.allow_size(path, content.len() as u64)?;
         self.root.place.replace(path, content, like).map_err(|e| self.explain(path, &e))

@@ -18,7 +18,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The calls that are under way at one server.
+/// Running calls at one server.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Mutex<Vec<(RequestId, ProgressToken, Arc<Call>)>>,
@@ -33,7 +33,7 @@ pub(super) struct Calls {
 /// Maximum of elicitation and sampling requests per call.
 const QUESTIONS: u32 = 100;
 
-/// The most notes of progress of one call that are passed on.
+/// Maximum of forwarded progress notifications per call.
 const PROGRESS: u32 = 10_000;
 
 /// A call that is under way.
@@ -42,11 +42,11 @@ pub(super) struct Call {
     pub(super) req: ToolRequest,
     /// Number of times that the server made each request.
     asked: Mutex<BTreeMap<String, u32>>,
-    /// How often the server told how far it is.
+    /// Number of progress notifications so far.
     told: AtomicU32,
     /// Cancelled when the call is over, so that nothing is done for it any more.
     pub(super) over: CancellationToken,
-    /// Why the call must end at once: it is to wait for an answer.
+    /// Reason why the call must end immediately: it has to wait for an answer.
     stopped: Mutex<Option<Error>>,
     pub(super) stop: CancellationToken,
 }
@@ -65,8 +65,8 @@ impl Call {
         Arc::new(Self { req, asked: Mutex::default(), told: AtomicU32::new(0), over, stopped: Mutex::default(), stop })
     }
 
-    /// Names a question of the server by what it asks, and how often it asked that before: the same when the call is made again,
-    /// in whatever order questions come then.
+    /// Names a request of the server by its content and its repetition count: stable when the call
+    /// is repeated, whatever the order of requests then.
     ///
     /// # Errors
     /// If the server exceeds the maximum of requests.
@@ -83,7 +83,7 @@ impl Call {
         Ok(format!("{digest}-{times}"))
     }
 
-    /// Passes on how far the server is.
+    /// Forwards a progress notification to the run.
     pub(super) fn progress(&self, progress: Value) {
         if self.told.fetch_add(1, Ordering::Relaxed) < PROGRESS {
             self.req.progress(progress);

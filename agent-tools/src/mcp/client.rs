@@ -15,7 +15,7 @@ use super::{
     settings::Settings,
 };
 
-/// The most characters that a server says of itself.
+/// Maximum length of a server's instructions, in characters.
 const INSTRUCTIONS: usize = 64_000;
 
 /// How long a ping may take.
@@ -61,12 +61,12 @@ impl Client {
         Self { link: Link::new(settings), list: Arc::default() }
     }
 
-    /// The same server without the list of its tools, for what is in that list.
+    /// Returns a client of the same server without the tool list, for the entries of that list.
     pub(super) fn apart(&self) -> Self {
         Self { link: self.link.clone(), list: Arc::default() }
     }
 
-    /// The name of the server.
+    /// Returns the name of the server.
     pub fn name(&self) -> &str {
         &self.link.settings.name
     }

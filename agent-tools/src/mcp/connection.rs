@@ -99,7 +99,7 @@ impl Connection {
     }
 
     /// Returns true if the connection must not be used for further calls: a late request of a
-    /// cancelled call could not be told from theirs.
+    /// cancelled call would be indistinguishable from theirs.
     pub(super) fn is_spent(&self) -> bool {
         self.calls.may_be_confused(self.turn.is_some())
     }

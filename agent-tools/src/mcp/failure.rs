@@ -7,7 +7,7 @@ use rmcp::{ServiceError, service::ClientInitializeError};
 
 use super::{endpoint::Kind, settings::Settings};
 
-/// The most characters that are taken from a server's error.
+/// Maximum length of a server's error message, in characters.
 const LONGEST: usize = 2000;
 
 /// Converts the error of a request.

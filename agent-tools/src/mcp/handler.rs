@@ -39,7 +39,7 @@ use super::{
 /// Maximum size of an elicitation request, in bytes.
 const QUESTION: usize = 64 * 1024;
 
-/// The most characters of the URI of a resource that changed.
+/// Maximum length of a changed resource's URI, in characters.
 const URI: usize = 4096;
 
 /// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
@@ -56,11 +56,11 @@ pub(super) struct Handler {
 /// Change notifications of a server, across connections.
 #[derive(Debug)]
 pub(super) struct News {
-    /// Counts the changes of its list of tools.
+    /// Number of tool list changes.
     tools: AtomicU64,
     /// The lists that changed.
     pub(super) lists: broadcast::Sender<ListChange>,
-    /// The resources that changed, by their URIs.
+    /// Changed resources, by URI.
     pub(super) resources: broadcast::Sender<String>,
 }
 

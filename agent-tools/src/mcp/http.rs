@@ -24,7 +24,7 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 
 type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
-/// How often a request is made again with another token.
+/// Maximum of token renewals per request.
 const RENEWALS: usize = 3;
 
 /// Creates a streamable HTTP transport. Sends nothing yet.
@@ -50,7 +50,7 @@ pub(super) fn builder() -> Result<reqwest::ClientBuilder> {
     Ok(builder.redirect(reqwest::redirect::Policy::none()))
 }
 
-/// The requests to a server, with the token that it wants.
+/// HTTP client of a server, with its access token.
 #[derive(Clone)]
 pub(super) struct Web {
     client: reqwest::Client,

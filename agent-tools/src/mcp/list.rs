@@ -1,4 +1,4 @@
-//! The tools of a server that are known, and when they are listed anew.
+//! Cached tool list of a server, and its refresh.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use super::{
     tool::ServerTool,
 };
 
-/// How long tools that are known are waited for when the server says that they changed.
+/// Time that a refresh of a known list may take before the old list is used.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// The most characters of a description.
@@ -32,7 +32,8 @@ const TOOL: usize = 256 * 1024;
 /// Cached tool list.
 #[derive(Default)]
 pub(super) struct List {
-    /// How often the server's tools had changed when these were listed; unset before they were.
+    /// Change count of the server's list when these tools were listed; `None` before the first
+    /// listing.
     changes: Option<u64>,
     remote: Vec<(RemoteTool, String, Arc<dyn Tool>)>,
     /// The tools to look at resources, once the server had some.

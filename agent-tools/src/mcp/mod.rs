@@ -15,9 +15,9 @@
 //! | hints that a tool only reads, or is idempotent | its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`, unless hints are [distrusted](ClientBuilder::distrust_hints); else it is `AtMostOnce` |
 //! | hints that a tool may destroy something, or not, and what it reaches | its [`ToolHints`](agent_core::tool::ToolHints) say so: approvals that [ask about what is risky](agent_core::ToolRequest::is_risky) go by that |
 //! | gives text, images, sound, resources | parts of the result; a link to a resource, and what no provider takes, is text that says so |
-//! | gives structured content | the [value](agent_core::ToolOutput::as_value) of the result; an error result if it does not fit the output schema of its tool, unless [unchecked](ClientBuilder::unchecked_output) |
-//! | says that a call failed | an error result, with what the server gave |
-//! | gives more than [`max_result`](ClientBuilder::max_result) | an error result that says how much it was |
+//! | returns structured content | the [value](agent_core::ToolOutput::as_value) of the result; an error result if it violates the output schema of its tool, unless [unchecked](ClientBuilder::unchecked_output) |
+//! | reports that a call failed | an error result, with the server's content |
+//! | returns more than [`max_result`](ClientBuilder::max_result) | an error result that states the size |
 //! | tells how far it is | an event [`ToolProgress`](agent_core::EventKind::ToolProgress) |
 //! | logs | `tracing` |
 //!

@@ -111,7 +111,7 @@ impl Settings {
         self.timeouts.get(tool).copied().unwrap_or(self.timeout)
     }
 
-    /// What repeating a call would do, as far as the server is believed.
+    /// Returns the effect of repeating a call, as far as the server's hints are trusted.
     pub(super) fn effect_of(&self, tool: &RemoteTool) -> Effect {
         match self.believed(tool) {
             Some(hints) if hints.read_only_hint == Some(true) => Effect::Pure,
@@ -120,7 +120,7 @@ impl Settings {
         }
     }
 
-    /// What a call may do to the world, as far as the server is believed.
+    /// Returns the hints on a call's side effects, as far as the server is trusted.
     pub(super) fn hints_of(&self, tool: &RemoteTool) -> ToolHints {
         let (mut hints, said) = (ToolHints::default(), self.believed(tool));
         hints.destructive = said.and_then(|said| said.destructive_hint);

@@ -73,7 +73,7 @@ impl ServerTool {
     /// Creates the server's tool under the name `name`.
     ///
     /// # Errors
-    /// If its schema is none.
+    /// If its schema is invalid.
     pub(super) fn new(link: &Arc<Link>, name: String, remote: &RemoteTool) -> Result<Self> {
         let mut parameters = Value::Object((*remote.input_schema).clone());
         if parameters.get("type").is_none() {

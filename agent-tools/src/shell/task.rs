@@ -14,7 +14,7 @@ use tokio::{sync::Notify, time::timeout};
 use super::{Shell, transcript::Transcript};
 use crate::sandbox::{Command, Exit, Input, Process};
 
-/// How long a program is given to take its input.
+/// Timeout for a program to read its input.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Commands in the background, by session and name. Dropped, all of them end.
@@ -40,12 +40,12 @@ pub(super) struct Task {
 struct State {
     /// Output that was not read yet.
     unread: Transcript,
-    /// How it ended; the inner one is none if that is not known.
+    /// Exit status, once the command has ended; the inner `None` if it is unknown.
     ended: Option<Option<Exit>>,
 }
 
 impl Tasks {
-    /// Starts a command, and gives its name.
+    /// Starts a command, and returns its name.
     pub(super) async fn start(&self, shell: &Shell, command: Command, cx: &RunCx) -> Result<String> {
         let key = self.reserve(shell.limits.tasks, cx)?;
         match shell.sandbox.start(command).await {
@@ -113,7 +113,7 @@ impl Task {
         let state = State { unread: Transcript::new(most, most), ended: None };
         let task = Self { state: Mutex::new(state), news: Notify::new(), input: tokio::sync::Mutex::new(input), kill };
         let task = Arc::new(task);
-        // The program ends when nobody can ask for it any more, too.
+        // The program also ends when nothing refers to its task any more.
         tokio::spawn(drive(process, task.kill.clone(), Arc::downgrade(&task)));
         task
     }

@@ -1,4 +1,4 @@
-//! How often a host is asked.
+//! Per-host request throttle.
 
 use std::{
     collections::HashMap,

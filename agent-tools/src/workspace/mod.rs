@@ -37,8 +37,10 @@ use crate::{
 /// Parameters have aliases that models know from training: `file_path`, `old_string`, `new_string`,
 /// `new_source` and others are mapped to those of the schema.
 ///
-/// A file is not replaced or removed as a whole by an agent that has not been shown all of it as it is, nor in the message that reads it. Parts of it are changed wherever they are
-/// found; the agent is told if the file had changed since. What agents have read is known to this process alone, and to each session apart.
+/// An agent cannot replace or remove a whole file unless it has read all of the current content, in
+/// an earlier message. Parts of a file can be changed without that; the output notes if the file
+/// has changed since it was read. The record of contents that agents have read exists per session,
+/// and in this process only.
 ///
 /// Listing, finding and searching leave out what `.gitignore` files leave out, and hidden files. Files are replaced as a
 /// whole: a reader sees the old content or the new one, never a part.
@@ -61,13 +63,14 @@ impl Workspace {
     /// Opens the files below `dir`.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if it is not a directory that can be opened.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `dir` is not a directory that can be
+    /// opened.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
         Ok(Self { files: Files::open_root(dir.as_ref(), "workspace")?, read_only: false })
     }
 
-    /// The files of a [`Sandbox`](crate::sandbox::Sandbox), wherever it is: with [`Shell`](crate::Shell) over the same one, commands and tools see the
-    /// same files.
+    /// Uses the files of a [`Sandbox`](crate::sandbox::Sandbox), local or remote: with
+    /// [`Shell`](crate::Shell) over the same sandbox, commands and tools see the same files.
     ///
     /// Paths are those that programs see, relative to the sandbox's root or absolute: the sandbox
     /// confines them. A file moved by a patch gets the permissions of a new file, and
@@ -92,7 +95,7 @@ impl Workspace {
         Self { files: Files::of(in_sandbox::InSandbox::new(sandbox), "sandbox"), read_only: false }
     }
 
-    /// Leaves out the tools that change files.
+    /// Removes the tools that change files.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;

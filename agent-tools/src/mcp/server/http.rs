@@ -29,7 +29,7 @@ type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// The most connections and sessions at once.
+/// Maximum of concurrent connections, and of sessions.
 const MOST: usize = 1024;
 
 /// Maximum size of a request in bytes.

@@ -1,4 +1,4 @@
-//! Tools, agents, resources and prompts, served to clients of the Model Context Protocol.
+//! MCP server for tools, agents, resources and prompts.
 
 mod ask;
 mod builder;

@@ -17,7 +17,7 @@ pub(super) struct Room {
 /// The system's own programs, which are there on each machine or are read by most.
 pub(super) const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"];
 
-/// What programs need of `/etc`: nothing that is a secret.
+/// Files of `/etc` that programs need, none of them secret.
 pub(super) const ETC: [&str; 25] = [
     "/etc/alternatives",
     "/etc/ca-certificates",

@@ -9,8 +9,8 @@ type Alike = fn(&str, &str) -> bool;
 
 const ALIKE: [Alike; 3] = [|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 
-/// The text with the chunks applied, each after the one before. Lines that stay keep their ends; new ones end as the first line does.
-/// With it, the lines at which the chunks were found, counted from 1.
+/// Applies the chunks in order; returns the new text, and the lines at which the chunks were found,
+/// counted from 1. Unchanged lines keep their line endings; new ones get that of the first line.
 pub(super) fn apply(text: &str, chunks: &[Chunk], shown: &str) -> Result<(String, Vec<usize>)> {
     let whole: Vec<&str> = text.split_inclusive('\n').collect();
     let lines: Vec<&str> = whole.iter().map(|line| line.trim_end_matches(['\r', '\n'])).collect();
@@ -66,8 +66,8 @@ impl Out<'_> {
     }
 }
 
-/// Where the lines of a chunk begin, at or after `from`; and without the empty lines at its edges if it fits only so, which stand there
-/// for the eye.
+/// Returns the first line of a chunk's match at or after `from`, and the chunk, without the empty
+/// lines at its edges if it matches only without them: those are for readability.
 fn place<'a>(lines: &[&str], from: usize, chunk: &'a Chunk, shown: &str) -> Result<(usize, &'a [Line])> {
     let whole = find(lines, from, chunk, &chunk.lines, shown);
     let bare = |line: &Line| *line != Line::Same(String::new());
@@ -105,7 +105,7 @@ fn find(lines: &[&str], from: usize, chunk: &Chunk, wanted: &[Line], shown: &str
         ALIKE.iter().map(at).find(|places| !places.is_empty())
     });
     match found.as_deref() {
-        // What comes first after a line that was named, or after what was changed before, is meant.
+        // The first match after an anchor, or after the previous change, is the intended one.
         Some([at]) => Ok(*at),
         Some([at, ..]) if anchors == Anchors::Found || from > 0 => Ok(*at),
         Some(places) => {
@@ -128,14 +128,15 @@ fn find(lines: &[&str], from: usize, chunk: &Chunk, wanted: &[Line], shown: &str
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Anchors {
-    /// There are none.
+    /// No anchors are given.
     None,
     Found,
     /// An anchor is not in the file: the lines of the chunk must suffice.
     Missing,
 }
 
-/// The line after the last anchor. One that stands only before is where the chunk is already: a class that is named again.
+/// Returns the line after the last anchor. An anchor that only occurs earlier names the current
+/// position, such as a repeated class name.
 fn anchored(lines: &[&str], mut from: usize, anchors: &[String]) -> (usize, Anchors) {
     let mut state = Anchors::None;
     for anchor in anchors {

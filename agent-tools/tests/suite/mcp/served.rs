@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::support::*;
 
-/// How often a tool decided.
+/// Number of decisions that a tool made.
 static DECIDED: AtomicUsize = AtomicUsize::new(0);
 
-/// How often a tool began to wait.
+/// Number of times that a tool started to wait.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// How often a tool saw that it was cancelled.
+/// Number of times that a tool saw its cancellation.
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
 
 fn server() -> ServerBuilder {
@@ -51,7 +51,7 @@ fn server() -> ServerBuilder {
     let panic = from_schema("panic", "Panics.", any(), async |_: Value, _: ToolRequest| -> Value { panic!("hush") });
     let count = from_schema("count", "Counts.", any(), async |_: Value, req: ToolRequest| {
         (1..=3).for_each(|n| req.progress(json!({"progress": n, "total": 3})));
-        // What is told is told before the end.
+        // Notifications arrive before the response.
         tokio::time::sleep(Duration::from_millis(50)).await;
         "counted"
     });
