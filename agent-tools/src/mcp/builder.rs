@@ -114,8 +114,8 @@ impl ClientBuilder {
     }
 
     /// Allows the server to ask people during a call: see
-    /// [elicitation](super#questions-of-a-server). Over streams, which do not identify the call
-    /// that asks, calls then run one at a time. Default: the capability is not declared.
+    /// [elicitation](super#questions-of-a-server). Over connections that do not identify
+    /// the call that asks, calls then run one at a time. Default: the capability is not declared.
     pub fn elicitation(mut self) -> Self {
         self.0.asks = true;
         self
@@ -149,8 +149,8 @@ impl ClientBuilder {
     }
 
     /// Allows the server to call this model during a call. The model call is part of the run and
-    /// counts against its budget; over streams, which do not identify the call that asks, calls
-    /// then run one at a time. Default: the capability is not declared.
+    /// counts against its budget; over connections that do not identify the call that
+    /// asks, calls then run one at a time. Default: the capability is not declared.
     pub fn sampling(mut self, model: impl Model) -> Self {
         self.0.model = Some(Arc::new(model));
         self

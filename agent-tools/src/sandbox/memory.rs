@@ -47,7 +47,7 @@ impl MemorySandbox {
         Self { files: Arc::default(), snapshots: Arc::default(), programs: BTreeMap::new(), guarantees }
     }
 
-    /// Adds a program: a function of its input that returns output and exit status. A shell is the
+    /// Adds a program: a function from a command to output and exit status. A shell is the
     /// program `sh`.
     #[must_use]
     pub fn program(

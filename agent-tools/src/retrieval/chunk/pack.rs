@@ -6,8 +6,8 @@ use agent_core::TokenCounter;
 
 use super::{cut::Cut, pieces::Pieces};
 
-/// Divisors of a chunk: it must be this full before a new section ends it, and this full before a
-/// good cut point is better than more text.
+/// Divisors of the room in a chunk: the share that must be full before a new section ends the
+/// chunk, and the share from which a good cut point is better than more text.
 const NEW_FROM: u64 = 4;
 const GOOD_FROM: u64 = 2;
 
@@ -77,8 +77,8 @@ fn end_of(pieces: &Pieces, from: usize, room: u64) -> usize {
     best.or(ends.last()).map_or(from + 1, |(at, _)| *at)
 }
 
-/// Returns the start of the overlap of a chunk after these pieces: never before the start of a
-/// section or item.
+/// Returns the start of the overlap of a chunk that follows these pieces. A chunk that starts a
+/// section or item has no overlap, and an overlap starts no earlier than its section or item.
 fn overlap_of(pieces: &Pieces, before: Range<usize>, most: u64) -> usize {
     let (mut tokens, mut best) = (0, before.end);
     if before.is_empty() || pieces[best].cut == Cut::Section {
