@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, AgentBuilder, Model, Result, Tool,
+    Agent, AgentBuilder, Effect, Model, Result, Tool,
     config::{self, Loader, StoreAddress, Watched},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
@@ -105,7 +105,8 @@ fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuild
     }
     let tools = tools(global)?;
     if !tools.is_empty() {
-        builder = builder.tools(tools).middleware(approval(global)?);
+        let approval = approval(&tools, global);
+        builder = builder.tools(tools).middleware(approval);
     }
     Ok(builder.streaming(true))
 }
@@ -120,6 +121,7 @@ pub(crate) fn is_agent_file(word: &str) -> bool {
 pub(crate) fn loader(global: &Global) -> Loader {
     let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
     let loader = global.set.iter().fold(loader, |loader, (name, value)| loader.variable(name, value));
+    let loader = global.allow_tool.iter().fold(loader, Loader::preapprove);
     if global.lenient { loader.lenient() } else { loader }
 }
 
@@ -197,12 +199,9 @@ fn tools(global: &Global) -> Result<Vec<Arc<dyn Tool>>> {
     Ok(tools)
 }
 
-/// Asks about all tools but those that only read and those that the user allows.
-fn approval(global: &Global) -> Result<Approval> {
-    let mut approval = Approval::new().ask("*");
-    if let Some(dir) = &global.dir {
-        let reading = Workspace::open(dir)?.read_only().tools();
-        approval = reading.names().into_iter().fold(approval, Approval::allow);
-    }
-    Ok(global.allow_tool.iter().cloned().fold(approval, Approval::allow))
+/// Asks about the tools that `--dir` and `--shell` add, but for those that only read and those that `--allow-tool` approves.
+fn approval(tools: &[Arc<dyn Tool>], global: &Global) -> Approval {
+    let changes = tools.iter().filter(|tool| tool.options().effect != Effect::Pure);
+    let approval = changes.fold(Approval::new(), |approval, tool| approval.ask(tool.spec().name));
+    global.allow_tool.iter().fold(approval, Approval::preapprove)
 }

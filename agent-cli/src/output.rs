@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use agent::{Error, Result, RunEnd, error::ErrorKind};
+use agent::{Error, ExitReason, Result, RunEnd, error::ErrorKind};
 pub(crate) use agent_server::export::{moment, plain};
 use serde_json::{Value, json};
 
@@ -50,14 +50,20 @@ impl End {
         }
     }
 
-    /// How the program ends when a run ended so.
+    /// Exit code for the end of a run. A run that a limit ended, or that has no answer, failed.
     pub(crate) fn of_run(end: &RunEnd) -> Self {
         match end {
+            RunEnd::Finished(finished) if ended_early(&finished.reason) => Self::Failed,
             RunEnd::Finished(_) => Self::Finished,
             RunEnd::Cancelled(_) => Self::Interrupted,
             _ => Self::Waits,
         }
     }
+}
+
+/// True if something other than the model, a tool or a hook ended the run: a limit, or the provider.
+pub(crate) fn ended_early(reason: &ExitReason) -> bool {
+    !matches!(reason, ExitReason::Text | ExitReason::Tool(_) | ExitReason::Verdict)
 }
 
 /// An error with what caused it.

@@ -85,7 +85,8 @@ impl Builtin {
     /// stored in a [`SessionArchive`].
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid configuration.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a configuration that is invalid, or
+    /// with which the middleware would do nothing.
     pub fn make(&self, config: Value, model: &Arc<dyn Model>, sub_agents: &[SubAgent]) -> Result<Arc<dyn Middleware>> {
         let config = if config.is_null() { Value::Object(Default::default()) } else { config };
         (self.make)(config, model, sub_agents)
@@ -108,6 +109,11 @@ impl std::fmt::Debug for Builtin {
 fn read<C: DeserializeOwned>(name: &str, config: Value) -> Result<C> {
     serde_json::from_value(config)
         .map_err(|e| Error::config(format!("the configuration of middleware '{name}' is wrong: {e}")))
+}
+
+/// Refuses a configuration that would do nothing.
+fn acts(name: &str, acts: bool, help: &str) -> Result<()> {
+    if acts { Ok(()) } else { Err(Error::config(format!("middleware '{name}' would do nothing: {help}"))) }
 }
 
 macro_rules! builtins {
@@ -151,14 +157,24 @@ builtins! {
     "prompt_injection": |config: PromptInjectionConfig, model, _| {
         PromptInjection::builder().config(config).reader(model.clone()).build()?
     };
-    "reminders": |config: RemindersConfig, _, _| Reminders::from(config);
+    "reminders": |config: RemindersConfig, _, _| {
+        acts("reminders", config != RemindersConfig::default(), "set 'steps', 'tokens' or 'every'")?;
+        Reminders::from(config)
+    };
     "runtime_environment": |config: RuntimeEnvironmentConfig, _, _| RuntimeEnvironment::from(config);
     #[cfg(feature = "telemetry")]
     "telemetry": |config: crate::telemetry::TelemetryConfig, _, _| crate::Telemetry::from(config);
     "todo_list": |config: TodoListConfig, _, _| TodoList::from(config);
-    "tool_emulator": |config: ToolEmulatorConfig, model, _| ToolEmulator::from(config).with_model(model.clone());
+    "tool_emulator": |config: ToolEmulatorConfig, model, _| {
+        let acts_on = !config.tools.is_empty() || !config.answers.is_empty();
+        acts("tool_emulator", acts_on, "set 'tools' or 'answers', such as tools: ['*']")?;
+        ToolEmulator::from(config).with_model(model.clone())
+    };
     "tool_retry": |config: ToolRetryConfig, _, _| ToolRetry::from(config);
-    "tool_search": |config: ToolSearchConfig, _, _| ToolSearch::from(config);
+    "tool_search": |config: ToolSearchConfig, _, _| {
+        acts("tool_search", !config.tools.is_empty(), "set 'tools' to those that are deferred, such as tools: ['*']")?;
+        ToolSearch::from(config)
+    };
     "tool_selector": |config: ToolSelectorConfig, model, _| ToolSelector::new(model.clone()).config(config);
 }
 
@@ -169,12 +185,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_builtin_is_made_from_nothing_and_is_called_as_it_says() {
+    fn every_builtin_is_made_without_a_configuration_or_refused_because_it_would_do_nothing() {
         let model: Arc<dyn Model> = Arc::new(ScriptedModel::new([]));
+        let mut refused = Vec::new();
         for builtin in Builtin::all() {
-            let made = builtin.make(Value::Null, &model, &[]).unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
-            assert_eq!(made.name(), builtin.name);
+            match builtin.make(Value::Null, &model, &[]) {
+                Ok(made) => {
+                    assert_eq!(made.name(), builtin.name);
+                    made.validate().unwrap_or_else(|e| panic!("{}: {e}", builtin.name));
+                }
+                Err(e) => {
+                    assert!(e.message().contains("would do nothing: set '"), "{e}");
+                    refused.push(builtin.name);
+                }
+            }
         }
+        assert_eq!(refused, ["reminders", "tool_emulator", "tool_search"]);
         let asking = Builtin::all().iter().filter(|builtin| builtin.asks_model()).map(Builtin::name);
         let known = ["context_compaction", "judge", "prompt_injection", "tool_emulator", "tool_selector"];
         assert!(asking.eq(known));

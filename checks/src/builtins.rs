@@ -3,9 +3,9 @@
 use agent::{
     AgentBuilder, Budget, Caps, Flow,
     middleware::{
-        Approval, ContextCompaction, Delegation, Events, Guardrails, Limits, Logging, LongToolOutput, PatchToolCalls,
-        PromptCaching, Reminders, RuntimeEnvironment, Telemetry, TodoList, ToolRetry, after_model_fn, after_tool_fn,
-        before_model_fn, before_tool_fn,
+        Approval, ContextCompaction, Delegation, Events, Limits, Logging, LongToolOutput, PatchToolCalls,
+        PromptCaching, Reminders, RuntimeEnvironment, Telemetry, TodoList, ToolErrors, ToolRetry, after_model_fn,
+        after_tool_fn, before_model_fn, before_tool_fn,
     },
 };
 
@@ -31,7 +31,7 @@ pub const BUILTINS: [(&str, Add); 20] = [
     ("Telemetry", |agent| agent.middleware(Telemetry::new())),
     ("RuntimeEnvironment", |agent| agent.middleware(RuntimeEnvironment::new())),
     ("TodoList", |agent| agent.middleware(TodoList::new())),
-    ("Guardrails", |agent| agent.middleware(Guardrails::new())),
+    ("ToolErrors", |agent| agent.middleware(ToolErrors::new(|_, _| None))),
     ("Delegation", |agent| agent.middleware(Delegation::new())),
     ("before_model_fn", |agent| agent.middleware(before_model_fn("a", |_, _| Ok(Flow::Continue)))),
     ("after_model_fn", |agent| agent.middleware(after_model_fn("b", |_, _| Ok(())))),

@@ -24,7 +24,7 @@ pub(crate) use self::{queue::*, serve::*};
 const EXIT_CODES: &str = "\
 Exit codes:
   0    finished
-  1    failed, or two runs differ
+  1    failed, ended by a limit or without an answer, or two runs differ
   2    what was asked for cannot be: arguments, configuration
   3    a run waits for an answer (see `agent approve`)
   130  interrupted

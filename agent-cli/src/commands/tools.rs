@@ -1,10 +1,14 @@
 //! `agent tools`.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use agent::{
-    AssistantMessage, Block, Error, Model, ModelRequest, ModelResponse, Result, RunRequest, async_trait,
-    core::ModelInfo,
+    AssistantMessage, Block, Error, ErrorKind, Message, Model, ModelRequest, ModelResponse, Result, Retry, RunRequest,
+    async_trait,
+    core::{MemoryJournal, ModelInfo},
 };
 use serde_json::{Value, json};
 
@@ -33,8 +37,10 @@ pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
         if !serde_json::from_str::<Value>(&arguments).is_ok_and(|arguments| arguments.is_object()) {
             return Err(Error::config(format!("the arguments are no JSON object: {arguments}")));
         }
-        let hand = Hand { name: name.as_str().into(), arguments };
-        let agent = loaded.builder.model(hand).exit_on([name]).raise_tool_errors().build()?;
+        let call = SingleCall { name: name.as_str().into(), arguments, is_done: AtomicBool::new(false) };
+        // Nothing could resume a run of this model: its session is not stored.
+        let builder = loaded.builder.model(call).store(MemoryJournal::default());
+        let agent = builder.exit_on([name]).raise_tool_errors().build()?;
         return Driver::new(&agent, global).drive(RunRequest::user("A call by hand.").streaming(true)).await;
     }
     if global.json {
@@ -62,20 +68,36 @@ fn listed(names: &[&str]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// In the place of a model: the person who calls the tool.
-struct Hand {
+/// Stand-in for a model: calls the tool once, and takes the tool's output for the answer.
+struct SingleCall {
     name: Arc<str>,
     arguments: String,
+    /// Set once the tool was called: it must not run twice.
+    is_done: AtomicBool,
 }
 
 #[async_trait]
-impl Model for Hand {
+impl Model for SingleCall {
     fn info(&self) -> ModelInfo {
         ModelInfo::new("a call by hand")
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let call = Block::tool_call(format!("call-{}", req.cx.step()), &*self.name, self.arguments.as_str());
-        req.sink.collect(AssistantMessage::new(vec![call])).map(ModelResponse::new)
+        if !self.is_done.swap(true, Ordering::Relaxed) {
+            let call = Block::tool_call("call", &*self.name, self.arguments.as_str());
+            return req.sink.collect(AssistantMessage::new(vec![call])).map(ModelResponse::new);
+        }
+        let output = req.messages.iter().rev().find_map(|message| match message {
+            Message::Tool(output) => Some((message.text(), output.is_error())),
+            _ => None,
+        });
+        match output {
+            Some((text, false)) => Ok(ModelResponse::new(text.as_str())),
+            output => {
+                let why = output.map_or_else(|| "the call has no output".to_owned(), |(text, _)| text);
+                let error = Error::new(ErrorKind::Tool, format!("{}: {why}", self.name));
+                Err(error.with_retry(Retry::Permanent))
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) use self::ask::{about, json_or_text};
 use self::progress::Progress;
 use crate::{
     cli::Global,
-    output::{End, Paint, line, plain, print, print_json},
+    output::{End, Paint, ended_early, line, plain, print, print_json},
 };
 
 /// Drives a run to its end, or to a question that nobody is there to answer.
@@ -160,8 +160,9 @@ impl<'a> Driver<'a> {
         self.end_line()?;
         let paint = Paint::stderr();
         match end {
-            RunEnd::Finished(finished) if !is_plain(&finished.reason) => {
-                eprintln!("{}", paint.dim(&format!("agent: the run ended early: {}", finished.reason)));
+            RunEnd::Finished(finished) if ended_early(&finished.reason) => {
+                let how = if finished.answer.is_empty() { "without an answer" } else { "early" };
+                eprintln!("{}", paint.dim(&format!("agent: the run ended {how}: {}", finished.reason)));
             }
             RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.global))),
             RunEnd::Paused(checkpoint) | RunEnd::Cancelled(checkpoint) => {
@@ -182,10 +183,6 @@ async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await; // no signal can be heard here
     }
-}
-
-fn is_plain(reason: &agent::ExitReason) -> bool {
-    matches!(reason, agent::ExitReason::Text | agent::ExitReason::Tool(_))
 }
 
 /// The end of a run, as the last line of its events.

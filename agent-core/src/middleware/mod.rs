@@ -157,6 +157,14 @@ pub trait Middleware: Send + Sync + 'static {
         Placement::default()
     }
 
+    /// Checks its configuration when the agent is built. Default: accepts it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a configuration that is wrong, or that would do nothing.
+    fn validate(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// True if errors of this middleware must not fail the run. Default: false.
     fn observer(&self) -> bool {
         false

@@ -10,15 +10,19 @@ use serde::{Deserialize, Serialize};
 use super::DecisionKind;
 use crate::{Permissions, permissions::Policy};
 
-/// Configuration of `Approval`. By default, nothing is asked about.
+/// Configuration of [`Approval`](crate::Approval): the calls that a person decides about, and the form of the question.
+///
+/// Without `permissions` and `if_risky`, the default asks about every call that may destroy something, or of which the tool
+/// does not say that it destroys nothing: `if_risky: ['*']`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalConfig {
-    /// Permissions of tool calls: allow, ask or deny. If omitted, all calls are allowed; if given
-    /// without a `default`, calls without a matching rule are asked about.
-    pub permissions: Permissions,
+    /// Permissions of tool calls: allow, ask or deny. If omitted, no rule applies; if given without a
+    /// `default`, calls without a matching rule are asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
     /// Tool patterns (`*` matches any number of characters, `?` one) whose calls are asked about if
     /// they may be destructive, or are not declared non-destructive, even if the permissions allow
     /// them. Default: none.
@@ -51,7 +55,7 @@ pub struct ApprovalConfig {
 impl Default for ApprovalConfig {
     fn default() -> Self {
         Self {
-            permissions: Permissions::new().otherwise(Policy::Allow),
+            permissions: None,
             if_risky: BTreeSet::new(),
             descriptions: BTreeMap::new(),
             redact: BTreeMap::new(),
@@ -66,6 +70,17 @@ impl Default for ApprovalConfig {
 }
 
 impl ApprovalConfig {
+    /// The permissions to edit; at first everything is allowed.
+    pub(super) fn permissions_mut(&mut self) -> &mut Permissions {
+        self.permissions.get_or_insert_with(|| Permissions::new().otherwise(Policy::Allow))
+    }
+
+    /// True if the permissions were set, and allow every call.
+    pub(super) fn allows_all(&self) -> bool {
+        let allows = |set: &Permissions| set.rules.is_empty() && set.default_policy == Policy::Allow;
+        self.permissions.as_ref().is_some_and(allows)
+    }
+
     /// Returns the arguments of `tool` that are not shown.
     pub(super) fn hidden(&self, tool: &str) -> impl Iterator<Item = &str> {
         let of = |tool: &str| self.redact.get(tool).into_iter().flatten().map(String::as_str);
@@ -83,10 +98,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_asked_unless_permissions_are_given_and_then_what_they_do_not_name_is() {
-        let config = |json| serde_json::from_str::<ApprovalConfig>(json).expect("parses").permissions;
+    fn permissions_ask_about_calls_that_match_no_rule() {
+        let config = |json| serde_json::from_str::<ApprovalConfig>(json).expect("parses").permissions.expect("given");
         let policy = |permissions: Permissions, tool| permissions.decide(tool, &serde_json::json!({})).policy;
-        assert_eq!(policy(config("{}"), "f"), Policy::Allow);
         let rules = r#"{"permissions": {"rules": [{"policy": "allow", "tool": "read_*"}]}}"#;
         assert_eq!(policy(config(rules), "read_file"), Policy::Allow);
         assert_eq!(policy(config(rules), "f"), Policy::Ask);

@@ -28,7 +28,7 @@ mod strategy;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
-    Ask, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest, boxed,
+    Ask, Error, EventKind, Flow, Middleware, Part, Result, RunCx, RunEnd, ToolBatch, ToolOutput, ToolRequest, boxed,
 };
 use async_trait::async_trait;
 use serde::Serialize;
@@ -61,6 +61,9 @@ type Predicate = dyn Fn(&str, &Value) -> bool + Send + Sync;
 /// about all calls of a message, with `calls` as the payload and an object of decisions by call id
 /// as the answer. With an [`Approver`], the decision is made inside the process and the run is not
 /// suspended.
+///
+/// Without a rule, a condition or a strategy, it asks about every call that [may destroy
+/// something](ToolRequest::is_risky).
 ///
 /// **Nothing runs by mistake.** Invalid decisions, edited arguments that do not match the tool's
 /// schema, and answers to another call are refused when the run resumes, and the question stays
@@ -105,10 +108,12 @@ pub struct Approval {
     strategies: Strategies,
     approver: Option<Arc<dyn Approver>>,
     store: Option<Arc<dyn RuleStore>>,
+    preapproved: BTreeSet<String>,
 }
 
 impl Approval {
-    /// Creates an approval that asks about nothing.
+    /// Asks about every call that [may destroy something](ToolRequest::is_risky), until a rule, a condition or a strategy
+    /// is added.
     pub fn new() -> Self {
         Self::default()
     }
@@ -116,14 +121,14 @@ impl Approval {
     /// Sets the permissions, replacing the earlier ones.
     #[must_use]
     pub fn permissions(mut self, permissions: Permissions) -> Self {
-        self.config.permissions = permissions;
+        self.config.permissions = Some(permissions);
         self
     }
 
     /// Adds a rule.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
-        self.config.permissions.rules.push(rule);
+        self.config.permissions_mut().rules.push(rule);
         self
     }
 
@@ -160,7 +165,7 @@ impl Approval {
     fn tool(mut self, tool: impl Into<String>, policy: Policy) -> Self {
         let tool = tool.into();
         if tool == "*" {
-            self.config.permissions.default_policy = policy;
+            self.config.permissions_mut().default_policy = policy;
             return self;
         }
         self.rule(Rule::new(policy, tool))
@@ -255,6 +260,16 @@ impl Approval {
         self
     }
 
+    /// Lets calls of these tools (`*` and `?` allowed) run where a rule, a condition or a strategy would ask about them. A
+    /// denial still holds.
+    ///
+    /// For an operator who approves calls before the run: `agent run --allow-tool NAME` uses it.
+    #[must_use]
+    pub fn preapprove(mut self, tools: impl Into<String>) -> Self {
+        self.preapproved.insert(tools.into());
+        self
+    }
+
     /// Sets the timeout of an approver; afterwards the call is denied. Default: five minutes.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -262,11 +277,15 @@ impl Approval {
         self
     }
 
-    /// True if it has nothing to decide about any call.
-    fn is_idle(&self) -> bool {
-        let permissions = &self.config.permissions;
-        let by_rules = permissions.rules.is_empty() && permissions.default_policy == Policy::Allow;
-        by_rules && self.config.if_risky.is_empty() && self.predicates.is_empty() && self.strategies.is_empty()
+    /// True if nothing but the permissions decides.
+    fn has_no_conditions(&self) -> bool {
+        self.config.if_risky.is_empty() && self.predicates.is_empty() && self.strategies.is_empty()
+    }
+
+    /// True if risky calls of this tool are asked about: by default, those of every tool.
+    fn asks_if_risky(&self, tool: &str) -> bool {
+        let is_default = self.config.permissions.is_none() && self.has_no_conditions();
+        is_default || self.config.if_risky.iter().any(|pattern| fits(pattern, tool, None))
     }
 
     /// Returns the approver in the process for a tool, if there is one.
@@ -277,8 +296,11 @@ impl Approval {
     /// Returns the decision about a call, from the rules, the predicates, and people's earlier
     /// decisions.
     async fn ruling(&self, cx: &RunCx, req: &ToolRequest) -> Result<Ruling> {
-        let (tool, args, permissions) = (&*req.call.name, &*req.args, &self.config.permissions);
-        let mut ruling = permissions.decide(tool, args);
+        let (tool, args, permissions) = (&*req.call.name, &*req.args, self.config.permissions.as_ref());
+        let mut ruling = match permissions {
+            Some(permissions) => permissions.decide(tool, args),
+            None => Ruling { policy: Policy::Allow, why: "no rule fits".to_owned(), of_arguments: false },
+        };
         let applies = self.predicates.iter().filter(|(_, predicate)| predicate(tool, args));
         match applies.map(|(policy, _)| *policy).max() {
             Some(policy) if policy > ruling.policy => {
@@ -291,16 +313,19 @@ impl Approval {
             let why = "calls of this tool are confirmed".to_owned();
             ruling = Ruling { policy: Policy::Ask, why, of_arguments: false };
         }
-        let is_named = || self.config.if_risky.iter().any(|pattern| fits(pattern, tool, None));
-        if ruling.policy < Policy::Ask && req.is_risky() && is_named() {
+        if ruling.policy < Policy::Ask && req.is_risky() && self.asks_if_risky(tool) {
             let why = match req.hints.destructive {
                 Some(_) => "it may destroy something",
                 None => "nobody says that it destroys nothing",
             };
             ruling = Ruling { policy: Policy::Ask, why: why.to_owned(), of_arguments: false };
         }
+        if ruling.policy == Policy::Ask && self.preapproved.iter().any(|pattern| fits(pattern, tool, None)) {
+            let why = "the operator approved calls of this tool".to_owned();
+            ruling = Ruling { policy: Policy::Allow, why, of_arguments: false };
+        }
         if ruling.policy == Policy::Ask {
-            let root = permissions.root.as_deref();
+            let root = permissions.and_then(|permissions| permissions.root.as_deref());
             let call = (tool, args, ruling.of_arguments);
             let remembered = boxed(|| remembered::find(cx, self.store.as_deref(), root, call));
             if let Some(policy) = remembered.await? {
@@ -452,6 +477,15 @@ impl Middleware for Approval {
         "approval"
     }
 
+    fn validate(&self) -> Result<()> {
+        if self.config.allows_all() && self.has_no_conditions() {
+            return Err(Error::config(
+                "approval: every call is allowed: add a rule, or leave 'permissions' out to ask about risky calls",
+            ));
+        }
+        Ok(())
+    }
+
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         Pending::end(cx, end);
         Ok(())
@@ -465,9 +499,6 @@ impl Middleware for Approval {
     }
 
     async fn before_tool(&self, cx: &RunCx, req: &mut ToolRequest) -> Result<Flow<ToolOutput>> {
-        if self.is_idle() {
-            return Ok(Flow::Continue);
-        }
         let ruling = self.ruling(cx, req).await?;
         self.report(cx, req, &ruling);
         let tool = &req.call.name;
@@ -495,9 +526,6 @@ impl Middleware for Approval {
     }
 
     async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()> {
-        if self.is_idle() {
-            return Ok(());
-        }
         if let Some(Pending { edited: Some(arguments), .. }) = Pending::take(cx, req)? {
             let note = format!("The parameters for tool '{}' were changed by the user to: {arguments}", req.call.name);
             out.content_mut().insert(0, Part::text(note));
@@ -514,6 +542,7 @@ impl fmt::Debug for Approval {
             .field("strategies", &!self.strategies.is_empty())
             .field("approver", &self.approver.is_some())
             .field("store", &self.store.is_some())
+            .field("preapproved", &self.preapproved)
             .finish()
     }
 }

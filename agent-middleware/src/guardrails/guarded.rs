@@ -28,7 +28,7 @@ pub struct GuardrailsConfig {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GuardConfig {
-    /// Stages at which it checks. Default: none.
+    /// Stages at which it checks. Default: input and output.
     pub stages: BTreeSet<GuardStage>,
     /// Runs the check concurrently with what it checks. Default: false.
     pub parallel: bool,
@@ -38,6 +38,14 @@ pub struct GuardConfig {
     #[serde(with = "agent_core::seconds")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<agent_core::seconds::Seconds>"))]
     pub timeout: Option<Duration>,
+}
+
+impl GuardConfig {
+    /// True if the guard checks this stage.
+    pub(super) fn checks(&self, stage: GuardStage) -> bool {
+        let is_default = self.stages.is_empty() && matches!(stage, GuardStage::Input | GuardStage::Output);
+        is_default || self.stages.contains(&stage)
+    }
 }
 
 /// Consequence of a failure or timeout of a guard.
@@ -53,7 +61,8 @@ pub enum OnGuardError {
     Open,
 }
 
-/// A guard with its execution settings. By default it has no stage, blocks, and fails closed.
+/// A guard with its execution settings. By default it checks input and output, blocks, and fails
+/// closed.
 #[derive(Clone)]
 pub struct Guarded {
     pub(super) name: String,
@@ -67,7 +76,7 @@ impl Guarded {
         Self { name: name.into(), config: GuardConfig::default(), guard: Arc::new(guard) }
     }
 
-    /// Also checks at this stage.
+    /// Also checks at this stage. The first call replaces the default, input and output.
     #[must_use]
     pub fn at(mut self, stage: GuardStage) -> Self {
         self.config.stages.insert(stage);

@@ -108,7 +108,7 @@ enum Stopped {
 }
 
 impl Guardrails {
-    /// Creates guardrails without guards.
+    /// Creates guardrails without guards. An agent cannot be built with them before a guard is added.
     pub fn new() -> Self {
         Self::default()
     }
@@ -124,7 +124,7 @@ impl Guardrails {
     }
 
     fn at(&self, stage: GuardStage) -> impl Iterator<Item = &Guarded> {
-        self.guards.iter().filter(move |guard| guard.config.stages.contains(&stage))
+        self.guards.iter().filter(move |guard| guard.config.checks(stage))
     }
 
     fn checks(&self, stage: GuardStage) -> bool {
@@ -214,6 +214,13 @@ impl Middleware for Guardrails {
 
     fn placement(&self) -> Placement {
         Placement::default().outside("pii")
+    }
+
+    fn validate(&self) -> Result<()> {
+        if self.guards.is_empty() {
+            return Err(Error::config("guardrails: no guards: nothing would be checked; add one"));
+        }
+        Ok(())
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {

@@ -30,13 +30,14 @@ pub enum OnToolLimit {
     Error,
 }
 
-/// Limits of a run. Unset limits are unlimited.
+/// Limits of a run. Unset limits are unlimited; if no limit is set, a run has at most 50 model calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LimitsConfig {
-    /// Maximum number of model calls; retries of a call do not count.
+    /// Maximum number of model calls; retries of a call do not count. Default: 50 if no other limit
+    /// is set.
     pub model_calls: Option<u32>,
     /// Action at that limit. Default: [`OnLimit::End`].
     pub on_model_calls: OnLimit,
@@ -58,4 +59,16 @@ pub struct LimitsConfig {
     pub wall_time: Option<Duration>,
     /// Action at that limit. Default: [`OnLimit::End`].
     pub on_wall_time: OnLimit,
+}
+
+/// Model calls of a run without any limit.
+const MODEL_CALLS: u32 = 50;
+
+impl LimitsConfig {
+    /// Most model calls.
+    pub(super) fn most_model_calls(&self) -> Option<u32> {
+        let Self { model_calls, tool_calls, tools, tokens, wall_time, .. } = self;
+        let others = tool_calls.is_some() || !tools.is_empty() || tokens.is_some() || wall_time.is_some();
+        model_calls.or((!others).then_some(MODEL_CALLS))
+    }
 }

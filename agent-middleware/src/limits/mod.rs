@@ -31,8 +31,8 @@ const CALLS: RunValue<CallCounts> = RunValue::new("limits", "tool_calls");
 /// Milliseconds that the run took before its last pause.
 const SPENT: RunValue<u64> = RunValue::new("limits", "spent");
 
-/// Limits the model calls, tool calls, tokens and duration of a run. By default everything is
-/// unlimited.
+/// Limits the model calls, tool calls, tokens and duration of a run. Unset limits are unlimited; if
+/// no limit is set, a run has at most 50 model calls.
 ///
 /// A limit of N allows exactly N. Counts of model calls, tool calls and tokens continue when a run
 /// resumes after a pause or a restart. So does its time, without the time that it was suspended:
@@ -96,7 +96,7 @@ struct Clock {
 }
 
 impl Limits {
-    /// Creates the middleware without limits.
+    /// Creates the middleware with its default, which is at most 50 model calls until a limit is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -252,7 +252,7 @@ impl Middleware for Limits {
 
     async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
         let config = &self.config;
-        if let Some(most) = config.model_calls.filter(|most| cx.step() > *most) {
+        if let Some(most) = config.most_model_calls().filter(|most| cx.step() > *most) {
             reached(cx, &format!("at most {most} model calls in one run"), config.on_model_calls)?;
         }
         if let Some(most) = config.tokens.filter(|most| cx.tree_usage().total() >= *most) {

@@ -7,26 +7,30 @@ use agent_core::{Error, Result};
 use super::{Pii, PiiConfig, PiiKind, PiiRule, PiiStrategy, detect, redactor::Rules};
 use crate::pii::Detector;
 
-/// Builder of a [`Pii`].
+/// Builder of a [`Pii`]. Without a rule or a detector it uses the [default rules](PiiConfig).
 #[derive(Default)]
 pub struct PiiBuilder {
     config: PiiConfig,
+    /// The rules that were set. `None`: the default rules.
+    rules: Option<Vec<PiiRule>>,
     own: Vec<(Arc<dyn Detector>, PiiStrategy)>,
     key: Vec<u8>,
 }
 
 impl PiiBuilder {
-    /// Sets all settings that are data.
+    /// Sets all settings that are data. Its rules replace those added before.
     #[must_use]
     pub fn config(mut self, config: PiiConfig) -> Self {
+        self.rules = Some(config.rules.clone());
         self.config = config;
         self
     }
 
-    /// Adds a rule: the kind of data to find, and the strategy for findings.
+    /// Adds a rule: the kind of data to find, and the strategy for findings. The first rule replaces
+    /// the default rules.
     #[must_use]
     pub fn rule(mut self, find: PiiKind, strategy: PiiStrategy) -> Self {
-        self.config.rules.push(PiiRule::new(find, strategy));
+        self.rules.get_or_insert_default().push(PiiRule::new(find, strategy));
         self
     }
 
@@ -36,7 +40,7 @@ impl PiiBuilder {
         self.rule(find, PiiStrategy::Redact)
     }
 
-    /// Adds your own detector.
+    /// Adds your own detector, which replaces the default rules.
     #[must_use]
     pub fn detector(mut self, detector: impl Detector, strategy: PiiStrategy) -> Self {
         self.own.push((Arc::new(detector), strategy));
@@ -82,9 +86,21 @@ impl PiiBuilder {
     /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for an invalid regular expression, or
-    /// for hashing without a key.
-    pub fn build(self) -> Result<Pii> {
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) without a rule or a place to apply rules
+    /// to, for an invalid regular expression, or for hashing without a key.
+    pub fn build(mut self) -> Result<Pii> {
+        match self.rules {
+            Some(rules) => self.config.rules = rules,
+            None if !self.own.is_empty() => self.config.rules.clear(),
+            None => {}
+        }
+        let PiiConfig { input, output, tool_input, tool_output, .. } = self.config;
+        if self.config.rules.is_empty() && self.own.is_empty() {
+            return Err(Error::config("pii: no rules: add one, or leave 'rules' out for the default rules"));
+        }
+        if !(input || output || tool_input || tool_output) {
+            return Err(Error::config("pii: input, output, tool_input and tool_output are all off: set one to true"));
+        }
         let mut rules = Vec::new();
         for PiiRule { find, strategy } in &self.config.rules {
             rules.extend(detect::of(find)?.into_iter().map(|detector| (detector, *strategy)));

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Configuration of `Pii`. By default there are no rules.
+/// Configuration of [`Pii`](crate::Pii).
+///
+/// By default it redacts every [kind](PiiKind) except URLs and patterns: mail addresses, payment
+/// cards, IP and MAC addresses, telephone numbers, bank accounts and secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PiiConfig {
-    /// Kinds of data to find, with their strategies.
+    /// Kinds of data to find, with their strategies. Default: redact every kind except URLs and
+    /// patterns.
     pub rules: Vec<PiiRule>,
     /// Scans the messages sent to a model. Default: true.
     pub input: bool,
@@ -22,8 +26,15 @@ pub struct PiiConfig {
 
 impl Default for PiiConfig {
     fn default() -> Self {
-        Self { rules: Vec::new(), input: true, output: true, tool_input: false, tool_output: true }
+        let rules = PiiKind::DEFAULT.map(|find| PiiRule::new(find, PiiStrategy::Redact)).into();
+        Self { rules, input: true, output: true, tool_input: false, tool_output: true }
     }
+}
+
+impl PiiKind {
+    /// Kinds that are redacted without rules. URLs are excluded because most agents need them.
+    const DEFAULT: [Self; 7] =
+        [Self::Email, Self::CreditCard, Self::Ip, Self::Mac, Self::Phone, Self::Iban, Self::Secret];
 }
 
 /// A rule: a kind of data to find, and the strategy for findings.

@@ -39,6 +39,8 @@ pub use crate::scan::{Detector, Passage};
 /// Finds personal or secret data, and redacts, masks, hashes or blocks it: in messages to the
 /// model, in model responses, in tool arguments and in tool outputs.
 ///
+/// Without rules it uses the [default rules](PiiConfig).
+///
 /// | stage | redacted | effect of blocking |
 /// |---|---|---|
 /// | input | the view of each model call, but not the stored history | the call fails |
@@ -100,7 +102,7 @@ pub struct Pii {
 }
 
 impl Pii {
-    /// Creates the middleware without rules.
+    /// Creates the middleware with the [default rules](PiiConfig).
     pub fn new() -> Self {
         Self::default()
     }
@@ -156,7 +158,7 @@ impl Pii {
 
 impl Default for Pii {
     fn default() -> Self {
-        Self::of(PiiConfig::default(), Rules::new(Vec::new(), Vec::new()))
+        Self::builder().build().expect("the default rules are sound: a test builds them")
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{
     setters::part_setters,
 };
 
-/// Builder of a [`PromptInjection`].
+/// Builder of a [`PromptInjection`]. Without labels it uses the
+/// [default labels](PromptInjectionConfig).
 #[derive(Default)]
 pub struct PromptInjectionBuilder {
     config: PromptInjectionConfig,
@@ -51,10 +52,11 @@ impl PromptInjectionBuilder {
         self.label(tool, Label::Secret)
     }
 
-    /// Sets the label of outputs of tools without a matching pattern. Default: trusted.
+    /// Sets the label of outputs of tools without a matching pattern. Default: trusted if something
+    /// else is labelled, untrusted otherwise.
     #[must_use]
     pub fn other_tools(mut self, label: Label) -> Self {
-        self.config.other_tools = label;
+        self.config.other_tools = Some(label);
         self
     }
 
@@ -120,10 +122,16 @@ impl PromptInjectionBuilder {
     /// Checks the settings and builds the middleware.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) for a sink with the policy to allow, an
-    /// invalid schema, or a quarantine without a reader.
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if all content is trusted, for a sink with
+    /// the policy to allow, an invalid schema, or a quarantine without a reader.
     pub fn build(self) -> Result<PromptInjection> {
         let Self { config, reader, archive } = self;
+        let config = config.with_defaults();
+        if config.trusts_all() {
+            return Err(Error::config(
+                "prompt_injection: all content is trusted: label a tool, or leave the labels out",
+            ));
+        }
         if let Some(sink) = config.sinks.iter().find(|sink| sink.policy == Policy::Allow) {
             let tool = &sink.tool;
             return Err(Error::config(format!(

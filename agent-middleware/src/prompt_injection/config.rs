@@ -25,7 +25,10 @@ pub enum Label {
 /// Labels of some content.
 pub type Labels = BTreeSet<Label>;
 
-/// Configuration of `PromptInjection`. By default everything is trusted, and nothing is restricted.
+/// Configuration of [`PromptInjection`](crate::PromptInjection).
+///
+/// By default, which applies while nothing is labelled, the output of every tool is untrusted except
+/// that of `ask_user`, `write_todos` and `load_skill`. User messages are trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -34,8 +37,10 @@ pub struct PromptInjectionConfig {
     /// Labels of tool outputs, by tool name, with the wildcards `*` and `?`. A tool that matches
     /// several patterns has the labels of all.
     pub tools: BTreeMap<String, Labels>,
-    /// Label of outputs of tools without a matching pattern. Default: trusted.
-    pub other_tools: Label,
+    /// Label of outputs of tools without a matching pattern. Default: trusted if something else is
+    /// labelled, untrusted otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_tools: Option<Label>,
     /// Label of user messages. Default: trusted.
     pub user: Label,
     /// Sinks: tools through which data can leave the agent.
@@ -65,7 +70,7 @@ impl Default for PromptInjectionConfig {
     fn default() -> Self {
         Self {
             tools: BTreeMap::new(),
-            other_tools: Label::Trusted,
+            other_tools: None,
             user: Label::Trusted,
             sinks: Vec::new(),
             fence: true,
@@ -75,6 +80,28 @@ impl Default for PromptInjectionConfig {
             links: Links::Remove,
             allow_hosts: BTreeSet::new(),
         }
+    }
+}
+
+/// Tools whose output comes from the application or its user.
+const TRUSTED: [&str; 3] = ["ask_user", "write_todos", "load_skill"];
+
+impl PromptInjectionConfig {
+    /// Returns the configuration, with the default labels if it has none.
+    pub(super) fn with_defaults(mut self) -> Self {
+        if self.other_tools.is_none() && self.trusts_all() {
+            self.other_tools = Some(Label::Untrusted);
+            for tool in TRUSTED {
+                self.tools.entry(tool.to_owned()).or_insert_with(|| [Label::Trusted].into());
+            }
+        }
+        self
+    }
+
+    /// True if all content is trusted, so that the middleware would do nothing.
+    pub(super) fn trusts_all(&self) -> bool {
+        let mut labels = self.tools.values().flatten().chain(&self.other_tools).chain([&self.user]);
+        self.quarantine.is_empty() && labels.all(|label| *label == Label::Trusted)
     }
 }
 

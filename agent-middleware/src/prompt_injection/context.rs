@@ -32,7 +32,7 @@ impl PromptInjectionConfig {
         let mut patterns = self.tools.iter().filter(|(pattern, _)| fits(pattern, tool, None)).peekable();
         let mut labels: Labels = match patterns.peek() {
             Some(_) => patterns.flat_map(|(_, labels)| labels).copied().collect(),
-            None => [self.other_tools].into(),
+            None => self.other_tools.into_iter().collect(),
         };
         labels.remove(&Label::Trusted);
         labels

@@ -73,8 +73,8 @@ use crate::{
 ///
 /// # What it does not do
 ///
-/// It does not search texts for attacks. Unlabelled content is trusted;
-/// [`other_tools`](PromptInjectionBuilder::other_tools) changes that. An allowed host is trusted
+/// It does not search texts for attacks. Once something is labelled, unlabelled
+/// content is trusted; [`other_tools`](PromptInjectionBuilder::other_tools) changes that. An allowed host is trusted
 /// with everything that a link can encode. Sub-agents are covered if the middleware is registered
 /// with `middleware_for_all`, or with them too; the output of an uncovered sub-agent has the label
 /// of the tool that calls it.
@@ -117,7 +117,8 @@ pub struct PromptInjection {
 const EGRESS: &str = "egress";
 
 impl PromptInjection {
-    /// Creates the middleware with its defaults: everything is trusted.
+    /// Creates the middleware with the [default labels](PromptInjectionConfig): tool outputs are
+    /// untrusted.
     pub fn new() -> Self {
         Self::default()
     }
@@ -196,7 +197,7 @@ impl Middleware for PromptInjection {
 
     async fn before_model(&self, _: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
         let PromptInjectionConfig { tools, other_tools, fence, prompt, quarantine, .. } = &self.config;
-        let untrusted = tools.values().flatten().chain([other_tools]).any(|label| *label == Label::Untrusted);
+        let untrusted = tools.values().flatten().chain(other_tools).any(|label| *label == Label::Untrusted);
         if *fence && !prompt.is_empty() && (untrusted || !quarantine.is_empty()) {
             let system = req.system.get_or_insert_with(|| SystemMessage::new(Vec::new()));
             system.parts_mut().push(Part::text(prompt.as_str()));

@@ -50,6 +50,7 @@ pub struct Loader {
     lenient: bool,
     model: Option<String>,
     requires_servers: bool,
+    preapproved: Vec<String>,
     schemas: Arc<OnceLock<Schemas>>,
 }
 
@@ -75,6 +76,7 @@ impl Loader {
             lenient: false,
             model: None,
             requires_servers: false,
+            preapproved: Vec::new(),
             schemas: Arc::default(),
         }
     }
@@ -101,6 +103,13 @@ impl Loader {
     /// Sets the model of the agent and of all its sub-agents, by its name, in the place of what files say.
     pub fn every_model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(name.into());
+        self
+    }
+
+    /// Lets calls of these tools (`*` for any characters) run where the middleware `approval` of a file asks about them, in
+    /// sub-agents too. A denial still holds. See [`Approval::preapprove`](agent_middleware::Approval::preapprove).
+    pub fn preapprove(mut self, tools: impl Into<String>) -> Self {
+        self.preapproved.push(tools.into());
         self
     }
 
@@ -224,6 +233,10 @@ impl Loader {
         let (by_name, by_config) = (models.clone(), models);
         let parts = self.registry.parts.clone().models(move |name: &str| Some(by_name.make(name)));
         let parts = parts.models_with(move |config: ModelConfig| by_config.of(&config));
+        let parts = match self.preapproved.is_empty() {
+            true => parts,
+            false => super::parts::middleware::preapprove(parts, self.preapproved.clone()),
+        };
 
         let mut definition = definition(&pair).map_err(|e| Problem::new(place, e))?;
         if let Some(name) = &self.model {

@@ -82,7 +82,7 @@ fn sub_agents(builder: &AgentBuilder) -> Result<()> {
     }
 }
 
-/// Checks the order constraints that the middlewares declare.
+/// Checks the configuration of each middleware, and the order constraints that it declares.
 fn order(middlewares: &Middlewares) -> Result<()> {
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, m) in middlewares.iter().enumerate() {
@@ -90,6 +90,7 @@ fn order(middlewares: &Middlewares) -> Result<()> {
     }
     let at = |name: &str| places.get(name).map(Vec::as_slice).unwrap_or_default();
     for (place, m) in middlewares.iter().enumerate() {
+        m.validate()?;
         let (name, placement) = (m.name(), m.placement());
         if placement.unique && at(name).len() > 1 {
             return refuse(format!("middleware '{name}' is registered twice; it may be there once: remove one"));

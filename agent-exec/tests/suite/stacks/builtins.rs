@@ -12,7 +12,7 @@ use agent_middleware::{
     breakpoints::BreakpointsConfig,
     compaction::CompactionConfig,
     delegation::DelegationConfig,
-    guardrails::{GuardStage, GuardVerdict, Guarded, GuardrailsConfig},
+    guardrails::{GuardStage, GuardVerdict, Guarded},
     limits::LimitsConfig,
     pii::{PiiConfig, PiiKind},
     prompt::{PromptCachingConfig, RemindersConfig},
@@ -54,8 +54,6 @@ async fn with_their_defaults_they_change_nothing() {
     changes_nothing(|| Logging::from(LoggingConfig::default())).await;
     changes_nothing(Limits::new).await;
     changes_nothing(|| Limits::from(LimitsConfig::default())).await;
-    changes_nothing(Approval::new).await;
-    changes_nothing(|| Approval::from(ApprovalConfig::default())).await;
     changes_nothing(Breakpoints::new).await;
     changes_nothing(|| Breakpoints::from(BreakpointsConfig::default())).await;
     changes_nothing(Delegation::new).await;
@@ -121,13 +119,13 @@ async fn those_that_add_to_prompts_and_change_outputs_conform() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_their_defaults_those_that_keep_things_back_change_nothing() {
-    changes_nothing(Guardrails::new).await;
-    changes_nothing(|| Guardrails::from(GuardrailsConfig::default())).await;
-    changes_nothing(Pii::new).await;
-    changes_nothing(|| Pii::from_config(PiiConfig::default()).expect("sound")).await;
-    changes_nothing(PromptInjection::new).await;
-    changes_nothing(|| PromptInjection::from_config(PromptInjectionConfig::default()).expect("sound")).await;
+async fn with_their_defaults_those_that_protect_conform() {
+    conforms(Approval::new).await;
+    conforms(|| Approval::from(ApprovalConfig::default())).await;
+    conforms(Pii::new).await;
+    conforms(|| Pii::from_config(PiiConfig::default()).expect("sound")).await;
+    conforms(PromptInjection::new).await;
+    conforms(|| PromptInjection::from_config(PromptInjectionConfig::default()).expect("sound")).await;
 }
 
 #[tokio::test(start_paused = true)]

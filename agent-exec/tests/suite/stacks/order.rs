@@ -7,7 +7,10 @@ use agent_core::{
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_middleware::{Guardrails, Logging, LongToolOutput, Pii, PromptInjection};
+use agent_middleware::{
+    Guardrails, Logging, LongToolOutput, Pii, PromptInjection,
+    guardrails::{GuardVerdict, Guarded},
+};
 use proptest::prelude::*;
 use serde_json::json;
 use tower::{Layer, Service};
@@ -133,6 +136,11 @@ fn entered_hooks(seen: &[String], hook: &str) -> Vec<String> {
     seen.iter().filter_map(|line| line.strip_suffix(hook)).map(str::to_owned).collect()
 }
 
+/// Guardrails with a guard that passes everything.
+fn guardrails() -> Guardrails {
+    Guardrails::new().guard(Guarded::new("guard", |_, _| async { Ok(GuardVerdict::Pass) }))
+}
+
 #[test]
 fn what_keeps_things_back_stands_inside_what_shows_and_keeps_them() {
     type Stack = fn(AgentBuilder) -> AgentBuilder;
@@ -148,8 +156,8 @@ fn what_keeps_things_back_stands_inside_what_shows_and_keeps_them() {
             "long_tool_output",
         ),
         (
-            |b| b.middleware(Guardrails::new()).middleware(Pii::new()),
-            |b| b.middleware(Pii::new()).middleware(Guardrails::new()),
+            |b| b.middleware(guardrails()).middleware(Pii::new()),
+            |b| b.middleware(Pii::new()).middleware(guardrails()),
             "guardrails",
         ),
         (

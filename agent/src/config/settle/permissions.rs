@@ -108,6 +108,7 @@ pub(super) fn add(agent: &mut Node, said: Vec<Said>) {
     };
     let rules = said.into_iter().map(rule);
     let at = position(agent, "middleware", APPROVAL);
+    let is_named = at.is_some();
     // What is repeated was allowed once.
     let retry = position(agent, "middleware", "tool_retry");
     let middleware = list(agent, "middleware", &place);
@@ -125,6 +126,10 @@ pub(super) fn add(agent: &mut Node, said: Vec<Said>) {
         config.tree = Tree::Map(Vec::new());
     }
     if config.get("permissions").is_none() {
+        // Without rules, an `approval` that the file names asks about risky calls: with these rules it still does.
+        if is_named && config.get("if_risky").is_none() {
+            config.put("if_risky", Node::new(place.clone(), Tree::List(vec![text(&place, "*")])));
+        }
         config.put("permissions", map(&place, vec![entry("default", text(&place, "allow"))]));
     }
     if let Some(permissions) = config.get_mut("permissions") {

@@ -23,7 +23,9 @@ const NAME: &str = "guardrails";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Config {
-    /// The guards, by names that events and errors say. Of one place they are asked in the order of their names.
+    /// Guards by name; events and errors have the name. The guards of one stage run in the order of their names.
+    #[serde(default)]
+    #[schemars(required)]
     guards: BTreeMap<String, GuardKeys>,
 }
 
@@ -55,6 +57,10 @@ struct GuardKeys {
 pub(super) fn register(registry: Registry) -> Registry {
     registry.middleware_made(NAME, SchemaGenerator::subschema_for::<Config>, |config, from| {
         let Config { guards } = read(NAME, config.clone())?;
+        if guards.is_empty() {
+            let example = "guards: {harm: {words: {harm: [poison]}}}";
+            return Err(Error::config(format!("guardrails without guards check nothing: name one, such as {example}")));
+        }
         let mut made = guards.into_iter().map(|(name, keys)| keys.guard(&name, from));
         made.try_fold(Guardrails::new(), |guardrails, guard| Ok(guardrails.guard(guard?)))
     })

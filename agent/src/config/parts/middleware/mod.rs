@@ -7,9 +7,9 @@ mod long_term_memory;
 
 use std::sync::Arc;
 
-use agent_core::{Error, Model, Result};
-use agent_exec::{AgentSoFar, ModelDefinition};
-use agent_middleware::Builtin;
+use agent_core::{Error, Middleware, Model, Result};
+use agent_exec::{AgentSoFar, ModelDefinition, Registry as Parts};
+use agent_middleware::{Approval, Builtin, approval::ApprovalConfig};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -37,6 +37,16 @@ pub(in crate::config) fn register(mut registry: Registry) -> Registry {
     let registry = guardrails::register(registry);
     let registry = knowledge::register(registry);
     long_term_memory::register(registry)
+}
+
+/// Has the middleware `approval` of files let calls of these tools run without asking.
+pub(in crate::config) fn preapprove(parts: Parts, tools: Vec<String>) -> Parts {
+    const APPROVAL: &str = "approval";
+    parts.middleware_by(APPROVAL, move |config, _| {
+        let config: ApprovalConfig = read(APPROVAL, config.clone())?;
+        let approval = tools.iter().cloned().fold(Approval::from(config), Approval::preapprove);
+        Ok(Arc::new(approval) as Arc<dyn Middleware>)
+    })
 }
 
 /// What a file says of a middleware that asks a model.
@@ -87,6 +97,8 @@ fn split<Own: DeserializeOwned + JsonSchema>(name: &str, config: &Value) -> Resu
     Ok((read(name, Value::Object(own))?, Value::Object(rest)))
 }
 
+/// Reads a configuration; null is an empty one.
 fn read<C: DeserializeOwned>(name: &str, config: Value) -> Result<C> {
+    let config = if config.is_null() { Value::Object(Map::new()) } else { config };
     C::deserialize(config).map_err(|e| Error::config(format!("the configuration of middleware '{name}' is wrong: {e}")))
 }
