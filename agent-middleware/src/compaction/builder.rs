@@ -161,6 +161,7 @@ impl ContextCompactionBuilder {
             archive: self.archive,
             clock: self.clock,
             runs: PerRun::default(),
+            views: PerRun::default(),
         })
     }
 }

@@ -36,7 +36,8 @@ use std::{
 
 use agent_core::{
     ErrorKind, EventKind, Flow, GlobalStorage, History, Key, Middleware, ModelNext, ModelRequest, ModelResponse,
-    PerRun, Placement, Result, RunCx, RunEnd, TokenCounter, Tool, boxed, event::CompactionMode, model::Spoken,
+    PerRun, Placement, Result, RunCx, RunEnd, TokenCounter, Tool, ToolSpec, ToolSpecs, boxed, event::CompactionMode,
+    model::Spoken,
 };
 use async_trait::async_trait;
 
@@ -59,7 +60,7 @@ use self::{
     token_count::{Size, TokenCount},
     trigger::Situation,
 };
-use crate::archive::Archive;
+use crate::archive::{Archive, READ_ARCHIVED, SEARCH_HISTORY};
 
 /// Time of the model's last response, in milliseconds since 1970: for later runs of the same
 /// session.
@@ -138,6 +139,14 @@ pub struct ContextCompaction {
     clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     tools: Vec<Arc<dyn Tool>>,
     runs: PerRun<Mutex<TokenCount>>,
+    views: PerRun<Mutex<View>>,
+}
+
+/// Tools that a run offers, and those of them that are shown before anything was archived.
+#[derive(Debug, Default)]
+struct View {
+    offered: ToolSpecs,
+    shown: ToolSpecs,
 }
 
 impl ContextCompaction {
@@ -174,6 +183,34 @@ impl ContextCompaction {
     async fn keep(cx: &RunCx, history: &History, mode: CompactionMode, focused: bool) -> Result<()> {
         let reason = if focused { "compact_focused" } else { mode.reason() };
         cx.keep_history(history.clone(), reason).await
+    }
+
+    /// Hides the tools of the archive until it contains something.
+    fn hide_empty_archive(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<()> {
+        if self.tools.is_empty() || answers(cx).get(&ARCHIVED)?.unwrap_or_default() {
+            return Ok(());
+        }
+        let view = self.views.of(cx, Mutex::default);
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        if view.offered.as_ptr() != req.tools.as_ptr() || view.offered.len() != req.tools.len() {
+            let is_shown = |spec: &&ToolSpec| ![SEARCH_HISTORY, READ_ARCHIVED].contains(&spec.name.as_str());
+            let shown = req.tools.iter().filter(is_shown).cloned().collect();
+            *view = View { offered: req.tools.clone(), shown };
+        }
+        req.tools = view.shown.clone();
+        Ok(())
+    }
+
+    /// Warns, once in a run, that the trigger holds whatever is removed.
+    fn warn_of_trigger(&self, cx: &RunCx, run: &Mutex<TokenCount>, size: Size, window: Option<u64>) {
+        let fixed = Situation { tokens: size.around, window, ..Situation::default() };
+        if self.config.trigger.holds(&fixed).is_some() && lock(run).warn() {
+            let tokens = size.around;
+            let message = format!(
+                "context_compaction: the trigger holds for the system prompt and the tools alone ({tokens} tokens); raise it"
+            );
+            cx.emit(EventKind::Warning { message });
+        }
     }
 
     /// Compacts the stored history and the request.
@@ -235,6 +272,13 @@ impl Default for ContextCompaction {
     }
 }
 
+/// True once a compaction put messages of this agent into the archive.
+const ARCHIVED: Key<bool> = Key::new("archived");
+
+/// Digest of the last input whose summary was not smaller than the messages.
+const USELESS_SUMMARY: Key<String> = Key::new("useless_summary");
+
+/// Storage of this agent's compactions in its session.
 fn answers(cx: &RunCx) -> GlobalStorage {
     cx.globals().scope("context_compaction").scope(&cx.ids().agent_id)
 }
@@ -260,6 +304,7 @@ impl Middleware for ContextCompaction {
 
     async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()> {
         self.runs.end(cx);
+        self.views.end(cx);
         if self.config.on_request {
             request::end(cx, end);
         }
@@ -267,6 +312,7 @@ impl Middleware for ContextCompaction {
     }
 
     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+        self.hide_empty_archive(cx, req)?;
         let (kept, run) = (cx.history(), self.runs.of(cx, Mutex::default));
         let wish = if self.config.on_request { request::take(cx)? } else { None };
         let since_answer = if self.config.trigger.looks_at_time() { self.since_answer(cx)? } else { None };
@@ -283,6 +329,7 @@ impl Middleware for ContextCompaction {
             (None, Some(why)) if !declined => (CompactionMode::Regular, why),
             _ => return Ok(Flow::Continue),
         };
+        self.warn_of_trigger(cx, &run, size, window);
         let focus = wish.as_ref().and_then(|wish| wish.focus.as_deref());
         let cause = Cause { mode, trigger, focus, window };
         boxed(|| self.before_call(req, &kept, &run, size, cause)).await?;

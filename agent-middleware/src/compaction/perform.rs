@@ -7,7 +7,7 @@ use agent_core::{
     event::{Compaction, CompactionMode},
 };
 
-use super::{ContextCompaction, Task, Unit, token_count::Size};
+use super::{ARCHIVED, ContextCompaction, Task, Unit, answers, token_count::Size};
 use crate::{archive::Archived, side_call::ends_the_run};
 
 /// Reason for a compaction and the context window it must fit.
@@ -80,7 +80,11 @@ impl ContextCompaction {
         let kept: HashSet<_> = after.iter().map(place).collect();
         let removed = before.iter().filter(|message| !kept.contains(&place(message)));
         let removed = removed.filter_map(Archived::of).collect();
-        if let Err(e) = archive.put(cx, removed).await {
+        let put = match archive.put(cx, removed).await {
+            Ok(()) => answers(cx).set(&ARCHIVED, &true),
+            failed => failed,
+        };
+        if let Err(e) = put {
             let message = format!("compaction: what was removed could not be archived: {e}");
             cx.emit(EventKind::Warning { message });
         }

@@ -29,6 +29,8 @@ pub(super) struct TokenCount {
     replaced: Option<Replaced>,
     /// The step in which a prompt was refused: only once per step.
     refused: Option<u32>,
+    /// Set once the run was warned that the trigger cannot be met.
+    is_warned: bool,
 }
 
 /// Count of the system prompt and the tools, which rarely change.
@@ -134,5 +136,10 @@ impl TokenCount {
     /// Resets the state of the previous call.
     pub(super) fn begin(&mut self) {
         (self.replaced, self.refused) = (None, None);
+    }
+
+    /// Returns true the first time.
+    pub(super) fn warn(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_warned, true)
     }
 }

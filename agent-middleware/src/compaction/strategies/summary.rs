@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Strategy;
 use crate::{
     archive,
-    compaction::{Keep, Note, Task, Unit},
+    compaction::{Keep, Note, Task, USELESS_SUMMARY, Unit, answers},
     cut,
     digest::digest,
     side_call::{SideCall, ends_the_run},
@@ -184,10 +184,28 @@ impl Strategy for Summary {
         if old.is_empty() {
             return Ok(given);
         }
+        let input = digest(old.iter().map(String::as_str).chain([
+            &*self.prompt,
+            &*note.text,
+            task.focus().unwrap_or_default(),
+        ]));
+        if answers(task.cx()).get(&USELESS_SUMMARY)?.as_ref() == Some(&input) {
+            return Ok(given);
+        }
         note.text = self.notes(task, &note.text, &old).await?;
         note.removed = note.removed.saturating_add(gone().map(Unit::size).sum());
         let recent = task.recent(self.keep, &units);
-        task.take_out(&removable, recent, units, &note)
+        let after = task.take_out(&removable, recent, units, &note)?;
+        let (before, now) = (task.total(&given), task.total(&after));
+        if now >= before {
+            answers(task.cx()).set(&USELESS_SUMMARY, &input)?;
+            let message = format!(
+                "compaction: the conversation with the summary has {now} tokens and without it {before}; the summary is \
+                 discarded, and not repeated for the same messages"
+            );
+            task.cx().emit(EventKind::Warning { message });
+        }
+        Ok(after)
     }
 }
 

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use agent_middleware::{
     ContextCompaction,
-    compaction::{Keep, Pins, Summary, Task},
+    compaction::{Keep, Pins, Summary, Task, Trigger},
 };
 
 use super::{
@@ -133,4 +133,25 @@ async fn a_failed_tier_is_reported_and_a_cancelled_run_is_not_swallowed() {
     world.step(u64::MAX).await.expect("answers");
     let warned = |kind: &EventKind| matches!(kind, EventKind::Warning { message } if message.contains("busy"));
     assert!(world.events.lock().expect("free").iter().any(warned));
+}
+
+#[tokio::test]
+async fn a_summary_that_is_not_smaller_is_not_asked_for_again_and_a_warning_says_so() {
+    let notes = "Much was said about very little, and all of it has to be written down at length. ".repeat(40);
+    let model = ScriptedModel::new(vec![Turn::text(notes); 8]);
+    let compaction = || {
+        let summary = Summary::new(model.clone()).keep(Keep::Iterations(1));
+        ContextCompaction::builder().trigger(Trigger::Tokens(1)).strategy(summary).build().expect("sound")
+    };
+    let world = World::new(compaction(), long(3, 20));
+    for step in 0..4 {
+        world.step(u64::MAX).await.expect("answers");
+        // Grows by more than a twentieth, in what stays anyway.
+        let more = format!("{step}: {}", "y".repeat(60));
+        world.run.push(Message::user(more)).expect("fits");
+    }
+    let warned = |kind: &&EventKind| matches!(kind, EventKind::Warning { message } if message.contains("discarded"));
+    let events = world.events.lock().expect("free");
+    assert_eq!(events.iter().filter(warned).count(), model.calls(), "each summary that was discarded is reported");
+    assert!(model.calls() < 4, "{} calls", model.calls());
 }
