@@ -1,4 +1,4 @@
-//! How long an agent of 30 tools, 8 middlewares and 5 sub-agents takes from its files to an agent that can run, once the schema of files
+//! Time to build an agent of 30 tools, 8 middlewares and 5 sub-agents from its files, once the schema of files
 //! is made: reading, references, checks, parts, schemas of arguments, stacks.
 //!
 //! It ends with an error if the median is over 20 ms.

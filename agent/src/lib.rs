@@ -2,7 +2,7 @@
 //!
 //! # This crate
 //!
-//! One dependency for applications. What an application names most often is at the root and in the [`prelude`]; each part
+//! One dependency for applications. The most used items are at the root and in the [`prelude`]; each part
 //! is here whole, as a module:
 //!
 //! | module | is | feature |
@@ -21,7 +21,7 @@
 //! [`journal`], [`budget`], [`memory`], [`retrieval`], ..), but for its [`middleware`](mod@core::middleware): that name is the built-ins'.
 //!
 //! `http` and `macros` are on by default; the guide has all features, and those that `full` brings. Without `json-schema`, a tool or an answer whose
-//! schema has a keyword that [types do not make](agent_tools#what-is-checked) is refused when the agent is built. Who writes a tool, a middleware, a model or a store for others depends on
+//! schema has a keyword that [types do not make](agent_tools#what-is-checked) is refused when the agent is built. A library with a tool, a middleware, a model or a store for others depends on
 //! `agent-core` alone, not on this crate.
 
 pub use agent_core as core;

@@ -1,7 +1,7 @@
-//! What most files of an application use: `use agent::prelude::*;`.
+//! Common imports of applications: `use agent::prelude::*;`.
 //!
 //! It holds what one writes down to build agents, tools and middleware, and [`Result`] with this framework's error as its
-//! default. What is named once, such as a store or a provider, is imported where it is needed.
+//! default. Items used once, such as a store or a provider, are imported where they are needed.
 
 /// Its page there has the hooks as their authors write them.
 #[doc(no_inline)]

@@ -13,32 +13,32 @@ use super::{
     telemetry::TelemetryKeys,
 };
 
-/// What a file says beside the definition of its agent.
+/// Keys of a file beside the definition of its agent.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct FileKeys {
     /// The file that this one begins with: maps are joined key by key, everything else is replaced.
     pub(super) extends: Option<String>,
-    /// What the agent is good for: for people, and for agents that it is a sub-agent of.
+    /// Purpose of the agent, for people and for agents that have it as a sub-agent.
     pub(super) description: Option<String>,
     /// Texts that `${variables.NAME}` stands for, or `${variables.GROUP.NAME}`. Each may refer to those above it.
     pub(super) variables: BTreeMap<String, Variable>,
     /// Models under names of the file's own.
     pub(super) models: BTreeMap<String, ModelConfig>,
-    /// What a run may use up, with its sub-agents.
+    /// Budget of a run with its sub-agents.
     pub(super) budget: BudgetConfig,
     /// Values of the storage that a run and its sub-agents share, at the start.
     pub(super) globals: BTreeMap<String, Value>,
-    /// Where runs are kept: `memory`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: nowhere.
+    /// Store of runs: `memory`, `sqlite:PATH` or `postgres://USER@HOST/DATABASE`. Default: none.
     pub(super) store: Option<StoreAddress>,
-    /// Whether the model is offered the sub-agents, by the middleware `delegation`, where the file does not name that itself.
+    /// Offers the sub-agents to the model by the middleware `delegation`, unless the file names that middleware.
     /// Default: true.
     pub(super) offer_sub_agents: Option<bool>,
-    /// What others see of runs, by OpenTelemetry. Default: nothing.
+    /// Export of runs by OpenTelemetry. Default: none.
     pub(super) telemetry: Option<TelemetryKeys>,
     /// Providers of the file's models beside those that are known: a JSON file, or a list.
     pub(super) providers: Option<ProvidersKey>,
-    /// How requests of the file's models travel. Default: as those of the whole process.
+    /// Transport of requests to the file's models. Default: that of the process.
     pub(super) transport: Option<TransportKeys>,
 }
 
@@ -98,7 +98,7 @@ pub(super) enum ModelRef {
     Config(Box<ModelConfig>),
 }
 
-/// How a model is reached. It holds secrets, so that there is no `Debug`.
+/// Connection to a model. It holds secrets, so there is no `Debug`.
 #[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ModelConfig {
@@ -112,9 +112,9 @@ pub(super) struct ModelConfig {
     pub(super) base_url: Option<String>,
     /// Headers that go with each request.
     pub(super) headers: BTreeMap<String, String>,
-    /// What the provider takes beside a key, such as a region, by name.
+    /// Further options of the provider, such as a region, by name.
     pub(super) options: Map<String, Value>,
-    /// How often a call that failed for a moment is tried again. Default: 2.
+    /// Number of retries of a call that failed temporarily. Default: 2.
     pub(super) retries: Option<u32>,
     /// Tokens that a request and its answer may have together. Default: what is known of the model.
     pub(super) context_window: Option<u64>,
@@ -126,13 +126,13 @@ pub(super) struct ModelConfig {
     /// Seconds between two parts of an answer, at most.
     #[schemars(range(min = 0.001))]
     pub(super) idle_timeout: Option<f64>,
-    /// Whether tools are told and called in text, for a model that takes none. Default: false.
+    /// Describes and calls tools in text, for a model without tool calls. Default: false.
     pub(super) xml_tools: bool,
     /// Models that are asked when this one fails, in this order.
     pub(super) fallbacks: Vec<ModelRef>,
 }
 
-/// What a run may use up, with its sub-agents. What is not said is not limited.
+/// Budget of a run with its sub-agents. Omitted amounts are unlimited.
 #[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct BudgetConfig {
@@ -145,7 +145,7 @@ pub(super) struct BudgetConfig {
     pub(super) model_calls: Option<u64>,
     /// Tool calls, counting each attempt.
     pub(super) tool_calls: Option<u64>,
-    /// Seconds for which a run is under way; waiting for an answer is not part of it.
+    /// Duration of a run in seconds, without the time that it waits for answers.
     #[schemars(range(min = 0.001))]
     pub(super) wall_time: Option<f64>,
     /// Levels of sub-agents: 0 allows none.
@@ -180,7 +180,7 @@ impl BudgetConfig {
 }
 
 /// # Errors
-/// What is no time.
+/// Invalid durations.
 pub(super) fn seconds(seconds: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| Error::config(format!("{seconds} is no time in seconds")))
 }

@@ -18,7 +18,7 @@ use super::{
 /// Most files within one another.
 const MOST_DEPTH: usize = 16;
 
-/// A value as it is written, and with what it refers to. Both have the same keys in the same order.
+/// A value as written, and with its references resolved. Both have the same keys in the same order.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) written: Node,
@@ -43,13 +43,13 @@ impl Pair {
 /// Reads files.
 pub(super) struct Reader<'a> {
     references: &'a References,
-    /// What a file of NexAU may name.
+    /// Parts that a file of NexAU may name.
     registry: &'a Registry,
     pub(super) sources: Sources,
     pub(super) problems: Vec<Problem>,
-    /// What is not as it was in NexAU.
+    /// Differences from NexAU.
     pub(super) differences: Vec<Difference>,
-    /// Whether what cannot be had of NexAU is left out.
+    /// Leaves out parts of NexAU that cannot be translated.
     lenient: bool,
     /// The files that are being read.
     path: Vec<PathBuf>,
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Self { references, registry, sources, problems, differences, lenient, path }
     }
 
-    /// The file with what it extends, its sub-agents in their places. Problems that leave nothing to go on with are the error.
+    /// Reads a file, with the files that it extends and its sub-agents in their places. The error is a problem after which nothing can be read.
     pub(super) fn file(&mut self, path: &Path, from: Option<&Node>) -> Result<Pair, Problem> {
         let node = self.text_of(path, from)?;
         let pair = self.whole(node);
@@ -72,11 +72,11 @@ impl<'a> Reader<'a> {
     /// As [`file`](Self::file), of a text that is in no file.
     pub(super) fn text(&mut self, source: &Arc<Source>, format: Format) -> Result<Pair, Problem> {
         let node = read(source, format)?;
-        let node = self.ours(node);
+        let node = self.ours(node)?;
         self.whole(node)
     }
 
-    /// What a file says of one key, with what it extends; whatever else is wrong is left alone.
+    /// Reads the value of one key, with the files that the file extends. Other problems are ignored.
     pub(super) fn key(&mut self, path: &Path, key: &str) -> Result<Option<Node>, Problem> {
         let node = self.text_of(path, None)?;
         let node = self.extended(node);
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         Ok(Some(said))
     }
 
-    /// The text of a file, which is under way until it is [left](Self::leave).
+    /// Reads the text of a file, which counts as being read until it is [left](Self::leave).
     pub(super) fn text_of(&mut self, path: &Path, from: Option<&Node>) -> Result<Node, Problem> {
         let shown = path.display().to_string();
         let at = || match from {
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         let text = self.sources.text(path).map_err(wrong)?;
         let source = Arc::new(Source { name: shown.clone(), text });
         let node = read(&source, Format::of(path))?;
-        let node = self.ours(node);
+        let node = self.ours(node)?;
         self.path.push(canonical);
         Ok(node)
     }
@@ -120,21 +120,28 @@ impl<'a> Reader<'a> {
         self.path.pop();
     }
 
-    /// The file as one of this framework, if it is one of NexAU.
-    fn ours(&mut self, node: Node) -> Node {
-        if node.get("type").and_then(Node::text).is_none() {
-            return node;
+    /// Translates a file of NexAU: one that has the key `type` or `llm_config`.
+    fn ours(&mut self, node: Node) -> Result<Node, Problem> {
+        match node.get("type").map(|kind| (kind, kind.text())) {
+            None if node.get("llm_config").is_none() => return Ok(node),
+            None | Some((_, Some("agent") | None)) => {}
+            Some((kind, Some(word))) => return Err(not_an_agent(kind, word)),
         }
-        let (agent, differences) = nexau::translate_for(node.to_json(), Some(nexau::Known::of(self.registry)));
-        for difference in differences {
+        let known = nexau::Known::of(self.registry, self.references);
+        let (agent, differences) = nexau::translate_for(node.to_json(), Some(known));
+        for mut difference in differences {
+            let at = node.nearest(&difference.path).place.clone();
             if difference.kind == DifferenceKind::Impossible && !self.lenient {
-                let at = node.nearest(&difference.path).place.clone();
-                let why = format!("this cannot be had here; NexAU: {}", difference.nexau);
-                self.problems.push(Problem::new(at, why).help(&difference.here));
+                let why = match difference.nexau.strip_prefix(nexau::UNKNOWN_KEY) {
+                    Some(key) => format!("unknown key{key} in a file of NexAU"),
+                    None => format!("this cannot be translated; NexAU {}", difference.nexau),
+                };
+                self.problems.push(Problem::new(at.clone(), why).help(&difference.here));
             }
+            difference.place = Some(at.to_string());
             self.differences.push(difference);
         }
-        nexau::placed(&agent, &node)
+        Ok(nexau::placed(&agent, &node))
     }
 
     /// An agent with all that it is made of.
@@ -178,7 +185,7 @@ impl<'a> Reader<'a> {
     fn sub_agents(&mut self, written: &mut Node, live: &mut Node, references: &References) {
         let (Tree::Map(written), Tree::Map(live)) = (&mut written.tree, &mut live.tree) else { return };
         for (written, live) in written.iter_mut().zip(live) {
-            // What an agent says that is written here, it says with its own variables.
+            // An inline agent has its own variables.
             let is_inline = |entry: &Entry| entry.key == "agent" && entry.node.text().is_none();
             match &mut live.node.tree {
                 Tree::Map(said) => said
@@ -207,12 +214,25 @@ impl<'a> Reader<'a> {
         };
         let pair = self.below_another(pair);
         let place = &live.place;
+        if let Some(fallback) = live.get(nexau::FALLBACK_DESCRIPTION)
+            && pair.live.get("description").is_none()
+        {
+            self.differences.push(Difference {
+                path: "/sub_agents".to_owned(),
+                place: Some(place.to_string()),
+                kind: DifferenceKind::Otherwise,
+                nexau: "describes a sub-agent without a description by its name".to_owned(),
+                here: format!("its description is \"{}\"", fallback.text().unwrap_or_default()),
+            });
+        }
         let described = |agent: &Node, from: &Node| -> Node {
             let mut agent = agent.clone();
             let own = agent.take("description");
             agent.take("extends");
-            let mut entries: Vec<_> = from.entries().iter().filter(|entry| entry.key != "agent").cloned().collect();
+            let is_said = |entry: &&Entry| entry.key != "agent" && entry.key != nexau::FALLBACK_DESCRIPTION;
+            let mut entries: Vec<_> = from.entries().iter().filter(is_said).cloned().collect();
             let has = entries.iter().any(|entry| entry.key == "description");
+            let own = own.or_else(|| from.get(nexau::FALLBACK_DESCRIPTION).cloned());
             if let Some(own) = own.filter(|_| !has) {
                 entries.push(Entry { key: "description".to_owned(), place: own.place.clone(), node: own });
             }
@@ -222,7 +242,7 @@ impl<'a> Reader<'a> {
         Ok(Pair { written: described(&pair.written, written), live: described(&pair.live, live) })
     }
 
-    /// A sub-agent without what an agent alone has, which is told of.
+    /// Removes the keys that only a top-level agent has, and reports them.
     fn below_another(&mut self, mut pair: Pair) -> Pair {
         for key in FileKeys::ALL.into_iter().filter(|key| !FileKeys::OF_SUB_AGENTS.contains(key)) {
             if let Some(entry) = pair.live.entries().iter().find(|entry| entry.key == key) {
@@ -235,6 +255,22 @@ impl<'a> Reader<'a> {
             pair.live.take(key);
         }
         pair
+    }
+}
+
+/// The error of a file of NexAU that describes something other than an agent.
+fn not_an_agent(kind: &Node, word: &str) -> Problem {
+    let problem = |why: String| Problem::new(kind.place.clone(), why);
+    match word {
+        "tool" => problem("this is a tool of NexAU, not an agent".to_owned())
+            .help("name the file of an agent; a tool is listed below its key 'tools'"),
+        "plugin" => problem("this is a plugin of NexAU, not an agent".to_owned())
+            .help("list its tools, skills, servers and sub-agents in the file of an agent"),
+        _ => {
+            let near = super::near::nearest(word, &["agent"]).map(|near| format!("did you mean '{near}'?"));
+            problem(format!("unknown type '{word}'"))
+                .help(near.unwrap_or_else(|| "the type of an agent is 'agent'".into()))
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use agent_exec::{AgentBuilder, AgentDefinition, Registry as Parts};
 use agent_middleware::Permissions;
 use serde_json::Value;
 
-use super::{nexau::Difference, store::StoreAddress, telemetry::Exporter, text};
+use super::{
+    locate::Locator, nexau::Difference, references::UnusedVariable, store::StoreAddress, telemetry::Exporter, text,
+};
 
 /// An agent that was read from files.
 #[derive(Debug)]
@@ -22,6 +24,9 @@ pub struct Loaded {
     pub(super) files: Vec<PathBuf>,
     pub(super) differences: Vec<Difference>,
     pub(super) builder: AgentBuilder,
+    pub(super) locator: Locator,
+    pub(super) model_addresses: Vec<(String, Option<String>)>,
+    pub(super) unused_variables: Vec<UnusedVariable>,
 }
 
 impl Loaded {
@@ -30,7 +35,7 @@ impl Loaded {
         &self.definition
     }
 
-    /// What it is good for; empty if nobody said.
+    /// The agent's description; empty if the file has none.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -40,12 +45,12 @@ impl Loaded {
         self.store.as_ref()
     }
 
-    /// Which calls of its tools it lets run: those of its middleware `approval`, with what it says of single tools.
+    /// Permissions of its tools: the rules of its middleware `approval`, and the permissions of single tools.
     pub fn permissions(&self) -> Option<&Permissions> {
         self.permissions.as_ref()
     }
 
-    /// Where what others see of its runs is to be sent, if it says `telemetry`. The spans are made whether or not somebody sends them.
+    /// Exporter of its traces, if it has the key `telemetry`. Spans are created whether or not they are exported.
     pub fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
@@ -74,7 +79,7 @@ impl Loaded {
         text::to_yaml(&self.written).map_err(agent_core::Error::config)
     }
 
-    /// What is not as it was in NexAU, if the file is one of NexAU.
+    /// Differences from NexAU, if the file is one of NexAU.
     pub fn differences(&self) -> &[Difference] {
         &self.differences
     }
@@ -87,6 +92,21 @@ impl Loaded {
         let of = |definition: &AgentDefinition| self.parts.builder(definition);
         let below = key.split('/').try_fold(&self.definition, |agent, key| Some(&agent.sub_agents.get(key)?.agent));
         below.map_or_else(|| Err(agent_core::Error::config(format!("there is no sub-agent '{key}'"))), of)
+    }
+
+    /// Variables that were [set](super::Loader::variable) and that no file declares or refers to.
+    pub fn unused_variables(&self) -> &[UnusedVariable] {
+        &self.unused_variables
+    }
+
+    /// Finds source locations for errors of building the agent.
+    pub fn locator(&self) -> &Locator {
+        &self.locator
+    }
+
+    /// Names of the models that the agent and its sub-agents call, each with the address that the file sets.
+    pub fn model_addresses(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.model_addresses.iter().map(|(name, url)| (name.as_str(), url.as_deref()))
     }
 
     /// The builder, for what is not data. The store is not opened yet.
@@ -102,13 +122,13 @@ impl Loaded {
     /// Opens the store, and builds the agent.
     ///
     /// # Errors
-    /// As [`StoreAddress::open`] and [`AgentBuilder::build`].
+    /// As [`StoreAddress::open`], and as [`AgentBuilder::build`] with the [source location](Locator::located).
     pub async fn into_agent(self) -> Result<agent_exec::Agent> {
         let builder = match &self.store {
             Some(address) => self.builder.store(address.open().await?),
             None => self.builder,
         };
-        builder.build()
+        builder.build().map_err(|error| self.locator.located(error))
     }
 }
 

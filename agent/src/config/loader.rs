@@ -15,6 +15,8 @@ use super::{
     file::{FileKeys, ModelConfig},
     include::{Pair, Reader},
     loaded::Loaded,
+    locate::Locator,
+    near,
     network::Network,
     nexau::Difference,
     parts::model::{Models, RELAY},
@@ -28,7 +30,7 @@ use super::{
 };
 
 const STORE: &str = "store";
-/// What to write where a model is meant that nobody knows.
+/// Help for an unknown model.
 const MODEL_NAMES: &str = "a model is PROVIDER:MODEL, such as openai:gpt-5 or offline:guide, or a name under 'models'";
 
 /// Reads agents from files.
@@ -54,7 +56,7 @@ pub struct Loader {
     schemas: Arc<OnceLock<Schemas>>,
 }
 
-/// What files are checked by, and what editors are told of it.
+/// Schema that files are checked against, and the schema for editors.
 #[derive(Debug)]
 struct Schemas {
     checked: Value,
@@ -130,9 +132,11 @@ impl Loader {
     /// # Errors
     /// All that is wrong with the file, and with those that it is made of.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded, Problems> {
-        let mut reader = Reader::new(&self.references, &self.registry, self.lenient);
+        let references = self.references.untouched();
+        let mut reader = Reader::new(&references, &self.registry, self.lenient);
         let pair = reader.file(path.as_ref(), None);
-        self.loaded(pair, reader)
+        let loaded = self.loaded(pair, reader)?;
+        Ok(Loaded { unused_variables: references.unused(), ..loaded })
     }
 
     /// Reads an agent from a text. Paths in it are relative to the current folder; problems name it `agent`.
@@ -141,15 +145,17 @@ impl Loader {
     /// All that is wrong with it, and with the files that it refers to.
     pub fn read(&self, text: impl Into<String>, format: Format) -> Result<Loaded, Problems> {
         let source = Arc::new(Source { name: "agent".to_owned(), text: text.into() });
-        let mut reader = Reader::new(&self.references, &self.registry, self.lenient);
+        let references = self.references.untouched();
+        let mut reader = Reader::new(&references, &self.registry, self.lenient);
         let pair = reader.text(&source, format);
-        self.loaded(pair, reader)
+        let loaded = self.loaded(pair, reader)?;
+        Ok(Loaded { unused_variables: references.unused(), ..loaded })
     }
 
     /// The store that a file names, whatever else it says: neither its models nor their keys are needed.
     ///
     /// # Errors
-    /// What is wrong with the store, and files that cannot be read.
+    /// An invalid store, and files that cannot be read.
     pub fn store(&self, path: impl AsRef<Path>) -> Result<Option<StoreAddress>, Problems> {
         let mut reader = Reader::new(&self.references, &self.registry, true);
         let store = reader.key(path.as_ref(), STORE);
@@ -229,6 +235,12 @@ impl Loader {
             .map_err(|e| problem_at(at("providers"), e.message().to_owned()))?
             .with_transport(read.transport)
             .map_err(|e| problem_at(at("transport"), e.message().to_owned()))?;
+        let aliases: Vec<String> = read.models.keys().cloned().collect();
+        let addresses: BTreeMap<_, _> = read
+            .models
+            .iter()
+            .map(|(alias, model)| (alias.clone(), (model.name.clone(), model.base_url.clone())))
+            .collect();
         let models = Arc::new(Models::new(read.models, self.registry.parts.clone(), network));
         let (by_name, by_config) = (models.clone(), models);
         let parts = self.registry.parts.clone().models(move |name: &str| Some(by_name.make(name)));
@@ -246,10 +258,11 @@ impl Loader {
             let problems = DefinitionProblem::of(&error).iter();
             let problems = problems.map(|problem| {
                 let place = pair.live.nearest(&problem.pointer).place.clone();
-                let told = Problem::new(place, problem.error.message());
                 match UnknownPart::of(&problem.error) {
-                    Some(UnknownPart { kind: PartKind::Model, .. }) => told.help(MODEL_NAMES),
-                    _ => told,
+                    Some(UnknownPart { kind: PartKind::Model, name, .. }) => {
+                        Problem::new(place, format!("unknown model '{name}'")).help(models_help(name, &aliases))
+                    }
+                    _ => Problem::new(place, problem.error.message()),
                 }
             });
             Problems::new(problems.collect())
@@ -261,6 +274,12 @@ impl Loader {
         if !read.globals.is_empty() {
             builder = builder.globals(GlobalStorage::restore(read.globals));
         }
+        let mut model_addresses = Vec::new();
+        match &self.model {
+            Some(name) => model_addresses.push((name.clone(), None)),
+            None => gather_addresses(&pair.live, &addresses, &mut model_addresses),
+        }
+        let locator = Locator::new(pair.live);
         let exporter = read.telemetry.map(|telemetry| telemetry.exporter(&definition.name));
         Ok(Loaded {
             definition,
@@ -273,7 +292,38 @@ impl Loader {
             files: Vec::new(),
             differences,
             builder,
+            locator,
+            model_addresses,
+            unused_variables: Vec::new(),
         })
+    }
+}
+
+/// Adds the models of an agent and of those below it, with the addresses that the file sets.
+fn gather_addresses(
+    agent: &Node,
+    aliases: &BTreeMap<String, (String, Option<String>)>,
+    all: &mut Vec<(String, Option<String>)>,
+) {
+    if let Some(model) = agent.get("model") {
+        let name = model.text().or_else(|| model.get("name")?.text()).unwrap_or_default();
+        let url = model.get("base_url").and_then(Node::text).map(str::to_owned);
+        let (name, of_alias) = aliases.get(name).cloned().unwrap_or_else(|| (name.to_owned(), None));
+        if !name.starts_with(RELAY) {
+            all.push((name, url.or(of_alias)));
+        }
+    }
+    for entry in agent.get("sub_agents").map(Node::entries).unwrap_or_default() {
+        entry.node.get("agent").iter().for_each(|below| gather_addresses(below, aliases, all));
+    }
+}
+
+/// The model that was meant, or the names that models have.
+fn models_help(name: &str, aliases: &[String]) -> String {
+    let known: Vec<_> = aliases.iter().map(String::as_str).collect();
+    match near::advice(name, &known, "models") {
+        Some(advice) => format!("{advice}; or PROVIDER:MODEL"),
+        None => MODEL_NAMES.to_owned(),
     }
 }
 
@@ -285,7 +335,7 @@ fn set_models(definition: &mut AgentDefinition, name: &str) {
     definition.sub_agents.values_mut().for_each(|below| set_models(&mut below.agent, name));
 }
 
-/// The definition as it is written, its parts with what they are made from.
+/// Returns the definition as written, with the resolved configuration of its parts.
 fn definition(pair: &Pair) -> Result<AgentDefinition, String> {
     let mut live = AgentDefinition::deserialize(pair.live.to_json()).map_err(|e| e.to_string())?;
     keep_written(&mut live, &pair.written)?;

@@ -53,7 +53,7 @@
 //!
 //! # Files of NexAU
 //!
-//! A file of `type: agent` is one of NexAU. It is read as what it means here; [`Loaded::differences`] has what is not as it was there,
+//! A file with `type: agent` or `llm_config` is one of NexAU. It is translated; [`Loaded::differences`] lists the differences,
 //! and what cannot be had is a problem.
 
 mod file;
@@ -61,6 +61,7 @@ mod include;
 mod listed;
 mod loaded;
 mod loader;
+mod locate;
 mod near;
 mod network;
 mod nexau;
@@ -79,8 +80,10 @@ mod text;
 pub use self::{
     loaded::{Loaded, to_yaml},
     loader::Loader,
+    locate::Locator,
     nexau::{Difference, DifferenceKind},
     problem::{Problem, Problems},
+    references::UnusedVariable,
     registry::Registry,
     reload::{Reloading, Watched},
     store::StoreAddress,
@@ -88,7 +91,7 @@ pub use self::{
     text::Format,
 };
 
-/// An agent file of NexAU as one of this framework, and what is not as it was there. References (`${env.NAME}`) stay as they are,
+/// Translates an agent file of NexAU, and returns the differences. References (`${env.NAME}`) stay as they are,
 /// and files that it names are named in the translation. [`Loader`] does this by itself.
 ///
 /// ```

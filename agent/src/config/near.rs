@@ -9,7 +9,10 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (best.0 <= most).then_some(best.1)
 }
 
-/// What to write instead: the nearest, or all that there are.
+/// Words that are listed beside the nearest one, at most.
+const MOST_LISTED: usize = 12;
+
+/// Advice for an unknown word: the nearest known one, or all of them.
 pub(super) fn advice(word: &str, known: &[&str], what: &str) -> Option<String> {
     if known.is_empty() {
         return None;
@@ -18,6 +21,7 @@ pub(super) fn advice(word: &str, known: &[&str], what: &str) -> Option<String> {
     all.sort_unstable();
     let all = all.join(", ");
     Some(match nearest(word, known) {
+        Some(near) if known.len() > MOST_LISTED => format!("did you mean '{near}'?"),
         Some(near) => format!("did you mean '{near}'? The {what} here: {all}"),
         None => format!("the {what} here: {all}"),
     })

@@ -1,4 +1,4 @@
-//! How the models of a file are reached: providers of its own, and how requests travel.
+//! Connection to the models of a file: its own providers, and the transport.
 
 use agent_core::{Error, Result};
 use agent_llm::{HttpTransport, ModelBuilder, Providers};
@@ -21,7 +21,7 @@ pub(super) enum ProvidersKey {
     List(Vec<Map<String, Value>>),
 }
 
-/// How the requests of the file's models travel. Default: as those of the whole process.
+/// Transport of requests to the file's models. Default: that of the process.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TransportKeys {
@@ -30,9 +30,9 @@ pub(super) struct TransportKeys {
     proxy: Option<String>,
     /// Root certificates that are trusted as well, as files in PEM.
     roots: Vec<FilePath>,
-    /// Whether those of the operating system are trusted. Default: true.
+    /// Trusts the root certificates of the operating system. Default: true.
     system_roots: Option<bool>,
-    /// What is shown to servers that ask who calls them.
+    /// Client certificate, for servers that request one.
     client_certificate: Option<ClientCertificate>,
     /// Seconds until there is a connection, at most. Default: 15.
     #[schemars(range(min = 0.001))]
@@ -45,7 +45,7 @@ pub(super) struct TransportKeys {
     max_connections: Option<usize>,
 }
 
-/// A certificate of one's own, as files in PEM.
+/// Client certificate, as PEM files.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ClientCertificate {
@@ -55,7 +55,7 @@ struct ClientCertificate {
     key: FilePath,
 }
 
-/// What the models of a file are reached by.
+/// Providers and transport of a file's models.
 #[derive(Default)]
 pub(super) struct Network {
     providers: Option<Providers>,

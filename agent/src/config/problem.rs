@@ -1,4 +1,4 @@
-//! What is wrong with a file, and how that is said.
+//! Problems of a file, and their messages.
 
 use std::{
     fmt,
@@ -43,12 +43,12 @@ impl Problem {
         self.place.column
     }
 
-    /// What is wrong.
+    /// Error message.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do, where that is known.
+    /// Advice, if there is any.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }

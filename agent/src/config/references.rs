@@ -1,9 +1,14 @@
-//! What a text refers to: `${env.NAME}`, `${file.PATH}`, `${variables.NAME}`.
+//! References in texts: `${env.NAME}`, `${file.PATH}`, `${variables.NAME}`.
 //!
 //! References are followed in values alone, after the file was read: what a comment says is nothing, and no value can become a key
 //! or a second value.
 
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use super::{
     near,
@@ -15,16 +20,38 @@ use super::{
 /// Gives the value of an environment variable.
 type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Where references lead.
+/// Values of references.
 #[derive(Clone)]
 pub(super) struct References {
     pub(super) environment: Environment,
     pub(super) variables: BTreeMap<String, String>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// Names of variables that files have.
+#[derive(Debug, Default)]
+struct Seen {
+    declared: BTreeSet<String>,
+    used: BTreeSet<String>,
+}
+
+/// A variable that was set, and that no file declares or refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnusedVariable {
+    /// Name that was set.
+    pub name: String,
+    /// The nearest name that a file declares.
+    pub nearest: Option<String>,
 }
 
 impl Default for References {
     fn default() -> Self {
-        Self { environment: Arc::new(|name| std::env::var(name).ok()), variables: BTreeMap::new() }
+        Self {
+            environment: Arc::new(|name| std::env::var(name).ok()),
+            variables: BTreeMap::new(),
+            seen: Arc::default(),
+        }
     }
 }
 
@@ -35,6 +62,29 @@ impl fmt::Debug for References {
 }
 
 impl References {
+    /// The same, with no variable seen yet.
+    pub(super) fn untouched(&self) -> Self {
+        Self { seen: Arc::default(), ..self.clone() }
+    }
+
+    /// Variables that were set, and that no file declares or refers to.
+    pub(super) fn unused(&self) -> Vec<UnusedVariable> {
+        let seen = self.seen();
+        let declared: Vec<_> = seen.declared.iter().map(String::as_str).collect();
+        let is_unused = |name: &&String| !seen.declared.contains(*name) && !seen.used.contains(*name);
+        let unused = self.variables.keys().filter(is_unused);
+        unused
+            .map(|name| UnusedVariable {
+                name: name.clone(),
+                nearest: near::nearest(name, &declared).map(str::to_owned),
+            })
+            .collect()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Follows all references below the node. Files are relative to the file in which the reference stands.
     pub(super) fn follow(&self, node: &mut Node, sources: &mut Sources, problems: &mut Vec<Problem>) {
         match &mut node.tree {
@@ -54,7 +104,7 @@ impl References {
         }
     }
 
-    /// These and the variables of an agent, each of which may refer to what stands above it. What is known already wins.
+    /// Adds the variables of an agent, each of which may refer to those above it. Known values take precedence.
     pub(super) fn with_variables(
         &self,
         variables: &mut Node,
@@ -77,6 +127,7 @@ impl References {
     ) {
         for Entry { key, node, .. } in variables {
             let name = format!("{group}{key}");
+            self.seen().declared.insert(name.clone());
             if let Some(told) = self.variables.get(&name) {
                 node.refers_to(told.clone());
             } else if let Tree::Map(below) = &mut node.tree {
@@ -88,7 +139,7 @@ impl References {
         }
     }
 
-    /// The text with what it refers to, and whether it referred to anything. What is put in is not looked at again.
+    /// Resolves the references of a text, and returns whether there were any. Inserted values are not resolved again.
     fn filled(&self, text: &str, dir: &Path, sources: &mut Sources) -> Result<(String, bool), Lost> {
         let (mut filled, mut rest, mut referred) = (String::new(), text, false);
         while let Some(at) = rest.find("${") {
@@ -130,14 +181,10 @@ impl References {
                 why: format!("the environment variable {name} is not set"),
                 help: format!("set it, or give a default: ${{env.{name}:-default}}"),
             }),
-            "variables" => self.variables.get(name).cloned().ok_or_else(|| {
-                let known: Vec<_> = self.variables.keys().map(String::as_str).collect();
-                Lost {
-                    why: format!("there is no variable '{name}'"),
-                    help: near::advice(name, &known, "variables")
-                        .unwrap_or_else(|| "write it below the key 'variables'".to_owned()),
-                }
-            }),
+            "variables" => {
+                self.seen().used.insert(name.to_owned());
+                self.variables.get(name).cloned().ok_or_else(|| self.no_variable(name))
+            }
             "file" => match sources.text(&dir.join(name)) {
                 // Without the line's end after it.
                 Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
@@ -151,6 +198,18 @@ impl References {
                 help: near::advice(space, &["env", "file", "variables"], "references")
                     .unwrap_or_else(|| "write $${ for the characters themselves".to_owned()),
             }),
+        }
+    }
+}
+
+impl References {
+    /// The error of a reference to a variable that there is not.
+    fn no_variable(&self, name: &str) -> Lost {
+        let known: Vec<_> = self.variables.keys().map(String::as_str).collect();
+        Lost {
+            why: format!("there is no variable '{name}'"),
+            help: near::advice(name, &known, "variables")
+                .unwrap_or_else(|| "write it below the key 'variables'".to_owned()),
         }
     }
 }
@@ -185,6 +244,7 @@ mod tests {
         References {
             environment: Arc::new(environment),
             variables: BTreeMap::from([("city".to_owned(), "Bern".to_owned())]),
+            seen: Arc::default(),
         }
     }
 

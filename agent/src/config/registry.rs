@@ -52,11 +52,11 @@ pub struct Registry {
     pub(super) tools: BTreeMap<String, SchemaOf>,
     pub(super) toolsets: BTreeMap<String, SchemaOf>,
     pub(super) middlewares: BTreeMap<String, SchemaOf>,
-    /// How tools are called of which a file may say a permission.
+    /// Names of tools for which a file may set a permission.
     pub(super) naming: BTreeMap<String, Naming>,
 }
 
-/// How the tools are called that a part brings.
+/// Naming of the tools of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
     /// One, by the key `name`, or else as the part is.
@@ -121,7 +121,7 @@ impl Registry {
         self
     }
 
-    /// Adds a set of tools that may change while a run is under way.
+    /// Adds a set of tools that may change during a run.
     pub fn toolset(mut self, name: impl Into<String>, tools: impl Toolset) -> Self {
         let name = name.into();
         self.toolsets.insert(name.clone(), Arc::new(|_| json_schema!({"type": "null"})));

@@ -14,7 +14,7 @@ use super::{Loaded, Loader, Problems};
 
 /// An agent that is read again when its files change.
 ///
-/// Runs that are under way keep the agent that they began with. A file that became wrong changes nothing: the last right agent stays,
+/// Active runs keep the agent that they started with. An invalid file changes nothing: the last valid agent stays,
 /// and [`problems`](Self::problems) says what is wrong. There is no thread behind it: the files are looked at when the agent is asked
 /// for.
 ///
@@ -83,7 +83,7 @@ impl Reloading {
         last.agent.clone()
     }
 
-    /// What is wrong with the files since they changed; none if the agent is as they say.
+    /// Problems of the changed files; `None` if the agent is up to date.
     pub fn problems(&self) -> Option<Problems> {
         self.last().problems.clone()
     }
@@ -110,7 +110,7 @@ impl Reloading {
 /// std::fs::write(&file, "{name: clerk, modle: 'offline:any'}").unwrap();
 /// let problems = files.changed().expect("it changed").expect_err("it is wrong");
 /// assert!(problems.to_string().contains("clerk.yaml:1:15"), "{problems}");
-/// assert!(files.changed().is_none(), "each change is told once");
+/// assert!(files.changed().is_none(), "each change is returned once");
 /// # Ok::<(), agent::Error>(())
 /// ```
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Watched {
         &self.path
     }
 
-    /// What the files say now, or what is wrong with them; none unless one of them changed since this was asked last.
+    /// Returns the changed agent, or the problems of its files; `None` unless one of them changed since the last call.
     pub fn changed(&mut self) -> Option<Result<Loaded, Problems>> {
         let now: Vec<_> = self.seen.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect();
         if now == self.seen {
@@ -151,7 +151,7 @@ impl Watched {
         };
         self.seen = match &read {
             Ok(loaded) => loaded.files().iter().map(before).collect(),
-            // What is wrong may be mended by a file that was not read before.
+            // A file that was not read before may fix the problem.
             Err(problems) => {
                 let more = problems.files().iter().filter(|file| !now.iter().any(|(path, _)| path == *file));
                 more.map(before).chain(now.iter().cloned()).collect()
@@ -161,7 +161,7 @@ impl Watched {
     }
 }
 
-/// What changes when a file does.
+/// State that determines whether a file changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stamp(Option<(SystemTime, u64)>);
 

@@ -11,7 +11,7 @@ const MOST_FILES: usize = 1_000;
 /// Most bytes of all files and of all that references put in.
 const MOST_IN_ALL: u64 = 32 << 20;
 
-/// What was looked for, and what it came to so far: a small file must not ask for more than there is.
+/// Files that were read, and their total size: a small file must not refer to unlimited data.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     /// The files in the order of reading, each once; with those that are not there.
@@ -24,7 +24,7 @@ impl Sources {
     /// The text of a file.
     ///
     /// # Errors
-    /// What the file lacks, to be said after its name.
+    /// An error message to append to the file's name.
     pub(super) fn text(&mut self, path: &Path) -> Result<String, String> {
         if !self.looked_for.iter().any(|known| known == path) {
             self.looked_for.push(path.to_owned());
@@ -61,7 +61,7 @@ impl Sources {
 /// The text of a file, and of nothing else that has a path: a device or a pipe may have no end.
 ///
 /// # Errors
-/// What the file lacks, to be said after its name.
+/// An error message to append to the file's name.
 pub(super) fn text_of(path: &Path) -> Result<String, String> {
     let cannot = |e: std::io::Error| format!("cannot be read: {e}");
     let about = std::fs::metadata(path).map_err(cannot)?;

@@ -10,7 +10,9 @@ use agent_core::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Where something is kept: `memory`, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`. A path alone is a file of SQLite.
+use super::near;
+
+/// Address of a store: `memory`, `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`. A path alone is a file of SQLite.
 ///
 /// It is shown without a password.
 ///
@@ -38,7 +40,7 @@ pub enum StoreAddress {
 }
 
 impl StoreAddress {
-    /// Opens the journal there. A file and its folder are made if there are none.
+    /// Opens the journal. Creates a missing file and its folder.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a store whose feature (`sqlite`, `postgres`) is off; what the store says if it
@@ -106,13 +108,23 @@ impl FromStr for StoreAddress {
             _ if address == "memory" => Self::Memory,
             Some(("postgres" | "postgresql", _)) => Self::Postgres(address.to_owned()),
             Some(("sqlite", path)) => Self::Sqlite(path.strip_prefix("//").unwrap_or(path).into()),
-            Some((scheme, rest)) if rest.starts_with("//") => {
-                let known = "memory, sqlite:PATH, postgres://..";
-                return Err(Error::config(format!("'{scheme}' is no kind of store; there are: {known}")));
+            Some((scheme, _)) if is_scheme(scheme) => {
+                let near = near::nearest(scheme, &["memory", "postgres", "postgresql", "sqlite"]);
+                let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+                return Err(Error::config(format!(
+                    "unknown store kind '{scheme}'{near} (kinds: memory, sqlite:PATH, postgres://..; a file of this name is \
+                     sqlite:{address})"
+                )));
             }
             _ => Self::Sqlite(address.into()),
         })
     }
+}
+
+/// True for the part before a colon that cannot be the start of a path: a single letter is a drive of Windows.
+fn is_scheme(text: &str) -> bool {
+    let rest = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.len() > 1 && text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(rest)
 }
 
 impl TryFrom<String> for StoreAddress {

@@ -1,28 +1,28 @@
-//! What others see of runs, as a file says it.
+//! Telemetry of a file.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What others see of runs, by OpenTelemetry.
+/// Export of runs by OpenTelemetry.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TelemetryKeys {
     /// The collector's address, such as `http://localhost:4318`. Default: that of the environment (`OTEL_EXPORTER_OTLP_ENDPOINT`).
     endpoint: Option<String>,
-    /// What the service is called. Default: the agent's name.
+    /// Name of the service. Default: the agent's name.
     service: Option<String>,
-    /// Which part of the traces that begin here is kept, from 0 to 1. Default: all.
+    /// Share of the traces that are sampled, from 0 to 1. Default: 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     sampled: Option<f64>,
-    /// Where prompts, answers, and the arguments and results of tools go. Default: nowhere.
+    /// Destination of prompts, answers, and the arguments and results of tools. Default: none.
     #[allow(dead_code, reason = "the middleware reads it")]
     content: Option<Content>,
-    /// Whether each step of a run has a span. Default: false.
+    /// Gives each step of a run a span. Default: false.
     #[allow(dead_code, reason = "the middleware reads it")]
     steps: Option<bool>,
 }
 
-/// Where content goes.
+/// Destination of content.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -35,17 +35,17 @@ enum Content {
 /// The keys that the middleware reads, and what it calls them.
 pub(super) const OF_THE_MIDDLEWARE: [(&str, &str); 2] = [("content", "capture"), ("steps", "steps")];
 
-/// Where traces, metrics and events are sent, as [a file](super::Loaded::exporter) says.
+/// Exporter of traces, metrics and events of [a file](super::Loaded::exporter).
 ///
 /// An exporter is the process's, not an agent's: a program that reads a file sets it up (with the feature `otlp`, by `builder`), as `agent` does.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Exporter {
-    /// What the service is called.
+    /// Name of the service.
     pub service: String,
     /// The collector's address; without one, the environment says it.
     pub endpoint: Option<String>,
-    /// Which part of the traces that begin here is kept, from 0 to 1; all, without one.
+    /// Share of the traces that are sampled, from 0 to 1; `None` samples all.
     pub sampled: Option<f64>,
 }
 

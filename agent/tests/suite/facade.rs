@@ -1,4 +1,4 @@
-//! What an application can do that depends on `agent` and on nothing else of this workspace.
+//! Tests of an application that depends on `agent` and on nothing else of this workspace.
 
 use agent::{
     ExitReason, Resource, ToolSet,

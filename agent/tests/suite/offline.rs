@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use agent::{Agent, RunEnd, llm::offline::OfflineModel, tools::Workspace};
 use tempfile::TempDir;
 
-/// What the questions are asked about: the documentation, and code in which their words stand too.
+/// Material of the questions: the documentation, and code that contains their words too.
 const ASKED_ABOUT: [&str; 5] = ["CHANGELOG.md", "CONTRIBUTING.md", "README.md", "agent-core/src", "docs"];
 
 /// Questions as newcomers ask them, each with the files that answer it, without `docs/guide/` and `.md`.

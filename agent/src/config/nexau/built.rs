@@ -1,4 +1,4 @@
-//! What the translated parts come to when they are made.
+//! Tests that build the translated parts.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn middleware(keys: Value) -> Vec<(String, Value)> {
     agent["middleware"].as_array().expect("a list").iter().map(entry).collect()
 }
 
-/// What is done about calls, as the translated file says.
+/// Returns the policy of calls in the translated file.
 fn permissions(keys: Value) -> impl Fn(&str, Value) -> Policy {
     let (_, config) = middleware(keys).into_iter().find(|(name, _)| name == "approval").expect("permissions");
     let permissions: Permissions = serde_json::from_value(config["permissions"].clone()).expect("permissions");

@@ -14,7 +14,7 @@ pub(super) fn translate(
 ) {
     let mut config = Map::new();
     let window = params.take("max_context_tokens").or_else(|| about.window.clone());
-    // What the file itself says is inherited, which NexAU documents and forgets.
+    // The keys of the file are inherited, which NexAU documents and does not do.
     if let Some(tokens) = window {
         config.insert("max_tokens".into(), tokens);
     }

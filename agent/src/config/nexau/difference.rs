@@ -1,4 +1,4 @@
-//! [`Difference`]: what is not in this framework as it was in NexAU.
+//! [`Difference`]: a key with another meaning than in NexAU.
 
 use std::fmt;
 
@@ -6,17 +6,19 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Where it stands in NexAU's file: a JSON pointer, of a key that is left out too.
+    /// JSON pointer into NexAU's file, also of a missing key.
     pub path: String,
-    /// What became of it.
+    /// Source location, `FILE:LINE:COLUMN`, of a difference that a [`Loader`](crate::config::Loader) found.
+    pub place: Option<String>,
+    /// Kind of the difference.
     pub kind: DifferenceKind,
-    /// What NexAU does.
+    /// Behaviour of NexAU.
     pub nexau: String,
-    /// What is done here, or what there is to do about it.
+    /// Behaviour here, or the required action.
     pub here: String,
 }
 
-/// What became of a key of NexAU's.
+/// Result of the translation of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DifferenceKind {
@@ -30,8 +32,9 @@ pub enum DifferenceKind {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, kind, nexau, here } = self;
+        let Self { path, place, kind, nexau, here } = self;
         let path = if path.is_empty() { "/" } else { path };
+        let path = place.as_deref().unwrap_or(path);
         let kind = match kind {
             DifferenceKind::Ignored => "ignored",
             DifferenceKind::Otherwise => "done otherwise",
@@ -46,6 +49,11 @@ impl fmt::Display for Difference {
 pub(super) struct Differences(pub(super) Vec<Difference>);
 
 impl Differences {
+    /// A key that NexAU requires.
+    pub(super) fn missing(&mut self, keys: &super::keys::Keys, key: &str, here: impl Into<String>) {
+        self.impossible(keys.path(key), format!("requires the key '{key}'"), here);
+    }
+
     pub(super) fn ignored(&mut self, path: impl Into<String>, nexau: impl Into<String>, here: impl Into<String>) {
         self.add(DifferenceKind::Ignored, path, nexau, here);
     }
@@ -65,6 +73,7 @@ impl Differences {
         nexau: impl Into<String>,
         here: impl Into<String>,
     ) {
-        self.0.push(Difference { path: path.into(), kind, nexau: nexau.into(), here: here.into() });
+        let (path, place) = (path.into(), None);
+        self.0.push(Difference { path, place, kind, nexau: nexau.into(), here: here.into() });
     }
 }

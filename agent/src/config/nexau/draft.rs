@@ -27,20 +27,20 @@ const OWN: &str = "";
 /// Our agent file while it is written.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// What the program has; nothing is known of it where a translation is for any program.
+    /// Parts of the program; `None` for a translation for any program.
     pub(super) known: Option<Known>,
     pub(super) fields: Map<String, Value>,
     pub(super) tools: Vec<Value>,
     middleware: Vec<(String, Value)>,
     /// The tools of the workspace that are wanted.
     pub(super) workspace: BTreeSet<&'static str>,
-    /// Where the workspace is, and programs run.
+    /// Root of the workspace and of programs.
     pub(super) root: Option<Value>,
-    /// Whether the agent runs programs.
+    /// True if the agent runs programs.
     pub(super) shell: bool,
-    /// Tools that a model is told of when it looks for them.
+    /// Tools that the model searches for.
     pub(super) deferred: Vec<String>,
-    /// What NexAU's tools are called here; none if there is no such tool.
+    /// Names here of NexAU's tools; `None` if there is no such tool.
     pub(super) names: BTreeMap<String, Option<String>>,
     pub(super) rules: Rules,
 }
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    /// What a tool of NexAU's is called here, if it is there.
+    /// Returns the name here of a tool of NexAU, if there is one.
     pub(super) fn named_here(&self, theirs: &str) -> Option<String> {
         let own = match theirs {
             "LoadSkill" => "load_skill",
@@ -102,6 +102,22 @@ impl Draft {
             other => other,
         };
         self.names.get(theirs).cloned().unwrap_or_else(|| Some(own.to_owned()))
+    }
+
+    /// True if the agent has a tool of this name, or a server or a middleware may bring it.
+    pub(super) fn may_have(&self, tool: &str) -> bool {
+        let has_server = self.tools.iter().any(|entry| entry.get("mcp").is_some() || entry.get("plugin").is_some());
+        let of_middleware = self.middleware.iter().any(|(name, _)| brought(name).contains(&tool));
+        let of_own = self.middleware.iter().any(|(name, _)| !ORDER.contains(&name.as_str()));
+        let of_skills =
+            brought("skills").contains(&tool) && self.tools.iter().any(|entry| entry.get("skills").is_some());
+        has_server
+            || of_own
+            || of_middleware
+            || of_skills
+            || self.names.values().flatten().any(|name| name == tool)
+            || self.tools.iter().any(|entry| entry == tool)
+            || tool == "search_tools" && !self.deferred.is_empty()
     }
 
     /// The file.

@@ -1,13 +1,21 @@
 //! [`Keys`]: the keys of one object of NexAU's file.
 
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
 use serde_json::{Map, Value};
 
 use super::difference::Differences;
+use crate::config::near;
 
 /// The keys of an object that nobody has read yet, and where it stands.
 pub(super) struct Keys {
     path: String,
     left: Map<String, Value>,
+    /// The keys that are known here.
+    known: RefCell<BTreeSet<String>>,
 }
 
 impl Keys {
@@ -22,16 +30,17 @@ impl Keys {
                 Map::new()
             }
         };
-        Self { path, left }
+        Self { path, left, known: RefCell::default() }
     }
 
-    /// Where a key of it stands.
+    /// Returns the JSON pointer of a key.
     pub(super) fn path(&self, key: &str) -> String {
         below(&self.path, key)
     }
 
-    /// What a key says that nobody has read yet.
+    /// Returns the value of a key that was not read yet.
     pub(super) fn peek(&self, key: &str) -> Option<&Value> {
+        self.known.borrow_mut().insert(key.to_owned());
         self.left.get(key).filter(|value| !value.is_null())
     }
 
@@ -42,11 +51,13 @@ impl Keys {
 
     /// Reads a key. Null is nothing.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
+        self.known.get_mut().insert(key.to_owned());
         self.left.remove(key).filter(|value| !value.is_null())
     }
 
     /// Passes over keys that say nothing here.
     pub(super) fn skip<const N: usize>(&mut self, keys: [&str; N]) {
+        self.known.get_mut().extend(keys.map(str::to_owned));
         self.left.retain(|key, _| !keys.contains(&key.as_str()));
     }
 
@@ -82,19 +93,40 @@ impl Keys {
         Some(Self::of(self.path(key), value, differences))
     }
 
-    /// Whatever was not read.
+    /// The known key that is spelt most like this one.
+    pub(super) fn nearest(&self, key: &str) -> Option<String> {
+        let known = self.known.borrow();
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        near::nearest(key, &known).map(str::to_owned)
+    }
+
+    /// The keys that are known here.
+    pub(super) fn known(&self) -> BTreeSet<String> {
+        self.known.borrow().clone()
+    }
+
+    /// The keys that were not read, with their places.
     pub(super) fn rest(self) -> impl Iterator<Item = (String, String, Value)> {
-        let Self { path, left } = self;
+        let Self { path, left, .. } = self;
         left.into_iter().filter(|(_, value)| !value.is_null()).map(move |(key, value)| (below(&path, &key), key, value))
     }
 
-    /// Says of whatever was not read that there is no such key.
+    /// Reports each key that was not read as unknown.
     pub(super) fn refuse_rest(self, differences: &mut Differences) {
+        let near: Vec<_> = self.left.keys().map(|key| self.nearest(key)).collect();
+        let near: BTreeMap<_, _> = self.left.keys().cloned().zip(near).collect();
         for (path, key, _) in self.rest() {
-            differences.impossible(path, format!("has no key '{key}'"), "it is left out: is it misspelt?");
+            let here = match near.get(&key).and_then(Option::as_ref) {
+                Some(near) => format!("it is left out; did you mean '{near}'?"),
+                None => "it is left out".to_owned(),
+            };
+            differences.impossible(path, format!("{UNKNOWN_KEY} '{key}'"), here);
         }
     }
 }
+
+/// Start of the message about a key that NexAU does not have.
+pub(in crate::config) const UNKNOWN_KEY: &str = "has no key";
 
 /// The place of a key or an item below another place: a JSON pointer.
 pub(super) fn below(path: &str, key: &str) -> String {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{About, compaction, difference::Differences, draft::Draft, keys::Keys, model};
 
-/// Where NexAU's own middlewares and hooks are.
+/// Module of NexAU's own middlewares and hooks.
 const BUILTIN: &str = "nexau.archs.main_sub.";
 
 /// Translates middlewares, and after them the hooks, as NexAU orders them.
@@ -34,7 +34,7 @@ pub(super) fn translate(file: &mut Keys, about: &About, draft: &mut Draft, diffe
     }
 }
 
-/// What is imported, and with which parameters.
+/// Returns the import of an entry, and its parameters.
 fn import(path: &str, entry: Value, differences: &mut Differences) -> Option<(String, Value)> {
     if let Value::String(import) = entry {
         return Some((import, json!({})));
@@ -44,7 +44,7 @@ fn import(path: &str, entry: Value, differences: &mut Differences) -> Option<(St
     let params = entry.take("params").unwrap_or_else(|| json!({}));
     entry.skip(["name"]); // which middlewares of plugins have
     if import.is_none() {
-        differences.impossible(entry.path("import"), "needs it", "the entry is left out");
+        differences.missing(&entry, "import", "the entry is left out");
     }
     entry.refuse_rest(differences);
     Some((import?, params))
@@ -175,7 +175,8 @@ fn failover(params: &mut Keys, main: &Value, draft: &mut Draft, differences: &mu
         let mut whole = main.as_object().cloned().unwrap_or_default();
         whole.extend(said.as_object().cloned().unwrap_or_default());
         let mut llm = Keys::of(entry.path("llm_config"), whole.into(), differences);
-        fallbacks.push(model::named(&mut llm, differences));
+        let variables = draft.fields.get("variables").cloned();
+        fallbacks.push(model::named(&mut llm, variables.as_ref(), draft.known.as_ref(), differences));
         let others = said.as_object().into_iter().flatten().filter(|(key, _)| !model::NAMES.contains(&key.as_str()));
         for (key, _) in others {
             let here = "it is asked with the parameters of the agent's model";

@@ -1,6 +1,6 @@
 //! Agent files of NexAU as agent files of this framework.
 //!
-//! What a file says is translated key by key. What cannot be said here as it was said there is a [`Difference`], so that nothing is lost in
+//! A file is translated key by key. A key with another meaning here is a [`Difference`], so that nothing is lost in
 //! silence: a key that is not known, too. Nothing is read but the value that is given: files that it names are named
 //! in the translation, and places for values (`${env.NAME}`, `${variables.name}`) stay as they are.
 
@@ -25,9 +25,12 @@ use serde_json::{Value, json};
 
 pub use self::difference::{Difference, DifferenceKind};
 use self::{difference::Differences, draft::Draft, keys::Keys};
-pub(super) use self::{known::Known, places::placed};
+pub(super) use self::{keys::UNKNOWN_KEY, known::Known, places::placed};
 
-/// What several parts of a file look at.
+/// Key of a sub-agent's description for a file that has none. No file of this framework can have it.
+pub(super) const FALLBACK_DESCRIPTION: &str = "nexau.description";
+
+/// Keys that several translations read.
 struct About {
     llm: Value,
     steps: Value,
@@ -35,7 +38,7 @@ struct About {
 }
 
 /// Translates an agent file (`type: agent`), or what a file of `type: tool` tells a model of a tool: an object with `name`,
-/// `description` and `parameters`. What is not NexAU's own is named, for a program that has it.
+/// `description` and `parameters`. Parts that are not NexAU's own are named, for a program that has them.
 pub(super) fn translate(file: Value) -> (Value, Vec<Difference>) {
     translate_for(file, None)
 }
@@ -125,19 +128,24 @@ fn sandbox(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
     }
 }
 
+/// Skills are one entry: each has the same tools, which an agent has once.
 fn skills(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
+    let mut folders = Vec::new();
     for (path, skill) in file.list("skills", differences) {
-        let folder = match skill {
-            Value::String(folder) => Some(folder),
+        match skill {
+            Value::String(folder) => folders.push(folder),
             other => {
                 let mut skill = Keys::of(path, other, differences);
                 skill.skip(["name", "source_id"]);
-                let folder = skill.text("path", differences);
+                folders.extend(skill.text("path", differences));
                 skill.refuse_rest(differences);
-                folder
             }
-        };
-        draft.tools.extend(folder.map(|folder| json!({"skills": folder})));
+        }
+    }
+    match folders.as_slice() {
+        [] => {}
+        [folder] => draft.tools.push(json!({"skills": folder})),
+        folders => draft.tools.push(json!({"skills": folders})),
     }
 }
 
@@ -154,11 +162,12 @@ fn sub_agents(file: &mut Keys, draft: &mut Draft, differences: &mut Differences)
             }
             (Some(name), Some(file)) => {
                 any = true;
-                draft.set_in("sub_agents", &name, json!({"agent": file}));
+                let fallback = format!("Performs the tasks of the sub-agent '{name}'.");
+                draft.set_in("sub_agents", &name, json!({"agent": file, FALLBACK_DESCRIPTION: fallback}));
             }
             (name, _) => {
                 let missing = if name.is_none() { "name" } else { "config_path" };
-                differences.impossible(entry.path(missing), "needs it", "the sub-agent is left out");
+                differences.missing(&entry, missing, "the sub-agent is left out");
             }
         }
         entry.refuse_rest(differences);
@@ -174,7 +183,7 @@ fn sub_agents(file: &mut Keys, draft: &mut Draft, differences: &mut Differences)
     }
 }
 
-/// How far a run goes.
+/// Translates the limits of a run.
 fn limits(file: &mut Keys, about: &About, draft: &mut Draft, differences: &mut Differences) {
     if file.take("max_iterations").is_some() {
         draft.set("max_steps", about.steps.clone());
@@ -189,9 +198,14 @@ fn limits(file: &mut Keys, about: &About, draft: &mut Draft, differences: &mut D
         let here = "add the middleware `context_compaction` to keep to it";
         differences.ignored("/max_context_tokens", "warns of longer conversations in its log", here);
     }
-    let stops =
-        file.list("stop_tools", differences).into_iter().filter_map(|(_, tool)| draft.named_here(tool.as_str()?));
-    let stops: Vec<_> = stops.collect();
+    let mut stops = Vec::new();
+    for (path, tool) in file.list("stop_tools", differences) {
+        let Some(here) = tool.as_str().and_then(|tool| draft.named_here(tool)) else { continue };
+        match draft.may_have(&here) {
+            true => stops.push(here),
+            false => differences.otherwise(path, "ignores a stop tool that the agent does not have", "it is left out"),
+        }
+    }
     if !stops.is_empty() {
         draft.set("exit_on", stops);
     }

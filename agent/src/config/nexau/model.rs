@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{difference::Differences, draft::Draft, keys::Keys};
+use super::{difference::Differences, draft::Draft, keys::Keys, known::Known};
+use crate::config::near;
 
-/// What an `api_type` is called here: a provider, and one of its wires.
+/// Provider and wire of each `api_type`.
 const API_TYPES: [(&str, &str, &str); 4] = [
     ("openai_chat_completion", "openai", "chat"),
     ("openai_responses", "openai", "responses"),
@@ -14,7 +15,7 @@ const API_TYPES: [(&str, &str, &str); 4] = [
     ("gemini_rest", "gemini", "generate"),
 ];
 
-/// What an `llm_config` says of NexAU's own client: what it does there, and what there is here.
+/// Keys of `llm_config` for NexAU's client: their effect there, and the equivalent here.
 const CLIENT: [(&str, &str, &str); 7] = [
     (
         "timeout",
@@ -35,49 +36,92 @@ pub(super) const NAMES: [&str; 4] = ["api_type", "model", "base_url", "api_key"]
 /// Parameters that are called here as they are there.
 const PARAMS: [&str; 3] = ["temperature", "top_p", "max_tokens"];
 
-/// The model that an `llm_config` names, as an object; what else it says is left.
-pub(super) fn named(llm: &mut Keys, differences: &mut Differences) -> Value {
+/// Environment variables that NexAU reads for a key that `llm_config` lacks, in its order.
+const VARIABLES: [(&str, &[&str]); 3] = [
+    ("model", &["MODEL", "OPENAI_MODEL", "LLM_MODEL"]),
+    ("base_url", &["OPENAI_BASE_URL", "BASE_URL", "LLM_BASE_URL"]),
+    ("api_key", &["LLM_API_KEY", "OPENAI_API_KEY", "API_KEY", "ANTHROPIC_API_KEY"]),
+];
+
+/// A text of `llm_config`, or a reference to the environment variable that NexAU reads in its place.
+fn said(llm: &mut Keys, key: &str, known: Option<&Known>, differences: &mut Differences) -> Option<String> {
+    let of_key = VARIABLES.iter().find(|(of, _)| *of == key).map_or(&[][..], |(_, variables)| variables);
+    let set = || known.and_then(|known| known.first_set(of_key)).map(|name| format!("${{env.{name}}}"));
+    llm.text(key, differences).or_else(set)
+}
+
+/// The text with the variable of the file or of the environment that it consists of.
+fn followed(text: String, variables: Option<&Value>, known: Option<&Known>) -> String {
+    let Some((space, name)) = text.strip_prefix("${").and_then(|text| text.strip_suffix('}')?.split_once('.')) else {
+        return text;
+    };
+    let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
+    let found = match space {
+        "variables" => {
+            let found = variables.and_then(|all| all.pointer(&format!("/{}", name.replace('.', "/")))?.as_str());
+            found.map(str::to_owned)
+        }
+        "env" => known.and_then(|known| known.variable(name)),
+        _ => None,
+    };
+    found.or_else(|| default.map(str::to_owned)).unwrap_or(text)
+}
+
+/// Returns the model that an `llm_config` names, as an object.
+pub(super) fn named(
+    llm: &mut Keys,
+    variables: Option<&Value>,
+    known: Option<&Known>,
+    differences: &mut Differences,
+) -> Value {
     let api_type = llm.text("api_type", differences).unwrap_or_else(|| API_TYPES[0].0.to_owned());
-    let known = API_TYPES.iter().find(|(theirs, ..)| *theirs == api_type);
-    let (_, provider, wire) = *known.unwrap_or_else(|| {
+    let api_type = followed(api_type, variables, known);
+    let found = API_TYPES.iter().find(|(theirs, ..)| *theirs == api_type);
+    let (_, provider, wire) = *found.unwrap_or_else(|| {
+        let types = API_TYPES.map(|(theirs, ..)| theirs);
+        let near = near::nearest(&api_type, &types).map(|near| format!("did you mean '{near}'? "));
         let (nexau, here) = match api_type.as_str() {
-            "generate_with_token" => ("trains a model with it", "nothing is trained"),
+            "generate_with_token" => ("trains a model with it".to_owned(), "nothing is trained".to_owned()),
             _ if api_type.contains("${") => {
-                ("reads it from elsewhere", "it decides what the model is called: write it out")
+                ("reads it from a variable".to_owned(), "it is part of the model's name: write it out".to_owned())
             }
-            _ => ("has no such api_type", "it is left out"),
+            _ => (format!("has no api_type '{api_type}'"), format!("{}it is left out", near.unwrap_or_default())),
         };
-        differences.impossible(llm.path("api_type"), nexau, format!("{here}; taken for openai_chat_completion"));
+        differences.impossible(llm.path("api_type"), nexau, format!("{here}; openai_chat_completion is used"));
         &API_TYPES[0]
     });
-    let name = llm.text("model", differences).unwrap_or_else(|| {
-        differences.otherwise(llm.path("model"), "looks at MODEL, OPENAI_MODEL and LLM_MODEL", "LLM_MODEL names it");
+    let name = said(llm, "model", known, differences).unwrap_or_else(|| {
+        differences.otherwise(
+            llm.path("model"),
+            "reads MODEL, OPENAI_MODEL and LLM_MODEL",
+            "LLM_MODEL names the model",
+        );
         "${env.LLM_MODEL}".to_owned()
     });
     let mut model = json!({"name": format!("{provider}:{name}@{wire}")});
     for key in ["base_url", "api_key"] {
-        match llm.text(key, differences) {
+        match said(llm, key, known, differences) {
             Some(text) => model[key] = text.into(),
             None if key == "base_url" => {
-                let nexau = "looks at OPENAI_BASE_URL, BASE_URL and LLM_BASE_URL";
+                let nexau = "reads OPENAI_BASE_URL, BASE_URL and LLM_BASE_URL, of which none is set";
                 differences.otherwise(llm.path(key), nexau, format!("the address of the provider {provider}"));
             }
             None => {
-                let nexau = "looks at LLM_API_KEY, OPENAI_API_KEY, API_KEY and ANTHROPIC_API_KEY";
-                differences.otherwise(llm.path(key), nexau, format!("the variables that the provider {provider} has"));
+                let nexau = "reads LLM_API_KEY, OPENAI_API_KEY, API_KEY and ANTHROPIC_API_KEY, of which none is set";
+                differences.otherwise(llm.path(key), nexau, format!("the variables of the provider {provider}"));
             }
         }
     }
     model
 }
 
-/// Translates `llm_config`, and what stands beside it about calls of the model.
+/// Translates `llm_config`, and the other keys about model calls.
 pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
     let mut llm = file.object("llm_config", differences).unwrap_or_else(|| {
         differences.impossible("/llm_config", "refuses a file without it", "the model is the one that LLM_MODEL names");
         Keys::of("/llm_config", json!({}), differences)
     });
-    let mut model = named(&mut llm, differences);
+    let mut model = named(&mut llm, draft.fields.get("variables"), draft.known.as_ref(), differences);
     if let Some(attempts) = file.take("retry_attempts") {
         match attempts.as_u64() {
             Some(attempts) => model["retries"] = attempts.saturating_sub(1).into(),
@@ -113,7 +157,7 @@ fn caching(llm: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
     draft.middleware("prompt_caching", keep.into_iter().collect());
 }
 
-/// How the model is asked: what is known, and the rest as fields of the provider's own request.
+/// Translates the parameters: known ones, and the rest as fields of the provider's request.
 fn params(mut llm: Keys, draft: &mut Draft, differences: &mut Differences) {
     let dropped: BTreeSet<String> = llm
         .list("additional_drop_params", differences)
@@ -140,7 +184,9 @@ fn params(mut llm: Keys, draft: &mut Draft, differences: &mut Differences) {
         draft.set_in("params", "thinking_tokens", tokens);
     }
     let mut extra = Map::new();
-    for (_, key, value) in llm.rest().filter(|(_, key, _)| !dropped.contains(key)) {
+    let names = llm.known();
+    let names: Vec<_> = names.iter().map(String::as_str).chain(NAMES).collect();
+    for (path, key, value) in llm.rest().filter(|(_, key, _)| !dropped.contains(key)) {
         match key.as_str() {
             // Gemini has it among the settings of generation.
             "thinkingConfig" => thinking(&mut extra).extend(value.as_object().cloned().unwrap_or_default()),
@@ -148,6 +194,11 @@ fn params(mut llm: Keys, draft: &mut Draft, differences: &mut Differences) {
                 thinking(&mut extra).insert("includeThoughts".into(), value);
             }
             _ => {
+                // A parameter of many providers, which is spelt nearly like `top_p`.
+                if let Some(near) = near::nearest(&key, &names).filter(|_| key != "top_k") {
+                    let here = format!("it is sent unchanged; did you mean '{near}'?");
+                    differences.otherwise(path, "sends it to the provider", here);
+                }
                 extra.insert(key, value);
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{difference::Differences, keys::Keys};
 
-/// What a pattern of NexAU's is held against.
+/// Argument that a pattern of NexAU is matched against.
 #[derive(Clone, Copy)]
 pub(super) enum Looks {
     /// A path, in this argument.
@@ -24,7 +24,7 @@ pub(super) enum Looks {
 #[derive(Default)]
 pub(super) struct Rules {
     allowed: BTreeSet<String>,
-    /// Tools that are not allowed as a whole, whoever else says so: one here may stand for several of NexAU's.
+    /// Tools that are never allowed as a whole: one tool here may replace several of NexAU.
     restricted: BTreeSet<String>,
     rules: Vec<Value>,
     asks: bool,
@@ -118,7 +118,7 @@ impl Rules {
     }
 }
 
-/// What arguments a pattern fits; none if a rule that looks at them would not be as strict.
+/// Returns the rule for the arguments of a pattern; `None` if a rule would be less strict.
 fn when(pattern: &str, policy: &str, looks: Looks) -> Option<Value> {
     Some(match looks {
         Looks::Path(argument) => json!({argument: {"path": below(pattern, policy)}}),

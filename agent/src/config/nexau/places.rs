@@ -1,4 +1,4 @@
-//! Where what was translated stood.
+//! Source locations of translated values.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,25 @@ use crate::config::text::{Entry, Node, Place, Tree};
 /// The places of the values that stand once in a file.
 type Places = BTreeMap<String, Option<Place>>;
 
-/// The translation as if it were written in the file: each value stands where the same value stands there, or else where the one does that
+/// Gives each value of the translation the place of the same value in the file, or else the place of the value that
 /// it is in.
 pub(in crate::config) fn placed(translated: &Value, file: &Node) -> Node {
     let mut places = Places::new();
     gather(file, &mut places);
-    node(translated, &file.place, &places)
+    let mut agent = node(translated, &file.place, &places);
+    place_model(&mut agent, file);
+    agent
+}
+
+/// The model is composed of several values, none of which is written in the file: it has the place of the key that names it.
+fn place_model(agent: &mut Node, file: &Node) {
+    let config = file.get("llm_config");
+    let Some(place) = config.map(|config| config.get("model").unwrap_or(config).place.clone()) else { return };
+    let Some(model) = agent.get_mut("model") else { return };
+    model.place = place.clone();
+    if let Some(name) = model.get_mut("name") {
+        name.place = place;
+    }
 }
 
 fn gather(file: &Node, places: &mut Places) {
@@ -28,7 +41,7 @@ fn gather(file: &Node, places: &mut Places) {
     }
 }
 
-/// Where the value stands, or the first of those in it that stands somewhere.
+/// Returns the place of the value, or of the first value in it that has a place.
 fn found(value: &Value, places: &Places) -> Option<Place> {
     match value {
         Value::Null => None,

@@ -8,7 +8,7 @@ use super::{
     keys::{Keys, below},
 };
 
-/// What NexAU puts into prompts by itself.
+/// Variables that NexAU adds to prompts.
 const FACTS: [&str; 10] = [
     "agent_id",
     "agent_name",
@@ -104,7 +104,7 @@ fn facts(template: &str, differences: &mut Differences) {
     }
 }
 
-/// What prompts and the state have at first.
+/// Translates the initial values of prompts and of the state.
 fn values(file: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
     for key in ["context", "initial_context"] {
         let Some(context) = file.object(key, differences) else { continue };

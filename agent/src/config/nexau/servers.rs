@@ -9,7 +9,7 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
     for (path, server) in file.list("mcp_servers", differences) {
         let mut server = Keys::of(path, server, differences);
         let Some(name) = server.text("name", differences) else {
-            differences.impossible(server.path("name"), "needs it", "the server is left out");
+            differences.missing(&server, "name", "the server is left out");
             continue;
         };
         let mut mcp = json!({"name": name});

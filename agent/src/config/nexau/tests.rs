@@ -13,19 +13,19 @@ fn file(keys: Value) -> Value {
     file
 }
 
-/// What the smallest file and these keys become.
+/// Translates the smallest file with these keys.
 fn agent(keys: Value) -> (Value, Vec<Difference>) {
     translate(file(keys))
 }
 
-/// What these keys become, without what the smallest file is.
+/// Translates these keys, without those of the smallest file.
 fn parts(keys: Value) -> Value {
     let (agent, smallest) = (agent(keys).0, agent(json!({})).0);
     let fields = agent.as_object().expect("an object").clone().into_iter();
     fields.filter(|(key, value)| smallest.get(key) != Some(value)).collect::<Map<_, _>>().into()
 }
 
-/// What cannot be done of these keys, by their places.
+/// Returns the pointers of the keys that cannot be translated.
 fn impossible(keys: Value) -> Vec<String> {
     agent(keys).1.into_iter().filter(|difference| difference.kind == Impossible).map(|it| it.path).collect()
 }

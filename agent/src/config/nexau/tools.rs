@@ -9,10 +9,10 @@ use super::{
     permissions::Looks::{self, Command, Host, Nothing, Path},
 };
 
-/// Where NexAU's own tools are.
+/// Module of NexAU's own tools.
 const BUILTIN: &str = "nexau.archs.tool.builtin";
 
-/// What takes the place of a tool of NexAU's own.
+/// Replacement of a tool of NexAU.
 #[derive(Clone, Copy)]
 enum Place {
     /// A tool of the workspace.
@@ -53,7 +53,7 @@ pub(super) fn translate(file: &mut Keys, draft: &mut Draft, differences: &mut Di
     for (path, entry) in file.list("tools", differences) {
         let mut entry = Keys::of(path, entry, differences);
         let Some(name) = entry.text("name", differences) else {
-            differences.impossible(entry.path("name"), "needs it", "the tool is left out");
+            differences.missing(&entry, "name", "the tool is left out");
             continue;
         };
         let file = entry.text("yaml_path", differences);
@@ -111,7 +111,7 @@ fn own(
     Some(name.to_owned())
 }
 
-/// What takes the place of what a binding names, if that is NexAU's own.
+/// Returns the replacement of a binding, if it is one of NexAU's own tools.
 fn place(binding: &str) -> Option<Place> {
     let (_, function) = binding.strip_prefix(BUILTIN).filter(|rest| rest.starts_with(['.', ':']))?.rsplit_once(':')?;
     PLACES.iter().find(|(theirs, _)| *theirs == function).map(|(_, place)| *place)
@@ -128,7 +128,7 @@ fn builtin(name: &str, place: Place, entry: &mut Keys, draft: &mut Draft, differ
             draft.shell = true;
             draft.rules.allow("bash_output");
             draft.rules.allow("kill_bash");
-            // What is typed into a program may be commands, too.
+            // Input of a program may be commands, too.
             match entry.has("permissions") {
                 true => {
                     let here = "commands are asked about that no pattern allows, reading ones too";
@@ -165,7 +165,7 @@ fn builtin(name: &str, place: Place, entry: &mut Keys, draft: &mut Draft, differ
     here.to_owned()
 }
 
-/// What else an entry says of a tool, which is called `here`.
+/// Translates the other settings of a tool, which is called `here`.
 fn settings(name: &str, here: Option<&str>, entry: &mut Keys, draft: &mut Draft, differences: &mut Differences) {
     entry.skip(["source_id"]);
     if entry.take("lazy").is_some() {
@@ -186,13 +186,13 @@ fn settings(name: &str, here: Option<&str>, entry: &mut Keys, draft: &mut Draft,
     }
 }
 
-/// Translates a file of `type: tool` into what a model is told of the tool.
+/// Translates a file of `type: tool` into the description of the tool for a model.
 pub(super) fn file(mut file: Keys, differences: &mut Differences) -> Value {
     let mut tool = Map::new();
     for (theirs, ours) in [("name", "name"), ("description", "description"), ("input_schema", "parameters")] {
         match file.take(theirs) {
             Some(value) => drop(tool.insert(ours.to_owned(), value)),
-            None => differences.impossible(file.path(theirs), "needs it", "it is left out"),
+            None => differences.missing(&file, theirs, "it is left out"),
         }
     }
     for (key, nexau, here) in [

@@ -1,4 +1,4 @@
-//! What a file says of a tool that a program has.
+//! Changes of a tool by a file.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,27 +10,27 @@ use serde_json::Value;
 
 use crate::config::file::seconds;
 
-/// What is said of a tool in the place of what it says of itself.
+/// Overrides of a tool's own properties.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::config) struct ToolChange {
     /// The name that the model knows it by.
     name: Option<String>,
-    /// What the model is told of it.
+    /// Description for the model.
     description: Option<String>,
     /// Arguments that the file gives, and the model neither sees nor sets.
     fixed: BTreeMap<String, Value>,
     /// Seconds that a call may take.
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
-    /// How often a call may happen.
+    /// Effect of repeating a call.
     effect: Option<EffectName>,
-    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    /// Permission of calls (allow, ask, deny): a rule of the middleware `approval`.
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,
 }
 
-/// Whether a call runs.
+/// Permission of calls.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum Permission {
@@ -42,7 +42,7 @@ pub(in crate::config) enum Permission {
     Deny,
 }
 
-/// How often a call may happen.
+/// Effect of repeating a call.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::config) enum EffectName {
@@ -66,7 +66,7 @@ impl From<EffectName> for Effect {
 
 impl ToolChange {
     /// # Errors
-    /// A time that is none.
+    /// Invalid durations.
     pub(in crate::config) fn applied(self, tool: Arc<dyn Tool>) -> Result<Arc<dyn Tool>> {
         let mut tool = tool;
         let timeout = self.timeout.map(seconds).transpose()?;
@@ -94,15 +94,15 @@ impl ToolChange {
     }
 }
 
-/// Which tools of a set are offered, and as what.
+/// Selection of the tools of a set, and their changes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(in crate::config) struct Choice {
     /// Their names. Default: all.
     tools: Vec<String>,
-    /// What stands before each name.
+    /// Prefix of each name.
     prefix: String,
-    /// What is said of single tools, by their own names.
+    /// Changes of single tools, by their own names.
     change: BTreeMap<String, ToolChange>,
 }
 

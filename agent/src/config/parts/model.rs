@@ -64,7 +64,7 @@ impl Models {
         model
     }
 
-    /// The model of a name that is none of the file's own.
+    /// Returns a model that the file does not define.
     fn elsewhere(&self, name: &str) -> Result<Arc<dyn Model>> {
         match self.network.own(name) {
             Some(model) => Ok(Arc::new(model.build()?)),

@@ -1,4 +1,4 @@
-//! Which of several schemas is meant.
+//! Selection among several schemas.
 
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ pub(super) fn types(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
     one.into_iter().chain(many.iter().filter_map(Value::as_str))
 }
 
-/// Whether the node is of a type that the schema takes.
+/// Returns true if the schema accepts the type of the node.
 pub(super) fn takes(node: &Node, schema: &Map<String, Value>) -> bool {
     let fits = |kind: &str| match &node.tree {
         Tree::Null => kind == "null",
@@ -35,7 +35,7 @@ pub(super) fn takes(node: &Node, schema: &Map<String, Value>) -> bool {
     types.peek().is_none() || types.any(fits)
 }
 
-/// What a schema takes, as people say it.
+/// Describes the types that a schema accepts.
 pub(super) fn wanted(schema: &Map<String, Value>) -> String {
     let word = |kind: &str| match kind {
         "null" => "nothing",

@@ -1,6 +1,6 @@
-//! Whether a node is as its schema says, for people: every problem, with its place and the nearest right word.
+//! Check of a node against its schema: every problem, with its place and the nearest known word.
 //!
-//! It knows the keywords that derived schemas have. What a schema cannot say, the part that is made from the value says.
+//! It knows the keywords that derived schemas have. Parts check the rest when they are created.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
             return;
         }
         if node.referred {
-            // What a reference leads to may be a secret.
+            // The value of a reference may be a secret.
             return self.wrong(node, "what this refers to is not known here".to_owned());
         }
         let words: Vec<_> = known.iter().filter_map(|value| value.as_str()).collect();
@@ -165,7 +165,7 @@ impl<'a> Checker<'a> {
             (.., Some(most)) => format!("{number} is too large; it is less than {most}"),
             _ => return,
         };
-        // What a reference leads to may be a secret.
+        // The value of a reference may be a secret.
         self.wrong(node, if node.referred { "what this refers to is out of range".to_owned() } else { why });
     }
 

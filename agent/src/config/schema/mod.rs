@@ -1,4 +1,4 @@
-//! What files may say, as a JSON Schema, and the check of a file against it.
+//! JSON Schema of files, and the check of a file against it.
 
 mod branch;
 mod check;

@@ -1,4 +1,4 @@
-//! The schema as editors are told of it: a reference may stand in the place of any word or number.
+//! The schema for editors: a reference may replace any word or number.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! What follows from the keys of a file: parts that it does not name itself.
+//! Parts that follow from the keys of a file.
 //!
-//! Both forms of the file, as it is written and with what it refers to, are changed alike, so that a definition written down again
+//! Both forms of the file, as written and with resolved references, are changed alike, so that a definition written down again
 //! says all of it.
 
 mod offer;
@@ -18,10 +18,10 @@ use super::{
     text::{Entry, Node, Place, Tree},
 };
 
-/// How agents are settled.
+/// Settings for settling agents.
 pub(super) struct Settled<'a> {
     pub(super) registry: &'a Registry,
-    /// Whether each server of tools is required, whatever is said of it.
+    /// Requires each server of tools, whatever the file says.
     pub(super) requires_servers: bool,
 }
 
@@ -62,12 +62,12 @@ fn part(node: &Node) -> (&str, Option<&Node>) {
     }
 }
 
-/// Where a part of this name is in the list of an agent.
+/// Position of the part of this name in the list of an agent.
 fn position(agent: &Node, list: &str, name: &str) -> Option<usize> {
     agent.get(list)?.list().iter().position(|node| part(node).0 == name)
 }
 
-/// The list of an agent, which is made if there is none.
+/// Returns the list of an agent, and creates it if it is missing.
 fn list<'a>(agent: &'a mut Node, key: &str, place: &Place) -> &'a mut Vec<Node> {
     if !matches!(agent.get(key).map(|node| &node.tree), Some(Tree::List(_))) {
         agent.take(key);

@@ -1,4 +1,4 @@
-//! What is said of a tool's permission is a rule of the middleware `approval`.
+//! Translates permissions of tools into rules of the middleware `approval`.
 
 use agent_middleware::Permissions;
 
@@ -37,7 +37,7 @@ pub(super) fn settle(registry: &Registry, written: &mut Node, live: &mut Node) {
     add(live, of_live);
 }
 
-/// What an agent that was settled says of calls.
+/// Returns the permissions of a settled agent.
 pub(in crate::config) fn of(live: &Node) -> Option<Permissions> {
     let at = position(live, "middleware", APPROVAL)?;
     let config = part(&live.get("middleware")?.list()[at]).1?;
@@ -46,7 +46,7 @@ pub(in crate::config) fn of(live: &Node) -> Option<Permissions> {
     serde_json::from_value(said.to_json()).ok()
 }
 
-/// What is wrong with permissions of servers.
+/// Returns the problems of permissions of servers.
 pub(super) fn wrong(registry: &Registry, live: &Node) -> Vec<Problem> {
     live.get("tools").map(Node::list).unwrap_or_default().iter().filter_map(|tool| of_all(registry, tool)).collect()
 }
@@ -99,7 +99,7 @@ fn taken(registry: &Registry, tool: &mut Node, names: &[String]) -> Vec<Said> {
     }
 }
 
-/// Adds the rules to the middleware, which is made if there is none.
+/// Adds the rules to the middleware, and creates it if it is missing.
 pub(super) fn add(agent: &mut Node, said: Vec<Said>) {
     let Some(place) = said.first().map(|said| said.policy.place.clone()) else { return };
     let rule = |Said { tools, policy }: Said| {
@@ -109,7 +109,7 @@ pub(super) fn add(agent: &mut Node, said: Vec<Said>) {
     let rules = said.into_iter().map(rule);
     let at = position(agent, "middleware", APPROVAL);
     let is_named = at.is_some();
-    // What is repeated was allowed once.
+    // A repeated call was already approved.
     let retry = position(agent, "middleware", "tool_retry");
     let middleware = list(agent, "middleware", &place);
     let at = at.unwrap_or_else(|| {

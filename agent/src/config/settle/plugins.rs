@@ -1,4 +1,4 @@
-//! What a plugin brings beside tools: sub-agents, and rules of what is asked about.
+//! Sub-agents and approval rules of a plugin.
 
 use agent_core::Result;
 use serde::Deserialize;

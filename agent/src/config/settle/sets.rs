@@ -1,4 +1,4 @@
-//! What a set of tools is made from goes among the sets.
+//! Moves tool sets from the tools to the tool sets.
 
 use super::{list, part};
 use crate::config::{

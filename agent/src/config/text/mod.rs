@@ -12,7 +12,7 @@ pub(super) use self::{
     write::to_yaml,
 };
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {

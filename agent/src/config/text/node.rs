@@ -10,7 +10,7 @@ pub(in crate::config) struct Node {
     pub(in crate::config) tree: Tree,
     /// True for what came in the place of a reference, and so may be of another type than the text that it was written as.
     pub(in crate::config) referred: bool,
-    /// True for a reference that led nowhere, which was said of it: nobody knows what would stand here.
+    /// True for an unresolved reference, which was reported: its value is unknown.
     pub(in crate::config) is_lost: bool,
 }
 
@@ -43,7 +43,7 @@ impl Node {
         self.referred = true;
     }
 
-    /// What kind of value it is, as people say it.
+    /// Describes the type of the value.
     pub(in crate::config) fn kind(&self) -> &'static str {
         match &self.tree {
             Tree::Null => "nothing",

@@ -24,7 +24,7 @@ const MOST_NODES: usize = 100_000;
 const STACK: usize = 8 << 20;
 
 /// # Errors
-/// What is no YAML or TOML, what is larger or deeper than anybody writes by hand, and a key that is there twice.
+/// Invalid YAML or TOML, excessive size or depth, and duplicate keys.
 pub(in crate::config) fn read(source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
     if source.text.len() > MOST_BYTES {
         let why = format!("the file has {} bytes; the most are {MOST_BYTES}", source.text.len());

@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Tests of invalid files.
 
 use std::{env, panic, time::Instant};
 
@@ -153,7 +153,7 @@ fn a_reference_has_the_type_that_is_expected_where_it_stands() {
     assert!(told.contains("agent:3:12: a whole number is expected here") && !told.contains("SECRET123"), "{told}");
 }
 
-/// How many inputs are tried. `AGENT_FUZZ_ITERATIONS` sets it for a long run.
+/// Number of inputs. `AGENT_FUZZ_ITERATIONS` sets it for a long run.
 fn iterations() -> u32 {
     env::var("AGENT_FUZZ_ITERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400)
 }
@@ -257,4 +257,47 @@ fn changed(seed: &str, changes: &[(prop::sample::Index, u8, String)]) -> String 
         }
     }
     text.into_iter().collect()
+}
+
+#[test]
+fn what_a_file_cannot_mean_is_told_with_its_place_and_what_was_meant() {
+    for (keys, told) in [
+        ("store: sqlit:foo.db\n", &["agent:3:8: unknown store kind 'sqlit'", "did you mean 'sqlite'?"][..]),
+        (
+            "models: {fast: small}\nsub_agents: {b: {description: B., agent: {name: b, model: fats}}}\n",
+            &["unknown model 'fats'", "did you mean 'fast'?"],
+        ),
+        (
+            "tools:\n  - command: {name: q, description: Q., run: [echo, '{{ q }}'], root: .}\n",
+            &["agent:4:", "'{{ q }}' is not filled in", "standard input"],
+        ),
+    ] {
+        let text = format!("name: a\nmodel: small\n{keys}");
+        let problems = super::loader().read(&*text, agent::config::Format::Yaml).expect_err(keys).to_string();
+        assert!(told.iter().all(|told| problems.contains(told)), "{keys}\n{problems}");
+    }
+}
+
+#[test]
+fn what_is_found_when_an_agent_is_built_has_a_place() {
+    for (keys, told) in [
+        ("exit_on: [text, finsh]\n", "agent:3:17: exit condition 'finsh'"),
+        (
+            "tools:\n  - ask_user\n  - workspace: {root: .}\n  - workspace: {root: .}\n",
+            "agent:6:5: two tools are named",
+        ),
+        ("system_prompt: 'Hello {{ name'\n", "agent:3:16: "),
+    ] {
+        let text = format!("name: a\nmodel: small\n{keys}");
+        let loaded = match super::loader().read(&*text, agent::config::Format::Yaml) {
+            Ok(loaded) => loaded,
+            Err(problems) => {
+                assert!(problems.to_string().contains(told), "{keys}\n{problems}");
+                continue;
+            }
+        };
+        let error = loaded.builder().build().expect_err(keys);
+        let located = loaded.locator().located(error);
+        assert!(located.message().contains(told), "{keys}\n{located}");
+    }
 }

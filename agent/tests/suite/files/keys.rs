@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{loader, loader_of};
 
-/// What must be written for a key to be seen, what the model says, and how it is seen of two runs.
+/// Text of a key, the answers of the model, and the evidence of the key in two runs.
 struct Row {
     key: &'static str,
     file: &'static str,
@@ -22,7 +22,7 @@ struct Row {
 
 /// Two runs in one session, one after the other.
 struct Ran {
-    /// What the file says of the agent, and how its stacks are composed.
+    /// Definition of the agent, and the composition of its stacks.
     about: String,
     ends: [agent::Result<RunEnd>; 2],
     requests: Vec<Seen>,

@@ -41,7 +41,7 @@ fn read(text: &str) -> Result<Loaded, Problems> {
     loader().read(text, Format::Yaml)
 }
 
-/// What is wrong with a text, as a person is told.
+/// Returns the problems of a text, as shown to a person.
 fn wrong(text: &str) -> String {
     match read(text) {
         Ok(_) => panic!("nothing is wrong with:\n{text}"),

@@ -72,7 +72,7 @@ fn a_part_in_python_is_the_programs_and_what_the_program_lacks_is_refused_or_lef
     assert!(agent.tools()[0].parameters.pointer("/properties/b").is_none(), "the file gives it");
 }
 
-/// What NexAU's documentation has agent files say, form by form; `T` is where its own tools are, and `M` its own middlewares.
+/// Forms of agent files in NexAU's documentation; `T` is the module of its tools, and `M` that of its middlewares.
 const FORMS: [&str; 16] = [
     "description: Helps.\nmax_iterations: 20\nmax_context_tokens: 100000\nretry_attempts: 3\ntimeout: 600\n",
     "tool_call_mode: xml\n",
@@ -103,4 +103,111 @@ fn the_documented_forms_of_files_are_read_strictly_and_make_agents() {
         assert!(loaded.differences().iter().all(|it| it.kind != DifferenceKind::Impossible), "{form}");
         loaded.into_builder().build().unwrap_or_else(|e| panic!("{form}\n{e}"));
     }
+}
+
+/// Loads a file of NexAU with NexAU's own environment variables.
+fn with_variables(path: &std::path::Path) -> Result<agent::config::Loaded, agent::config::Problems> {
+    let environment = |name: &str| {
+        let value = match name {
+            "LLM_MODEL" => "qwen",
+            "LLM_BASE_URL" => "http://127.0.0.1:1/v1",
+            "LLM_API_KEY" => "sk-1",
+            _ => return None,
+        };
+        Some(value.to_owned())
+    };
+    Loader::new().environment(environment).load(path)
+}
+
+fn file(text: &str) -> tempfile::TempDir {
+    let folder = folder("");
+    fs::write(folder.path().join("agent.yaml"), text).expect("writes");
+    folder
+}
+
+#[test]
+fn several_skills_are_one_set_of_tools() {
+    let files = folder("skills: [./skills/a, ./skills/b]\n");
+    fs::create_dir(files.path().join("skills/b")).expect("makes it");
+    fs::write(files.path().join("skills/b/SKILL.md"), "---\nname: b\ndescription: Helps.\n---\nDo it.\n")
+        .expect("writes");
+    let loaded = loader().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    let agent = loaded.into_builder().build().expect("builds");
+    assert!(agent.tools().iter().any(|tool| tool.name == "load_skill"));
+}
+
+#[test]
+fn a_sub_agent_without_a_description_has_one_and_a_difference_says_so() {
+    let files = folder("sub_agents:\n  - {name: other, config_path: other.yaml}\n");
+    let other = fs::read_to_string(files.path().join("other.yaml")).expect("reads");
+    fs::write(files.path().join("other.yaml"), other.replace("description: Helps.\n", "")).expect("writes");
+    let loaded = loader().load(files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    assert!(loaded.definition().sub_agents["other"].description.contains("other"));
+    assert!(loaded.differences().iter().any(|it| it.nexau.contains("without a description")));
+}
+
+#[test]
+fn variables_that_nexau_reads_are_read_where_the_file_says_nothing() {
+    let files = file("type: agent\nname: a\nllm_config: {temperature: 0}\n");
+    let loaded = with_variables(&files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    let addresses: Vec<_> = loaded.model_addresses().collect();
+    assert_eq!(addresses, [("openai:qwen@chat", Some("http://127.0.0.1:1/v1"))]);
+    assert!(loaded.differences().iter().all(|it| !it.path.starts_with("/llm_config")), "{:?}", loaded.differences());
+}
+
+#[test]
+fn a_file_with_llm_config_is_one_of_nexau_without_a_type_too() {
+    let files = file("name: a\nllm_config: {model: m}\nmax_iterations: 3\n");
+    let loaded = with_variables(&files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(loaded.definition().max_steps, 3);
+}
+
+#[test]
+fn what_is_no_agent_and_what_is_misspelt_is_named_with_its_place_and_the_nearest_word() {
+    let head =
+        "type: agent\nname: a\nllm_config: {model: m, base_url: 'http://127.0.0.1:1', api_key: '${env.LLM_API_KEY}'}\n";
+    for (text, told) in [
+        ("type: plugin\nname: a\ntools: []\n".to_owned(), &["agent.yaml:1:7: this is a plugin of NexAU"][..]),
+        ("type: tool\nname: a\ninput_schema: {}\n".to_owned(), &["agent.yaml:1:7: this is a tool of NexAU"]),
+        ("type: agnet\nname: a\n".to_owned(), &["agent.yaml:1:7: unknown type 'agnet'", "did you mean 'agent'?"]),
+        (
+            format!("{head}max_iteration: 3\n"),
+            &["agent.yaml:4:16: unknown key 'max_iteration'", "did you mean 'max_iterations'?"],
+        ),
+        (
+            format!("{head}tools:\n  - {{name: x, yaml_path: t, bindng: 'a:b'}}\n"),
+            &["unknown key 'bindng'", "did you mean 'binding'?"],
+        ),
+        (format!("{head}middlewares:\n  - {{type: x}}\n"), &["requires the key 'import'"]),
+        (
+            "type: agent\nname: a\ndescription: A.\nllm_config:\n  temperature: 1\n  model: ${env.NO_MODEL}\n"
+                .to_owned(),
+            &["agent.yaml:6:10: the environment variable NO_MODEL is not set"],
+        ),
+    ] {
+        let problems = with_variables(&file(&text).path().join("agent.yaml")).expect_err(&text).to_string();
+        assert!(told.iter().all(|told| problems.contains(told)), "{text}\n{problems}");
+    }
+}
+
+#[test]
+fn parameters_that_may_be_misspelt_and_stop_tools_that_are_missing_are_differences() {
+    let files = file(
+        "type: agent\nname: a\nllm_config: {model: m, temprature: 0, top_k: 5}\nstop_tools: [nobody]\nvariables: {api: anthropic_chat_completion}\n",
+    );
+    let loaded = with_variables(&files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    let told: Vec<_> = loaded.differences().iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|it| it.contains("did you mean 'temperature'?")), "{told:?}");
+    assert!(told.iter().all(|it| !it.contains("top_p")), "{told:?}");
+    assert!(told.iter().any(|it| it.contains("agent.yaml:4:14: ") && it.contains("stop tool")), "{told:?}");
+    loaded.into_builder().build().expect("builds");
+}
+
+#[test]
+fn an_api_type_of_a_variable_is_followed() {
+    let files = file(
+        "type: agent\nname: a\nvariables: {api: anthropic_chat_completion}\nllm_config: {model: m, api_type: '${variables.api}'}\n",
+    );
+    let loaded = with_variables(&files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(loaded.definition().model.name, "anthropic:m@messages");
 }

@@ -22,7 +22,7 @@ fn keys(root: &Value, at: &Value) -> Vec<String> {
     keys.filter(|key| !["name", "model", "command"].contains(&key.as_str())).cloned().collect()
 }
 
-/// Where keys stand: what is written around one, and those that there are.
+/// Contexts of keys: the text around a key, and the known keys.
 fn places(schema: &Value) -> Vec<(&'static str, Vec<String>)> {
     let resolved = |at: &Value| keys(schema, at);
     let part = |list: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! The caller's process dies: what a peer was told, it is not told again in silence.
+//! The caller's process dies: a message that a peer received is not sent again in silence.
 
 use std::mem::ManuallyDrop;
 
@@ -51,7 +51,7 @@ async fn recovered(agent: &Agent, mut given: Vec<(String, Value)>, happened: &st
     (finished(first), false)
 }
 
-/// What is written in the journal, for a process that may write on: the one that died holds its session still.
+/// Copies the journal for a process that may write: the dead process still holds its session.
 async fn left_by(dead: &MemoryJournal) -> MemoryJournal {
     let journal = MemoryJournal::default();
     let entries = dead.read("s", 0, usize::MAX).await.expect("reads");

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::support::*;
 
 /// An agent that was made with the Python package `a2a-sdk` (an `AgentExecutor` in an `A2AStarletteApplication`), at `A2A_AGENT`. Told
-/// `ask`, it wants input; told `hang`, it works without end; whatever else it is told, and as input, makes an artifact `you said ..`.
+/// `ask`, it wants input; on `hang`, it works without end; any other message, and input, makes an artifact `you said ..`.
 #[tokio::test]
 #[ignore = "needs a server: A2A_AGENT=http://127.0.0.1:9999"]
 async fn an_agent_made_with_the_python_sdk() {
@@ -35,7 +35,7 @@ async fn an_agent_made_with_the_python_sdk() {
     tokio::time::sleep(ms(500)).await; // the task is cancelled meanwhile, as the server says
 }
 
-/// An agent that was made with the crate `agent-client-protocol`, as the program `ACP_AGENT`: it asks for a permission when it is told
+/// An agent that was made with the crate `agent-client-protocol`, as the program `ACP_AGENT`: it asks for a permission when it receives
 /// `ask`.
 #[tokio::test]
 #[ignore = "needs a program: ACP_AGENT=/path/to/agent"]

@@ -1,4 +1,4 @@
-//! What every sub-agent does, wherever it is.
+//! Tests for local and remote sub-agents.
 
 use agent::{Deadlines, EventKind, RunEnd, RunRequest};
 use futures::StreamExt;

@@ -13,7 +13,7 @@ use crate::config::file::SecretText;
 /// The embedder that needs neither a key nor a network.
 const HASHED: &str = "hashed";
 
-/// What makes vectors: its name, or its configuration.
+/// Embedder: its name, or its configuration.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(in crate::config) enum EmbedderRef {
@@ -23,20 +23,20 @@ pub(in crate::config) enum EmbedderRef {
     Config(EmbedderConfig),
 }
 
-/// How an embedder is reached.
+/// Connection to an embedder.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(in crate::config) struct EmbedderConfig {
     /// The embedder: `provider:model`, or `hashed`.
     #[schemars(required)]
     name: String,
-    /// How long its vectors are. Default: what the embedder does by itself.
+    /// Dimensions of the vectors. Default: those of the embedder.
     dimensions: Option<usize>,
     #[serde(flatten)]
     connection: Connection,
 }
 
-/// What has the last word on the order of what was found: its name, or its configuration.
+/// Reranker: its name, or its configuration.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum RerankerRef {
@@ -46,7 +46,7 @@ pub(super) enum RerankerRef {
     Config(RerankerConfig),
 }
 
-/// How a reranker is reached.
+/// Connection to a reranker.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct RerankerConfig {
@@ -57,7 +57,7 @@ pub(super) struct RerankerConfig {
     connection: Connection,
 }
 
-/// How a service is reached.
+/// Connection to a service.
 #[derive(Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Connection {
@@ -67,9 +67,9 @@ struct Connection {
     base_url: Option<String>,
     /// Headers that go with each request.
     headers: BTreeMap<String, String>,
-    /// What the provider takes beside a key, such as a region, by name.
+    /// Further options of the provider, such as a region, by name.
     options: Map<String, Value>,
-    /// How often a call that failed for a moment is tried again. Default: 2.
+    /// Number of retries of a call that failed temporarily. Default: 2.
     retries: Option<u32>,
 }
 

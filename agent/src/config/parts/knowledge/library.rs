@@ -28,16 +28,16 @@ const MOST_BYTES: u64 = 4 << 20;
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(in crate::config) struct LibraryConfig {
-    /// Where passages are kept: `memory`, `sqlite:PATH` or `postgres://..`. Default: `memory`.
+    /// Store of passages: `memory`, `sqlite:PATH` or `postgres://..`. Default: `memory`.
     store: StoreAddress,
-    /// What the documents are called together. Default: `documents`.
+    /// Name of the collection of documents. Default: `documents`.
     collection: String,
     /// Files, and folders of files, that the collection holds and no others: they are indexed before the first search of this process.
     /// Default: what is in the store already.
     documents: Vec<FilePath>,
-    /// What makes vectors, so that passages are found by their meaning, too. Default: none, their words decide.
+    /// Embedder, to also find passages by meaning. Default: none, which searches by words.
     embedder: Option<EmbedderRef>,
-    /// What has the last word on the order of what was found. Default: none.
+    /// Reranker of the results. Default: none.
     reranker: Option<RerankerRef>,
     /// Tokens of a passage, at most. Default: 400.
     #[schemars(range(min = 16))]
@@ -99,7 +99,7 @@ pub(in crate::config) struct LibraryTool {
     /// The tool's name.
     #[serde(default)]
     name: Option<String>,
-    /// What the documents are about, for the model.
+    /// Topic of the documents, for the model.
     #[serde(default)]
     about: Option<String>,
     /// Most characters of an answer.

@@ -20,7 +20,7 @@ type Indexer = Box<dyn Fn(Arc<dyn VectorStore>) -> Retriever + Send + Sync>;
 /// A store of vectors that is opened, and filled with its documents, when it is first needed: an agent is built without I/O.
 pub(in crate::config) struct Vectors {
     address: StoreAddress,
-    /// What is indexed before anything else, and who does it.
+    /// Documents to index before the first search, and the indexer.
     documents: Option<(Documents, Indexer)>,
     opened: OnceCell<Arc<dyn VectorStore>>,
 }

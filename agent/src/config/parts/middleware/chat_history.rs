@@ -15,7 +15,7 @@ const NAME: &str = "chat_history";
 #[serde(default)]
 #[derive(Default)]
 struct Kept {
-    /// Where chats are kept: `memory`, or `sqlite:PATH`. Default: `memory`.
+    /// Store of chats: `memory`, or `sqlite:PATH`. Default: `memory`.
     store: StoreAddress,
 }
 
@@ -37,8 +37,8 @@ fn opened(store: &StoreAddress) -> Result<ChatHistory> {
         StoreAddress::Sqlite(path) => Ok(ChatHistory::new(agent_store::SqliteChatMessageStore::open(path)?)),
         #[cfg(not(feature = "sqlite"))]
         StoreAddress::Sqlite(_) => Err(store.off()),
-        StoreAddress::Postgres(_) => Err(Error::config(
-            "chats are kept in memory or in SQLite; an agent whose own store is PostgreSQL has its conversations there",
-        )),
+        StoreAddress::Postgres(_) => {
+            Err(Error::config("the store of chats is 'memory' or 'sqlite:PATH'; PostgreSQL is the agent's own 'store'"))
+        }
     }
 }

@@ -36,18 +36,18 @@ struct Config {
 struct GuardKeys {
     /// Words that do not pass, by category, in whatever letters.
     words: BTreeMap<String, Vec<String>>,
-    /// What texts must keep to, in words; a model says whether they do.
+    /// Policy for texts, in words; a model judges them.
     policy: Option<String>,
     /// The model that is asked. Default: the agent's own.
     #[schemars(with = "Option<ModelRef>")]
     model: Option<agent_exec::ModelDefinition>,
-    /// What is said instead. Default: "I cannot help with that."
+    /// Answer in place of a refused text. Default: "I cannot help with that."
     answer: Option<String>,
-    /// Where it checks. Default: `input` and `output`.
+    /// Stages to check. Default: `input` and `output`.
     stages: BTreeSet<GuardStage>,
-    /// Whether what it checks is not held up. Default: false.
+    /// Checks in parallel, without delaying the text. Default: false.
     parallel: bool,
-    /// What it means that it fails or takes too long. Default: nothing passes.
+    /// Consequence of a failure or timeout. Default: nothing passes.
     on_error: OnGuardError,
     /// Seconds that it may take. Default: no limit.
     #[schemars(range(min = 0.001))]

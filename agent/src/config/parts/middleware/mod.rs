@@ -49,7 +49,7 @@ pub(in crate::config) fn preapprove(parts: Parts, tools: Vec<String>) -> Parts {
     })
 }
 
-/// What a file says of a middleware that asks a model.
+/// Keys of a middleware that calls a model.
 #[derive(Deserialize, JsonSchema)]
 struct AskedModel {
     /// The model that is asked. Default: the agent's own.

@@ -19,7 +19,7 @@ pub(super) struct A2aConfig {
     /// The tool's name. Default: `a2a`.
     #[serde(default = "name")]
     name: String,
-    /// What the model is told of it. Default: that it passes something on.
+    /// Description for the model. Default: a generic description.
     #[serde(default)]
     description: Option<String>,
     /// The address below which the agent's card is.
@@ -51,10 +51,10 @@ pub(super) struct A2aConfig {
     /// The folder whose files a call may hand over. Default: none.
     #[serde(default)]
     workspace: Option<FilePath>,
-    /// Whether it does a message with the same id once, so that a call is made again after a crash. Default: false.
+    /// Processes a message with the same id once, so that a call is repeated after a crash. Default: false.
     #[serde(default)]
     deduplicates: bool,
-    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    /// Permission of calls (allow, ask, deny): a rule of the middleware `approval`.
     #[serde(default)]
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,

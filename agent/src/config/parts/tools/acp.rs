@@ -12,15 +12,15 @@ use crate::config::{
     parts::change::Permission,
 };
 
-/// An agent that is a program and speaks the Agent Client Protocol, as a tool that tells it something and gives its answer. What it wants leave
-/// for is asked of a person.
+/// An agent that is a program and speaks the Agent Client Protocol, as a tool that sends it a message and returns its answer. Permissions
+/// that it requests are asked of a person.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AcpConfig {
     /// The tool's name. Default: `acp`.
     #[serde(default = "name")]
     name: String,
-    /// What the model is told of it. Default: that it passes something on.
+    /// Description for the model. Default: a generic description.
     #[serde(default)]
     description: Option<String>,
     /// The program and its arguments.
@@ -59,7 +59,7 @@ pub(super) struct AcpConfig {
     /// Most bytes of an answer. Default: 1 MiB.
     #[serde(default)]
     max_answer: Option<usize>,
-    /// Whether it only looks at things, so that a message is sent again after a crash. Default: false.
+    /// Declares that the agent only reads, so that a message is sent again after a crash. Default: false.
     #[serde(default)]
     repeatable: bool,
     /// Servers of tools that it starts by itself, by name: programs with their arguments.
@@ -69,7 +69,7 @@ pub(super) struct AcpConfig {
     #[cfg(all(feature = "sandbox", target_os = "linux"))]
     #[serde(default)]
     terminals: Option<super::shell::Place>,
-    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    /// Permission of calls (allow, ask, deny): a rule of the middleware `approval`.
     #[serde(default)]
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,

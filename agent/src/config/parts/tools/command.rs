@@ -22,7 +22,7 @@ use crate::config::{
 pub(super) struct CommandConfig {
     /// The tool's name.
     name: String,
-    /// What the model is told of it.
+    /// Description for the model.
     description: String,
     /// The program and its arguments.
     #[schemars(length(min = 1))]
@@ -30,14 +30,14 @@ pub(super) struct CommandConfig {
     /// JSON Schema of the arguments. Default: none are taken.
     #[serde(default)]
     parameters: Option<Map<String, Value>>,
-    /// How often a call may happen. Default: `at_most_once`.
+    /// Effect of repeating a call. Default: `at_most_once`.
     #[serde(default)]
     effect: Option<EffectName>,
     /// Seconds that a call may take. Default: 60.
     #[serde(default)]
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
-    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    /// Permission of calls (allow, ask, deny): a rule of the middleware `approval`.
     #[serde(default)]
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,
@@ -49,6 +49,11 @@ pub(super) fn tools(config: CommandConfig) -> Result<ToolSet> {
     let [program, args @ ..] = config.run.as_slice() else {
         return Err(Error::config("a command names the program that it runs"));
     };
+    if let Some(filled) = config.run.iter().find(|word| word.contains("{{")) {
+        return Err(Error::config(format!(
+            "'{filled}' is not filled in: the program reads its arguments as a JSON object from standard input"
+        )));
+    }
     let command = args.iter().fold(Command::new(program), Command::arg);
     let none = || json!({"type": "object", "additionalProperties": false});
     let spec = ToolSpec::new(&config.name, config.description, config.parameters.map_or_else(none, Value::Object));

@@ -1,4 +1,4 @@
-//! What programs in a sandbox may use.
+//! Resource limits of programs in a sandbox.
 
 use agent_core::Result;
 use agent_tools::sandbox::Limits;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::config::file::seconds;
 
-/// What programs may use; what is not said is as everywhere.
+/// Resource limits of programs; omitted limits have their defaults.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ProgramLimits {
@@ -26,7 +26,7 @@ pub(super) struct ProgramLimits {
 
 impl ProgramLimits {
     /// # Errors
-    /// A time that is none.
+    /// Invalid durations.
     pub(super) fn limits(self) -> Result<Limits> {
         let mut limits = Limits::default();
         limits.cpu = self.cpu.map(seconds).transpose()?.unwrap_or(limits.cpu);

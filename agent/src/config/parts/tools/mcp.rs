@@ -20,7 +20,7 @@ use crate::config::{
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct McpConfig {
-    /// The server's name; it stands before the names of its tools.
+    /// Name of the server, and the prefix of the names of its tools.
     #[schemars(required, length(min = 1))]
     name: String,
     /// The program and its arguments.
@@ -35,13 +35,13 @@ pub(super) struct McpConfig {
     url: Option<String>,
     /// Headers of each request to the address.
     headers: BTreeMap<String, String>,
-    /// What stands before the name of each tool. Default: the name of the server and `_`.
+    /// Prefix of the name of each tool. Default: the name of the server and `_`.
     prefix: Option<String>,
     /// Patterns of the server's tools that are offered. Default: all.
     allow: Vec<String>,
     /// Patterns of the server's tools that are not offered.
     deny: Vec<String>,
-    /// Whether calls of its tools run, are asked about, or never run: a rule of the middleware `approval`.
+    /// Permission of calls of its tools (allow, ask, deny): a rule of the middleware `approval`.
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,
     /// Seconds that a call may take. Default: 60.
@@ -49,28 +49,28 @@ pub(super) struct McpConfig {
     timeout: Option<f64>,
     /// Seconds that a call of single tools may take, by the server's own names of them.
     timeouts: BTreeMap<String, f64>,
-    /// How this program is let in at the address. Default: by the headers alone.
+    /// OAuth credentials for the address. Default: none, only the headers.
     oauth: Option<Access>,
     /// Seconds until the server is there. Default: 30.
     #[schemars(range(min = 0.001))]
     connect_timeout: Option<f64>,
     /// Most bytes of a result. Default: 1 MiB.
     max_result: Option<usize>,
-    /// Whether runs fail if the server cannot be reached. Default: false; its tools are left out then.
+    /// Fails runs if the server cannot be reached. Default: false, which leaves its tools out.
     required: bool,
-    /// Whether what the server says of its tools' effects is not believed. Default: false.
+    /// Ignores the server's statements about the effects of its tools. Default: false.
     distrust_hints: bool,
-    /// Whether calls go one after the other. Default: false.
+    /// Runs calls one after the other. Default: false.
     serial: bool,
-    /// Whether the model has tools for the server's resources. Default: false.
+    /// Offers the model tools for the server's resources. Default: false.
     resources: bool,
-    /// Whether the server may ask a person. Default: false.
+    /// Lets the server ask a person. Default: false.
     elicitation: bool,
     /// The model that the server may ask, as a part of the run and from its budget. Default: none.
     sampling: Option<Sampling>,
-    /// Whether structured content is taken though it does not fit the schema of its tool. Default: false.
+    /// Accepts structured content that does not match the schema of its tool. Default: false.
     unchecked_output: bool,
-    /// Addresses of folders that the server is told of.
+    /// URLs of folders to announce to the server.
     roots: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ struct Sampling {
     max_tokens: Option<u64>,
 }
 
-/// What a program is let in with that nobody sits at (OAuth 2, client credentials).
+/// Credentials of a program without a user (OAuth 2, client credentials).
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Access {
@@ -94,7 +94,7 @@ struct Access {
     client_id: String,
     /// Its secret.
     client_secret: SecretText,
-    /// What it asks leave for.
+    /// Requested scopes.
     #[serde(default)]
     scopes: Vec<String>,
 }
@@ -153,6 +153,24 @@ pub(super) fn tools(config: McpConfig, from: AgentSoFar<'_>) -> Result<Client> {
     client.build()
 }
 
+/// True for a header with the value that the client sends anyway.
+///
+/// # Errors
+/// Another value of a header that the protocol sets.
+fn is_own(name: &str, value: &str) -> Result<bool> {
+    let has = |part: &str| value.split(',').any(|given| given.split(';').next().unwrap_or_default().trim() == part);
+    let is_same = match name.to_ascii_lowercase().as_str() {
+        "accept" => has("*/*") || has("application/json") && has("text/event-stream"),
+        "content-type" => has("application/json"),
+        "mcp-session-id" | "mcp-protocol-version" | "last-event-id" => false,
+        _ => return Ok(false),
+    };
+    match is_same {
+        true => Ok(true),
+        false => Err(Error::config(format!("the header '{name}' is set by the protocol: leave it out"))),
+    }
+}
+
 fn endpoint(config: &McpConfig) -> Result<Endpoint> {
     match (config.command.as_slice(), &config.url) {
         ([program, args @ ..], None) => {
@@ -171,6 +189,9 @@ fn endpoint(config: &McpConfig) -> Result<Endpoint> {
         ([], Some(url)) => {
             let mut server = Http::new(url);
             for (name, value) in &config.headers {
+                if is_own(name, value)? {
+                    continue;
+                }
                 server = server.header(name, value);
             }
             if let Some(access) = &config.oauth {

@@ -23,16 +23,16 @@ pub(super) struct OpenApiConfig {
     /// Ids of operations that are offered.
     #[serde(default)]
     operations: Vec<String>,
-    /// Where the API is. Default: the document's first server.
+    /// Address of the API. Default: the document's first server.
     #[serde(default)]
     server: Option<String>,
-    /// What opens a security scheme, by the scheme's name: refer to it, do not write it.
+    /// Secret of each security scheme, by the scheme's name: a reference, not the secret itself.
     #[serde(default)]
     secrets: BTreeMap<String, SecretText>,
-    /// Private addresses that may be reached all the same.
+    /// Private addresses to allow.
     #[serde(default)]
     allow_private: Vec<String>,
-    /// How requests name their sender. Default: this library.
+    /// User agent of requests. Default: this library.
     #[serde(default)]
     user_agent: Option<String>,
     /// Seconds that a call may take.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::shell::Place;
 use crate::config::{file::FilePath, parts::change::Choice};
 
-/// What a plugin brings: its scripts and servers in a sandbox of their own, operations and skills; its sub-agents are among the agent's,
+/// Tools of a plugin: its scripts and servers in a sandbox of their own, operations and skills; its sub-agents are among the agent's,
 /// and what it wants asked about becomes a rule of the middleware `approval`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub(in crate::config) struct PluginConfig {
@@ -23,10 +23,10 @@ pub(in crate::config) struct PluginConfig {
     folder: FilePath,
     /// The digest that the plugin had when somebody looked at it and trusted it. `agent doctor FOLDER` shows both.
     digest: String,
-    /// What the plugin is told, by name.
+    /// Configuration of the plugin, by name.
     #[serde(default)]
     config: Value,
-    /// Where its programs run.
+    /// Sandbox of its programs.
     #[serde(default)]
     sandbox: Place,
     /// The sub-agent of the plugin whose tools these are. Default: none, the tools are the agent's own.
@@ -86,7 +86,7 @@ impl Toolset for PluginTools {
     }
 
     async fn close(&self) -> Result<()> {
-        // All are closed; the error that is told is the last one.
+        // Closes all of them, and returns the last error.
         let mut closed = Ok(());
         for tool in &self.own {
             closed = tool.close().await.and(closed);

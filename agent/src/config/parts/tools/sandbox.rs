@@ -25,7 +25,7 @@ pub(super) struct SandboxConfig {
     /// A machine of a service with E2B's interface.
     #[cfg(feature = "e2b")]
     e2b: Option<Machine>,
-    /// Whether commands reach the network. Default: false.
+    /// Lets commands reach the network. Default: false.
     network: bool,
     /// Variables of the environment of commands.
     env: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ pub(super) struct SandboxConfig {
 struct Container {
     /// The image, which is there already.
     image: String,
-    /// Where the engine listens. Default: `DOCKER_HOST`, or the first socket that is there.
+    /// Address of the engine. Default: `DOCKER_HOST`, or the first existing socket.
     #[serde(default)]
     engine: Option<String>,
     /// The folder in which commands run. Default: `/workspace`.
@@ -55,7 +55,7 @@ struct Container {
     /// Processors that all commands together may use, such as 0.5. Default: all.
     #[serde(default)]
     cpus: Option<f64>,
-    /// What programs may use.
+    /// Resource limits of programs.
     #[serde(default)]
     limits: ProgramLimits,
 }

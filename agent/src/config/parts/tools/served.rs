@@ -16,7 +16,7 @@ pub(super) struct ServedConfig {
     /// The tool's name. Default: `served`.
     #[serde(default = "name")]
     name: String,
-    /// What the model is told of it. Default: that it hands a task on.
+    /// Description for the model. Default: a generic description.
     #[serde(default)]
     description: Option<String>,
     /// The name under which the agent is served. Default: the tool's name.
@@ -29,10 +29,10 @@ pub(super) struct ServedConfig {
     #[serde(default)]
     #[schemars(range(min = 0.001))]
     timeout: Option<f64>,
-    /// How many runs that called one another in this way may stand above one of it. Default: 5.
+    /// Maximum depth of runs that call one another in this way. Default: 5.
     #[serde(default)]
     max_depth: Option<u32>,
-    /// Whether a call runs, is asked about, or never runs: a rule of the middleware `approval`.
+    /// Permission of calls (allow, ask, deny): a rule of the middleware `approval`.
     #[serde(default)]
     #[allow(dead_code, reason = "it became a rule before")]
     permission: Option<Permission>,

@@ -22,7 +22,7 @@ use crate::config::{
 pub(super) struct ShellConfig {
     #[serde(flatten)]
     place: Place,
-    /// The shell. Default: `bash`, or `sh` where there is none.
+    /// Shell program. Default: `bash`, or `sh` if it is not installed.
     program: Option<String>,
     /// Seconds that a command may take unless it says otherwise.
     #[schemars(range(min = 0.001))]
@@ -32,7 +32,7 @@ pub(super) struct ShellConfig {
     max_timeout: Option<f64>,
     /// Most bytes of output that the model is shown of one command.
     max_output_bytes: Option<usize>,
-    /// Most commands that are under way at once in the background.
+    /// Maximum number of background commands at a time.
     max_tasks: Option<usize>,
     #[serde(flatten)]
     choice: Choice,
@@ -44,7 +44,7 @@ pub(super) struct ShellConfig {
 pub(super) struct Place {
     /// The folder in which commands run, and which they may change. Default: that of this process.
     root: Option<FilePath>,
-    /// Whether commands reach the network. Default: false.
+    /// Lets commands reach the network. Default: false.
     network: bool,
     /// Other folders that commands may read.
     pub(super) readable: Vec<FilePath>,
@@ -54,13 +54,13 @@ pub(super) struct Place {
     env: BTreeMap<String, String>,
     /// Variables of this process's environment that commands are given.
     pass: Vec<String>,
-    /// What each command may use.
+    /// Resource limits of each command.
     limits: ProgramLimits,
-    /// What keeps commands in. Default: the first of both that works here.
+    /// Isolation backend. Default: the first one that works.
     isolation: Option<Kept>,
 }
 
-/// What keeps commands in.
+/// Isolation backend.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kept {
@@ -72,7 +72,7 @@ enum Kept {
 
 impl Place {
     /// # Errors
-    /// A time that is none.
+    /// Invalid durations.
     pub(super) fn builder(self) -> Result<LocalSandboxBuilder> {
         let mut sandbox = LocalSandbox::builder(self.root.map_or_else(|| ".".to_owned(), |root| root.0));
         for FilePath(path) in self.readable {

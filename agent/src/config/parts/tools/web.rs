@@ -17,7 +17,7 @@ use crate::config::{
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct WebConfig {
-    /// Who searches.
+    /// Search engine.
     search: Option<Search>,
     #[serde(flatten)]
     reach: Reach,
@@ -29,13 +29,13 @@ pub(super) struct WebConfig {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct SearchConfig {
-    /// Who searches. Default: DuckDuckGo's pages, which need no key.
+    /// Search engine. Default: DuckDuckGo's pages, which need no key.
     search: Option<Search>,
     #[serde(flatten)]
     reach: Reach,
 }
 
-/// Which pages are reached.
+/// Pages that may be reached.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Reach {
@@ -43,20 +43,20 @@ pub(super) struct Reach {
     allow: Vec<String>,
     /// Hosts that may not be reached.
     deny: Vec<String>,
-    /// Private addresses that may be reached all the same.
+    /// Private addresses to allow.
     allow_private: Vec<String>,
-    /// Whether pages are read that ask programs to keep away. Default: false.
+    /// Reads pages that disallow programs (robots.txt). Default: false.
     ignore_robots: bool,
-    /// How requests name their sender, such as `acme-agent/1.0`. Default: this library.
+    /// User agent of requests, such as `acme-agent/1.0`. Default: this library.
     user_agent: Option<String>,
-    /// Whether the model is shown images. Default: false.
+    /// Shows images to the model. Default: false.
     images: bool,
-    /// Whether the text of PDFs is read. Default: true.
+    /// Reads the text of PDFs. Default: true.
     pdf: Option<bool>,
     /// Seconds between two requests to one host, at least. Default: 0.5.
     #[schemars(range(min = 0.0))]
     apart: Option<f64>,
-    /// What is kept of pages that were read.
+    /// Cache of pages.
     cache: Cache,
     /// Most bytes of a page.
     max_bytes: Option<usize>,
@@ -65,7 +65,7 @@ pub(super) struct Reach {
     timeout: Option<f64>,
 }
 
-/// What is kept of pages that were read.
+/// Cache of pages.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Cache {

@@ -16,9 +16,9 @@ use crate::config::{
 pub(super) struct WorkspaceConfig {
     /// The folder; nothing outside it is reached. Default: that of this process.
     root: Option<FilePath>,
-    /// Whether nothing is written. Default: false.
+    /// Offers only tools that read. Default: false.
     read_only: bool,
-    /// Whether files with several hard links are read, as package managers make them. Default: false.
+    /// Reads files with several hard links, which package managers create. Default: false.
     allow_hard_links: bool,
     /// Most bytes of a file that is read or written.
     max_file_bytes: Option<u64>,

@@ -17,13 +17,13 @@ use super::ms;
 /// The token that the server wants.
 pub(crate) const TOKEN: &str = "a-token-to-keep";
 
-/// How the server is.
+/// State of the server.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct How {
     pub(crate) streams: bool,
     /// Breaks every stream off after its first event.
     pub(crate) breaks_off: bool,
-    /// Shows what it was told.
+    /// Shows the received messages.
     pub(crate) has_history: bool,
     /// Wants to be called elsewhere.
     pub(crate) elsewhere: bool,
@@ -67,7 +67,7 @@ impl Server {
         builder.allow_private(self.address.as_str()).poll_every(ms(5))
     }
 
-    /// What it was told, and what it was asked to cancel.
+    /// Received messages and cancellations.
     pub(crate) fn log(&self) -> Vec<String> {
         self.lock().log.clone()
     }

@@ -9,7 +9,7 @@ use std::{
 use agent::tools::Stdio;
 use serde_json::{Value, json};
 
-/// The variable that has the directory in which the program keeps its sessions and what it was told.
+/// Variable with the directory in which the program keeps its sessions and received messages.
 const HOME: &str = "PEERS_TEST_AGENT";
 
 /// The variable that says that it cannot load sessions.
@@ -33,7 +33,7 @@ pub(crate) fn forgetful(home: &Path) -> Stdio {
     program(home).env(FORGETS, "1")
 }
 
-/// What programs with this home did, a line each.
+/// Actions of programs with this home, one per line.
 pub(crate) fn log(home: &Path) -> Vec<String> {
     let text = fs::read_to_string(home.join("log")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -42,7 +42,7 @@ pub(crate) fn log(home: &Path) -> Vec<String> {
 struct Program {
     home: PathBuf,
     calls: u64,
-    /// The request of the turn under way.
+    /// Request of the current turn.
     turn: Option<(Value, Value)>,
     /// The terminal that it has open.
     terminal: Value,
@@ -146,7 +146,7 @@ impl Program {
         }
     }
 
-    /// Goes on with what the client answered.
+    /// Continues with the client's answer.
     fn answered(&mut self, message: &Value) {
         let next = match &message["result"] {
             result if result.get("terminalId").is_some() => {

@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// What it was told, and whether it was cancelled.
+    /// Received messages, and whether the run was cancelled.
     pub(crate) fn log(&self) -> Vec<String> {
         match self.kind {
             Kind::InProcess => self.log.lock().expect("not poisoned").clone(),
